@@ -283,10 +283,10 @@ def with_section(text: str, name: str, section: str) -> str:
 
 def parameters() -> str:
     """Return the parameters of the built-in tools, as the program reads them when it starts."""
-    from tui_agent.tools.base import input_name, made_parameters
+    from tui_agent.tools.base import generate_parameters, input_name
     from tui_agent.tools.registry import builtin_inputs
 
-    made = {input_name(accepted): made_parameters(accepted) for accepted in builtin_inputs()}
+    made = {input_name(accepted): generate_parameters(accepted) for accepted in builtin_inputs()}
     return json.dumps(made, ensure_ascii=False, indent=1) + "\n"
 
 

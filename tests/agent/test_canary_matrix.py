@@ -87,7 +87,7 @@ def form_of(launch: Launch, project: Path) -> str:
     overlaid = {
         str(m.place)
         for m in launch.layout.mounts
-        if m.put is MountKind.LAYER and m.work is not None
+        if m.kind is MountKind.LAYER and m.work is not None
     }
     if (
         launch.layer is not None

@@ -20,7 +20,7 @@ from tui_agent.app.frontend import Choice, Frontend, Question
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import ToolResultEntry
-from tui_agent.tools.ask import UNANSWERED, AskInput, questions_of, words_of
+from tui_agent.tools.ask import UNANSWERED, AskInput, answers_text, questions_of
 from tui_agent.tools.questions import Answer
 
 DATABASE = {
@@ -180,4 +180,4 @@ def test_any_labels_come_back_as_they_are(labels: list[str], at: int, several: b
     asked = questions_of(arguments)
     chosen = labels[at % len(labels)]
     answer = Answer("accept", {"1": [chosen] if several else chosen})
-    assert words_of(asked, answer) == f"Which?\n→ {chosen}"
+    assert answers_text(asked, answer) == f"Which?\n→ {chosen}"

@@ -32,7 +32,7 @@ SECRET = 'horse"battery\\staple-77'
 
 
 @dataclass
-class Person(Frontend):
+class UserContact(Frontend):
     """Answers every question with ``answer``, and keeps what was said and asked."""
 
     answer: str = "redact"
@@ -60,8 +60,8 @@ class Home:
     controller: Controller
 
     @property
-    def person(self) -> Person:
-        assert isinstance(self.controller.frontend, Person)
+    def person(self) -> UserContact:
+        assert isinstance(self.controller.frontend, UserContact)
         return self.controller.frontend
 
     @property
@@ -97,7 +97,7 @@ async def home_of(tmp_path: Path, answer: str = "redact") -> Home:
         agents[session.id] = made
         return made
 
-    controller = Controller(Person(answer=answer), lambda _event: None)
+    controller = Controller(UserContact(answer=answer), lambda _event: None)
     services = harness.services(own_places=(place,), open_session=opened, make_agent=agent_of)
     controller.attach(services)
     await controller.open_or_raise(OpenRequest(harness.session.id))

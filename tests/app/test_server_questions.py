@@ -27,7 +27,7 @@ FORM = ServerForm(
 )
 
 
-class Person:
+class UserContact:
     """A controller whose person gives these answers, one after the other."""
 
     def __init__(self, *answers: str | None) -> None:
@@ -49,7 +49,7 @@ class Person:
 
 
 async def test_a_form_is_asked_field_by_field():
-    person = Person("y", "Ann", "many", "3", "q", "\0skip")
+    person = UserContact("y", "Ann", "many", "3", "q", "\0skip")
     answer = await ask(person, FORM)
     assert answer == Answer("accept", {"name": "Ann", "guests": 3, "room": "q"})
     assert person.said == ["Guests has to be a whole number."]
@@ -66,11 +66,11 @@ async def test_a_form_is_asked_field_by_field():
     ("answers", "action"), [([None], "cancel"), (["n"], "decline"), (["y", "Ann", None], "cancel")]
 )
 async def test_going_back_is_a_cancel_and_declining_is_said(answers, action):
-    assert await ask(Person(*answers), FORM) == Answer(action)
+    assert await ask(UserContact(*answers), FORM) == Answer(action)
 
 
 async def test_a_page_is_named_with_its_address():
-    person = Person("y")
+    person = UserContact("y")
     assert (
         await ask(person, ServerLink("inn", "Pay.", "https://pay.example/1"))
     ).action == "accept"
@@ -84,8 +84,11 @@ SAME = RunnerSpec()
 
 async def asked(
     *answers: str | None, task: str = "fix it", runners: int = 3
-) -> tuple[RaceOrder | None, Person]:
-    order, controller = RaceOrder(task, (), (SAME,) * runners, None, "make test"), Person(*answers)
+) -> tuple[RaceOrder | None, UserContact]:
+    order, controller = (
+        RaceOrder(task, (), (SAME,) * runners, None, "make test"),
+        UserContact(*answers),
+    )
     found: Any = controller
     price = lambda wanted: f"At most ${len(wanted.specs) * (wanted.cost or 0.4):.2f} for all."  # noqa: E731
     return await ask_for_order(found, order, HERE, ("plan", "yolo"), price, "Race"), controller

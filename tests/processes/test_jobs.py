@@ -302,7 +302,7 @@ async def test_what_was_not_looked_at_in_time_is_counted_and_stored_at_the_end(
     go.touch()
     await eventually(lambda: only(running).output_bytes == 23_893, "no output")
     result = await space.call(JOB, id=1, wait=60)
-    assert result.output.startswith("[22.9 kB before this were dropped.]")
+    assert result.output.startswith("[The 22.9 kB before this were dropped.]")
     assert "\n5000\n" in result.output
     assert result.full_output is not None
     assert (

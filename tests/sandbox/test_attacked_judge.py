@@ -217,7 +217,7 @@ async def test_a_look_at_a_job_that_changes_everything_harms_nothing(
     try:
         async with asyncio.timeout(60):
             for _ in range(40):
-                await box.sandbox.look(launch, process.pid)
+                await box.sandbox.publish_outputs(launch, process.pid)
                 assert box.outside() == before
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -311,7 +311,7 @@ async def test_what_a_look_sets_aside_is_told_at_the_end(tmp_path: Path) -> None
     )  # fmt: skip
     assert process.stdout is not None
     assert await process.stdout.readline() == b"made\n"
-    await box.sandbox.look(launch, process.pid)
+    await box.sandbox.publish_outputs(launch, process.pid)
     assert not (box.root / "dist/.vscode/tasks.json").exists()
     await process.communicate(b"\n")
     outcome = await box.sandbox.finish(launch, "", 0)

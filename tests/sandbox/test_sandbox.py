@@ -220,7 +220,7 @@ async def test_what_there_was_no_time_to_search_is_not_shown_yet(
         patched.setattr(SecretSearch, "run", lambda *_given: None)
         ran = await box.run("cat src/app.py; cat data/*/*; true")
         assert ran.output.replace("cat: 'data/*/*': No such file or directory\n", "") == "code\n"
-        assert f"not searched for secrets yet: {count} files" in ran.outcome.note
+        assert f"until they are searched for secrets: {count} files" in ran.outcome.note
         assert len(ran.launch.layout.mounts) < MAX_MOUNTS
     ran = await box.run("cat data/*/* | wc -l")
     assert (ran.output, ran.outcome.note) == (f"{count}\n", "")

@@ -166,9 +166,11 @@ async def test_other_processes_are_neither_looked_into_nor_ended(box: Contained)
 
 
 def test_what_it_cannot_express_it_says(box: Contained) -> None:
-    assert box.sandbox.lacks(PROJECT) == ""
-    assert "repository" in box.sandbox.lacks(OUTPUTS.opened(Grants(repository=True)))
-    assert "network" in box.sandbox.lacks(OUTPUTS.opened(Grants(hosts=frozenset({"example.org"}))))
+    assert box.sandbox.why_unsupported(PROJECT) == ""
+    assert "repository" in box.sandbox.why_unsupported(OUTPUTS.opened(Grants(repository=True)))
+    assert "network" in box.sandbox.why_unsupported(
+        OUTPUTS.opened(Grants(hosts=frozenset({"example.org"})))
+    )
 
 
 @pytest.fixture

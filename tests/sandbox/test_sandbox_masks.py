@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.contained import OUTPUTS, Contained, state_of
 from tui_agent.sandbox import Grants, find_sandbox
 from tui_agent.sandbox.authority import Authority
-from tui_agent.sandbox.masks import Hiding, Masks, with_values
+from tui_agent.sandbox.masks import Masks, StreamRedactor, with_values
 from tui_agent.web.fetching import system_tls
 
 pytestmark = [
@@ -257,7 +257,7 @@ async def test_without_a_network_commands_have_placeholders_too(
 def test_an_answer_is_changed_however_it_is_cut(text: str, value: str, cuts: list[int]) -> None:
     whole = (text + value + text).encode()
     stand_in = b"x" * len(value)
-    hiding = Hiding({value.encode(): stand_in})
+    hiding = StreamRedactor({value.encode(): stand_in})
     places = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
     pieces = [whole[start:end] for start, end in pairwise(places)]
     changed = b"".join([*(hiding.feed(piece) for piece in pieces if piece), hiding.feed(b"")])

@@ -63,10 +63,10 @@ def test_a_project_is_looked_at_again_when_its_times_were_put_back(box: Containe
     box.file("pkg/build/f", "")
     before = (box.root / "pkg").stat()
     seen = scan_project(box.root)
-    assert seen.holds()
+    assert seen.is_current()
     box.file("pkg/sub/.vscode/tasks.json", "")
     os.utime(box.root / "pkg", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not seen.holds()
+    assert not seen.is_current()
 
 
 async def test_a_name_is_no_line_of_ours(box: Contained) -> None:

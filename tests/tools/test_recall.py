@@ -138,12 +138,12 @@ async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) 
     await harness.say("and the middle?")
     ranged, found, missing = results(harness)[-3:]
     assert ranged.output == (
-        f'15000\n15001\n[Lines 15000-15001 of 30000. Go on with "{address} 15002-".]'
+        f'15000\n15001\n[Lines 15000-15001 of 30000. Continue with "{address} 15002-".]'
     )
     assert found.output.startswith(
         "2999: 2999\n12999: 12999\n22999: 22999\n[3 of 13 matching lines, of 30000 in all."
     )
-    assert found.output.endswith(f'Go on with "{address} 23000-".]')
+    assert found.output.endswith(f'Continue with "{address} 23000-".]')
     assert missing.status is ToolStatus.ERROR
     assert "contains 'pepper'" in missing.output
 

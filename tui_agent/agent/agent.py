@@ -65,7 +65,7 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.questions import Asker, Person
+from tui_agent.tools.questions import Asker, UserContact
 
 if TYPE_CHECKING:
     from tui_agent.agent.cache_pings import CachePings
@@ -142,7 +142,7 @@ class Agent:
         self.ports = self._with_hooks(ports)
         self._journal = Journal(session, self.channel)
         self.questions = Questions(self.channel)
-        self.person = Person()
+        self.person = UserContact()
         """Gives the agent's parts the function that asks the user, if there is a user to ask."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(

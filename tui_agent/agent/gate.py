@@ -188,7 +188,7 @@ class Gate:
                 # A rule that allows a command by its name allows its work too.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
-            return grants.changing_nothing
+            return grants.without_changes
         return grants
 
     async def request_grants(
@@ -203,7 +203,7 @@ class Gate:
 
         Returns ``wanted`` if they were allowed, otherwise a text for the model that says why not.
         """
-        if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
+        if self._mode() == Mode.PLAN and wanted.beyond(wanted.without_changes):
             return "The session is in plan mode, in which nothing is changed."
 
         def needs_now() -> tuple[PermissionNeed, ...]:

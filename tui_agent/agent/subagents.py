@@ -138,7 +138,7 @@ class Subagents(Generic[A]):
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
-    async def go_on(
+    async def resume(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
         """Have an earlier subagent do another task below the entry ``branch`` of its branch.

@@ -56,7 +56,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolResult
-from tui_agent.tools.questions import Person
+from tui_agent.tools.questions import UserContact
 from tui_agent.tools.registry import find_tool
 
 MAX_CALLS = 64
@@ -80,7 +80,7 @@ class ToolRunner:
         *,
         keeper: ContextKeeper,
         files: FileRewind,
-        person: Person,
+        person: UserContact,
         subagents: SubagentHost | None,
         propose: Callable[[str], str] | None = None,
     ) -> None:

@@ -38,7 +38,7 @@ async def answer(controller: Controller, argument: str) -> None:
     """
     from tui_agent.app.moves import move_with_files
     from tui_agent.app.server_questions import ask_for_model
-    from tui_agent.tools.ask import words_of
+    from tui_agent.tools.ask import answers_text
 
     agent = controller.idle_agent
     controller.require_writable()
@@ -56,7 +56,7 @@ async def answer(controller: Controller, argument: str) -> None:
     )
     if told is None:
         return
-    changed = result.model_copy(update={"output": words_of(asked, given), "full_output": None})
+    changed = result.model_copy(update={"output": answers_text(asked, given), "full_output": None})
     agent.keep(*(_anew(entry) for entry in (changed, *others)))
     along = ""
     if told:

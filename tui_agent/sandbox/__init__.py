@@ -1,16 +1,16 @@
 """The sandbox that commands run in: each gets a view, runs, and has its changes judged.
 
 - ``detection``: finds the kind of sandbox that works on this machine.
-- ``view``: what a command may change and reach.
+- ``view``: what a command may change and reach; ``settings``: the table ``[sandbox]``.
 - ``machine``, ``project_scan``, ``unreadable``: find the paths that commands see, and those hidden.
 - ``plan``, ``layout``: turn a view into mounts, and these into options of the sandbox program, which
   is bubblewrap, sandbox-exec or, for Landlock, ``landlock_start``.
 - ``network``: the proxy that is a command's only way to other hosts; ``hosts`` decides on addresses,
-  ``masks`` and ``authority`` let it insert masked credentials.
+  ``masks`` and ``authority`` let it insert masked credentials. ``open_ports`` is the way in.
 - ``sandbox``: combines all of this for a session; ``copy_pool`` and ``devices`` serve it.
-- ``judge_program``: a separate process that judges and keeps changes, by means of ``layer``,
-  ``project_copy`` and ``change_policy``; ``judging`` starts it and talks to it.
-- ``lacking``: finds the grants a failed command lacked, from its output.
+- ``judge_program``: a separate process that judges and keeps changes, with ``layer``,
+  ``project_copy`` and ``change_policy``; ``judging`` starts it and sends it requests.
+- ``lacking``: finds the grants that a failed command lacked, from its output.
 """
 
 from tui_agent.sandbox.detection import UNPROTECTED, SandboxState, find_sandbox

@@ -1,8 +1,8 @@
 """Issues the TLS certificates with which the sandbox's proxy intercepts connections to some hosts.
 
 These are the hosts named in ``[sandbox.mask]``: in requests to them the proxy replaces a
-credential's placeholder with its value. Nothing is kept on disk; a host's key is in a temporary
-file while it is loaded.
+credential's placeholder with its value. Nothing stays on disk; a host's key is in a temporary file
+only while it is being loaded.
 """
 
 import datetime as dt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 LIFETIME = dt.timedelta(days=30)
-"""How long the certificates are valid; sessions usually stay open for less."""
+"""How long the certificates are valid. Sessions are usually shorter."""
 
 _REPLACING = in_order(
     """
@@ -59,7 +59,7 @@ class Authority:
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return a TLS context to act as ``host``, with a certificate of this authority.
+        """Return the TLS context of a server ``host``, with a certificate of this authority.
 
         Takes a few milliseconds for a new host.
         """
@@ -100,7 +100,7 @@ class Authority:
         return key, builder.sign(key, hashes.SHA256())
 
     def _issued(self, host: str) -> bytes:
-        """Return a key and a certificate for a host, as PEM."""
+        """Return a new key and a certificate for a host, as PEM."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,8 +1,8 @@
 """Decides which of a command's changes the project keeps, and which grants the others need.
 
-Changes on a layer are judged before they reach the project. Changes made in the project itself are
-judged afterwards, and dangerous files renamed or removed (`WorkedOnItself.tidied`). The judge
-process calls this; it moves, copies and discards changes by ``layer``.
+Changes on a layer are judged before they reach the project (`judge`); the judge process then
+applies the decision with ``layer``. Changes made in the project itself are judged afterwards: this
+module renames or removes dangerous files (`DirectChanges.set_aside_dangerous`).
 """
 
 import contextlib
@@ -34,16 +34,16 @@ from tui_agent.sandbox.project_scan import (
     NEVER_KEPT,
     PRODUCT_MAGIC,
     STEERING,
-    OutputState,
+    DangerousEntries,
+    find_dangerous_entries,
     is_output_name,
-    look_into,
     steering_in,
 )
 from tui_agent.sandbox.view import Grants, View
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
-"""Where a change belongs in `JudgedChanges` (None: it is discarded without a note), and the grants
-it needs."""
+"""The list of `JudgedChanges` that a change belongs to (None: discarded without a note), and the
+grants that the change needs."""
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
 _SOURCE: ChangeVerdict = ("sources", Grants())
@@ -63,9 +63,10 @@ class KnownPaths:
 
 
 class ProjectFacts:
-    """What has to be known about a project to judge changes in it.
+    """The facts about a project that are needed to judge changes in it.
 
-    ``rules`` are the ignore rules that it inherits from above, ``layout`` what the command saw.
+    ``root`` is the project, ``rules`` are the ignore rules that it inherits from directories above,
+    ``layout`` is what the command saw, and ``known`` is what git and the checkpoints know.
     """
 
     def __init__(self, root: Path, rules: IgnoreRules, layout: Layout, known: KnownPaths) -> None:
@@ -82,11 +83,12 @@ class ProjectFacts:
         """
         if target not in self._programs:
             real = Path(os.path.realpath(target))
-            is_seen = self.layout.put_at(real) is MountKind.READ
+            is_seen = self.layout.kind_at(real) is MountKind.READ
             self._programs[target] = is_seen and is_file(real) and os.access(real, os.X_OK)
         return self._programs[target]
 
     def ignored(self, path: str, *, directory: bool = False) -> bool:
+        """Return True if git ignores a path, which is relative to the project."""
         rules = self._rules[""]
         prefix = ""
         *parents, name = path.split("/")
@@ -103,9 +105,10 @@ class ProjectFacts:
 
 @dataclass
 class JudgedChanges:
-    """A command's changes by verdict: kept as output, kept as sources, or discarded with a note.
+    """A command's changes by verdict.
 
-    ``lost`` are discarded changes that the command probably meant to make; ``wanted`` are the
+    ``outputs`` and ``sources`` are kept, as build output and as source files. ``lost`` are
+    discarded with a note, because the command probably meant to make them; ``wanted`` are the
     grants that they need.
     """
 
@@ -115,9 +118,9 @@ class JudgedChanges:
     wanted: Grants = Grants()
 
     def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
-        """Add a change to the list named; None drops it.
+        """Add a change to the list that ``into`` names; None adds it to none.
 
-        A change inside a ``whole`` directory isn't listed unless it is lost: it is kept with the
+        A kept change inside a ``whole`` directory isn't added, because it is kept with the
         directory.
         """
         match into:
@@ -130,14 +133,17 @@ class JudgedChanges:
 
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
-    """Decide about every change in a layer, in the order given, by the command's view."""
+    """Return the verdicts on all changes in a layer.
+
+    ``changes`` must be in the order of `changes_in`, ``view`` is the command's.
+    """
     judged = JudgedChanges()
     stays = set[str]()
     for change in changes:
         path = PurePosixPath(change.path)
         is_deleted = change.kind is ChangeKind.DELETED
         if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
-            continue  # the entry it would replace was not deleted, which is reported
+            continue  # the entry it would replace stays; its deletion is already in ``lost``
         if not change.output and _is_never_kept(path):
             continue
         into, wanted = _judge(change, path, view, known)
@@ -159,7 +165,7 @@ def _is_never_kept(path: PurePosixPath) -> bool:
 def _judge(
     change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts
 ) -> ChangeVerdict:
-    """Return the verdict on one change; links and special files are judged by the caller."""
+    """Return the verdict on one change. The caller judges links and special files."""
     made_again = _DROPPED
     if view.writes_outputs:
         made_again = _OUTPUT
@@ -185,7 +191,7 @@ def _judge(
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
     """Return the verdict on a change of a file that controls programs, holds secrets or is git's.
 
-    ``steering`` are the grants for it, the result of `_steering`.
+    ``steering`` are the grants that the change needs, the result of `_steering`.
     """
     opened = view.grants.protected | view.grants.secrets | view.grants.write
     if not steering.repository and is_among(path, opened):
@@ -194,14 +200,14 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
         return "lost", steering
     if not view.writes_outputs:
         return _DROPPED
-    # Packages come with such directories. They aren't needed, so the user isn't asked about them.
+    # Packages contain such directories. They aren't needed, so the user isn't asked about them.
     return "lost", Grants(repository=steering.repository)
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return the outermost directory around a path that contains no shared files, as absolute path.
+    """Return the absolute path of the outermost directory around a path without shared files.
 
-    If there is none, the path itself is returned.
+    If every directory around it contains shared files, the path itself is returned.
     """
     for parent in reversed(path.parents[:-1]):
         if parent.as_posix() not in known.paths.directories:
@@ -210,10 +216,10 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return the grants needed because a path is git's, controls programs or holds secrets.
+    """Return the grants that a change needs because its path is git's, or a program's, or secret.
 
-    Empty if it is none of these. A new file that a program may read as settings counts as one that
-    controls programs.
+    Empty for other paths. A program's is a path that the program obeys, or a new one that it may
+    read as settings.
     """
     if change.repository or any(map(is_repository_name, path.parts)):
         return Grants(repository=True)
@@ -239,8 +245,8 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
     """Return the new file or directory on a path that some program may read as settings, or None.
 
-    That is the outermost missing one whose name has a leading dot, or a file in the project's root
-    with a name usual for settings.
+    That is the outermost one that doesn't exist yet and whose name begins with a dot, or else a
+    file in the project's root with a usual name of settings.
     """
     for depth, part in enumerate(path.parts, 1):
         place = root.joinpath(*path.parts[:depth])
@@ -252,9 +258,9 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Return True if a link leads into the project, or to a program outside that commands see.
+    """Return True if a new link leads into the project, or to a program outside that commands see.
 
-    True also for a change that is no link. A target with ``..`` after another name counts as
+    True also if the new entry isn't a link. A target with ``..`` after another name counts as
     outside, because that name may be a link.
     """
     if change.link is None:
@@ -272,8 +278,8 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Return True if a file outside output directories is build output, by its name or first bytes.
 
-    A script never is. A file that existed before is output only if git doesn't track it, and if it
-    was compiled, or git ignores it and its name is usual for output.
+    A script never is. A file that existed before is output only if git doesn't track it and it was
+    a compiled file, or git ignores it and it has a usual name of output.
     """
     if change.directory or change.head.startswith(b"#!"):
         return False
@@ -287,13 +293,12 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 
 @dataclass
-class WorkedOnItself:
-    """The places that a command changes without a layer, to be checked for dangerous files.
+class DirectChanges:
+    """The directories that a command changes without a layer, to be checked for dangerous files.
 
-    These are the directories ``outputs`` and, if ``in_place``, the whole project except the
-    directories ``besides``. ``repositories`` are the project's git directories, checked if the
-    command may change them. ``before`` are the dangerous entries that were there when the command
-    began.
+    These are ``outputs`` and, if ``in_place``, the whole project except the directories
+    ``besides``. ``repositories`` are the project's git directories, checked if the command may
+    change them. ``before`` are the dangerous entries that existed when the command began.
     """
 
     root: Path
@@ -304,11 +309,11 @@ class WorkedOnItself:
     besides: tuple[Path, ...] = ()
     before: set[Path] = field(default_factory=set)
 
-    def look(self) -> OutputState:
+    def dangerous_entries(self) -> DangerousEntries:
         root = self.root
-        found = look_into(root, self.outputs)
+        found = find_dangerous_entries(root, self.outputs)
         if self.in_place:
-            whole = look_into(root, [root], self.besides)
+            whole = find_dangerous_entries(root, [root], self.besides)
             found.planted |= whole.planted
             found.parts |= whole.parts
         if self.grants.repository:
@@ -317,12 +322,13 @@ class WorkedOnItself:
             }
         return found
 
-    def tidied(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
+    def set_aside_dangerous(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
         """Rename or remove new files that other programs would obey.
 
-        Returns two sorted lists of paths relative to the project: those renamed or removed, and new
-        ones that stay. If the command may change repositories, these are the files that git checked
-        out (``tracked``, absolute paths), and new repositories.
+        Returns two sorted lists of paths relative to the project: those that were renamed or
+        removed, and dangerous new ones that stay. Some stay only if the command may change
+        repositories: files that git checked out (``tracked``, absolute paths), and new
+        repositories.
         """
         aside = set[Path]()
         kept = set[Path]()
@@ -347,19 +353,20 @@ class WorkedOnItself:
     def _planted(self) -> set[Path]:
         """Return the dangerous entries that are new and that the command's grants don't allow.
 
-        Also removes setuid and setgid bits; a file that had only these is not returned.
+        Removes the setuid and setgid bits of such files, and doesn't return a file that was
+        dangerous only because of them.
         """
         opened = self.grants.protected | self.grants.write
         found = set[Path]()
-        for path in self.look().planted - self.before:
-            if not is_among(path, opened) and not _is_harmless_now(path):
+        for path in self.dangerous_entries().planted - self.before:
+            if not is_among(path, opened) and not _drop_setuid(path):
                 found.add(path)
         return found
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
-        """Return those of the paths that control a repository which the command has created.
+        """Return those of the paths that control a repository that the command has created.
 
-        No program obeys them yet.
+        No program obeys such a repository yet.
         """
         known = {path.parent for path in self.before} | {*self.repositories}
         known |= {place / inner for place in known for inner in ("info", "objects/info")}
@@ -385,10 +392,10 @@ def _names(paths: set[Path], root: Path) -> list[str]:
     return [os.path.relpath(path, root) for path in sorted(paths)]
 
 
-def _is_harmless_now(path: Path) -> bool:
-    """Remove a file's setuid and setgid bits; returns True if they were the only danger.
+def _drop_setuid(path: Path) -> bool:
+    """Remove a file's setuid and setgid bits. Returns True if nothing else made it dangerous.
 
-    False for anything else than a regular file with such bits.
+    False if it isn't a regular file with such bits, or can't be changed.
     """
     runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
@@ -403,9 +410,9 @@ def _is_harmless_now(path: Path) -> bool:
 def _set_aside(path: Path) -> Path | None:
     """Rename a file or directory to ``NAME.not-kept``, so that no program obeys it.
 
-    Returns the new path, None if there is nothing or it can't be renamed. A link, pipe, socket or
-    device is removed instead, and ``path`` returned. Nothing with content is removed, because the
-    user may have made it meanwhile.
+    Returns the new path, None if ``path`` doesn't exist or can't be renamed. A link, pipe, socket
+    or device is removed instead, and ``path`` returned. Files and directories are never removed,
+    because the user may have made them meanwhile.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)

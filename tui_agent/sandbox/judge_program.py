@@ -1,9 +1,10 @@
-"""The judge: a separate process that decides which of a command's changes a project keeps.
+"""The main program of the judge, a separate process that applies `change_policy` to changes.
 
-It finds the changes, moves allowed ones into the project and discards the others. It runs in the
-sandbox and sees only one project, the layers over it, and programs, so a malicious file that it
-reads can't harm anything else. Each line of its standard input is a request, a JSON object whose
-``do`` names a method of `Judge`; each answer is a line of JSON.
+It finds a command's changes, has ``change_policy`` decide, moves allowed changes into the project
+and discards the others. It runs in the sandbox and sees only one project, the layers over it, and
+programs, so a malicious file that it reads can't harm anything else. Each line of its standard
+input is a request, a JSON object whose ``do`` names a method of `Judge`; each answer is a line of
+JSON.
 """
 
 import json
@@ -16,10 +17,10 @@ from typing import Any
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.change_policy import (
+    DirectChanges,
     JudgedChanges,
     KnownPaths,
     ProjectFacts,
-    WorkedOnItself,
     judge,
 )
 from tui_agent.sandbox.layer import (
@@ -42,7 +43,7 @@ MAX_NAMES = 20
 
 
 def grants_from(row: Mapping[str, Any]) -> Grants:
-    """Return the grants in a request or an answer, which have the form of `grants_row`."""
+    """Return the grants in a request or an answer; ``row`` has the form of `grants_row`."""
     return Grants(
         sources=row.get("sources") is True,
         repository=row.get("repository") is True,
@@ -65,10 +66,9 @@ def grants_row(grants: Grants) -> dict[str, Any]:
 
 @dataclass
 class _Case:
-    """One command's changes on a layer, kept between the requests about them.
+    """One command's changes on a layer, stored between the requests about them.
 
-    ``sources`` are the changes that were allowed and that the request "keep" moves into the
-    project.
+    ``sources`` are the allowed changes, which the request "keep" will move into the project.
     """
 
     layer: Layer
@@ -83,13 +83,13 @@ class Judge:
         self._project = project
         self._cases: dict[str, _Case] = {}
         self._copies: dict[str, ProjectCopy] = {}
-        self._watched: dict[str, WorkedOnItself] = {}
+        self._watched: dict[str, DirectChanges] = {}
 
     def ready(self, _asked: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
     def refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring the copy at ``place`` up to date with the project, or make it.
+        """Bring the project's copy at ``place`` up to date, or make it.
 
         For ``parts``, ``left_out`` and ``bounded`` see `ProjectCopy.refresh`. Answers with the
         bounded paths that are too ``large`` to copy, relative to the project.
@@ -103,15 +103,15 @@ class Judge:
         return {"large": sorted(copy.large)}
 
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Decide which changes in the layer at ``place`` are kept, and apply the decision.
+        """Judge the changes in the layer at ``place``, and apply the verdict.
 
         Once the command has ``ended``, build outputs and ignored new files are moved into the project, and
-        changes that aren't allowed are discarded. Allowed changes to source files are moved by the request
+        changes that aren't allowed are discarded. Allowed changes to source files wait for the request
         `keep`. Before the end, outputs are only copied, and nothing is discarded.
 
-        If ``known`` is missing and paths outside output directories were changed or deleted, the answer
-        has only ``needs``, the list of these paths: ask again with what git and the checkpoints know about
-        them. Every other answer has the form that `verdict_from` reads.
+        If ``known`` is None and paths outside output directories were changed or deleted, the answer
+        has only ``needs``, the list of these paths: send the request again, with what git and the
+        checkpoints know about them in ``known``. Every other answer has the form that `verdict_from` reads.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
@@ -151,7 +151,7 @@ class Judge:
         if not asked["ended"]:
             publish(case.layer, judged.outputs)
             if copy is not None:
-                copy.took(judged.outputs)
+                copy.record_applied(judged.outputs)
             return _answer(judged)
         discard(case.layer, [change for change in judged.lost if change.inside])
         keep(case.layer, judged.outputs)
@@ -175,7 +175,7 @@ class Judge:
     def keep(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Move the sources that `judge` allowed at ``place`` into the project.
 
-        Answers with the files that ``failed`` to be moved.
+        Answers with the files that could not be moved, as ``failed``.
         """
         case = self._cases.pop(asked["place"])
         failed = keep(case.layer, case.sources)
@@ -184,11 +184,11 @@ class Judge:
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Record, under ``name``, the dangerous entries in directories that a command changes directly.
 
-        Call it before the command starts: `tidy` later removes only entries that are new. Dangerous are
-        files that other programs obey, repositories and links to the outside, for example. The answer has
+        Send it before the command starts: `tidy` later removes only new entries. Dangerous entries are, for
+        example, files that other programs obey, repositories, and links that lead outside. The answer has
         ``linked``: the output directories with a file that has a hard link outside them.
         """
-        watched = WorkedOnItself(
+        watched = DirectChanges(
             self._project,
             grants_from(asked["grants"]),
             repositories=tuple(map(Path, asked["repositories"])),
@@ -196,27 +196,27 @@ class Judge:
             besides=tuple(map(Path, asked["besides"])),
             in_place=asked["in_place"],
         )
-        found = watched.look()
+        found = watched.dangerous_entries()
         watched.before = found.planted | found.parts
         self._watched[asked["name"]] = watched
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename or remove files that the command ``name`` wrote and other programs would obey.
+        """Rename or remove files that a command wrote and that other programs would obey.
 
-        Answers with the paths set ``aside``, and with new ones that were ``kept`` because git made
-        them.
+        ``name`` is that of the request "watch". Answers with the paths that were renamed or removed
+        (``aside``), and with dangerous new ones that stay because git made them (``kept``).
         """
         if asked["ended"]:
             watched = self._watched.pop(asked["name"])
         else:
             watched = self._watched[asked["name"]]
-        aside, kept = watched.tidied(asked["tracked"])
+        aside, kept = watched.set_aside_dangerous(asked["tracked"])
         return {"aside": _named(aside), "kept": _named(kept)}
 
 
 def _unknown(changes: list[LayerChange]) -> list[str]:
-    """Return the paths of changes and deletions, except in output directories."""
+    """Return the changed and deleted paths outside output directories."""
     return [
         change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output
     ]

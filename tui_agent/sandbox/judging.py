@@ -1,8 +1,8 @@
-"""Starts the judge, the process that decides which changes of commands are kept, and talks to it.
+"""Starts the judge process, sends it requests, and checks its answers.
 
-The judge runs in the sandbox and keeps running. Its answers aren't trusted, because it reads files
-that commands wrote: paths must be in the project, and the size of an answer, the number of its
-names and the time it takes are limited.
+The judge (``judge_program``) decides which changes of commands are kept. It runs in the sandbox and
+keeps running. Its answers aren't trusted, because it reads files that commands wrote: paths must be
+in the project, and an answer's size, number of names and time are limited.
 """
 
 import contextlib
@@ -27,17 +27,17 @@ from tui_agent.sandbox.layer import MAX_CHANGES
 from tui_agent.sandbox.view import Grants, View, Writes
 
 JUDGE_SECONDS = 600.0
-"""Seconds the judge may take for one answer; copying a large output is slow."""
+"""Seconds that the judge may take for one answer. Copying a large output directory is slow."""
 MAX_ANSWER_BYTES = 64 * 1024**2
 _MAX_PATH = 4_096
 _PIECE = 1 << 18
 _SHOWN = 5
-_MAX_SAID = 300
+_MAX_QUOTED = 300
 """Maximum characters of the error output that an error quotes."""
 
 Started = tuple[Sequence[str], Sequence[int]]
-"""An argument list, and the descriptors of this program that the process reads; `JudgeProcess`
-closes them after its end."""
+"""An argument list, and the descriptors of this program that the started process reads;
+`JudgeProcess` closes them after the process has ended."""
 
 
 class JudgeError(Exception):
@@ -49,12 +49,12 @@ class JudgeEndedError(JudgeError):
 
 
 @contextlib.contextmanager
-def believed() -> Iterator[None]:
-    """Turn the errors of parsing an invalid answer (ValueError, KeyError, …) into JudgeError."""
+def checking_answer() -> Iterator[None]:
+    """Turn errors in the block, which reads an answer (ValueError, KeyError, …), into JudgeError."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise JudgeError("the judge's answer is not about this project") from None
+        raise JudgeError("the judge's answer has invalid content") from None
 
 
 @frozen
@@ -76,10 +76,10 @@ class Names:
 class Verdict:
     """The judge's verdict on a command's changes. Paths are relative to the project.
 
-    If ``needs`` has paths, there is no verdict yet: the judge asks what git and the checkpoints
-    know about them. ``sources`` are the source files to keep; ``keeps`` is True if there are
-    sources, directories included, and the request "keep" has to follow. ``lost`` are the discarded
-    changes, ``wanted`` the grants that they need.
+    If ``needs`` has paths, there is no verdict yet: the judge needs to know what git and the
+    checkpoints know about them. ``sources`` are the source files to keep; ``keeps`` is True if
+    there are source files or directories to keep, so that the request "keep" has to follow.
+    ``lost`` are the discarded changes, ``wanted`` the grants that they need.
     """
 
     needs: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Verdict:
     wanted: Grants = Grants()
 
     def notes(self, view: View) -> list[str]:
-        """Return a note for the model on the discarded changes, or [] if there are none."""
+        """Return a list with a note for the model on the discarded changes; [] if there are none."""
         done = "Not kept"
         if view.writes is Writes.NOTHING:
             done = "Thrown away"
@@ -113,8 +113,8 @@ class JudgeProcess:
         """Send a request and return the answer; ``do`` names a method of `judge_program.Judge`.
 
         Blocks for up to `JUDGE_SECONDS`, so call it in a thread. A judge that has ended is started
-        again once. Raises JudgeError if there is no valid answer, and then ends the process, or if
-        the answer reports an error.
+        again once. Raises JudgeError if the answer reports an error; also if there is no valid
+        answer, and then the process is ended.
         """
         request = json.dumps({"do": do, **given}).encode() + b"\n"
         with self._lock:
@@ -129,7 +129,7 @@ class JudgeProcess:
 
     def _answer(self, request: bytes) -> dict[str, Any]:
         try:
-            answer = _answered(*self._running(), request, time.monotonic() + JUDGE_SECONDS)
+            answer = _exchange(*self._pipes(), request, time.monotonic() + JUDGE_SECONDS)
             self._read_errors()
         except JudgeError as error:
             said = self._last_error()
@@ -141,7 +141,7 @@ class JudgeProcess:
         return answer
 
     def _read_errors(self) -> None:
-        """Read the error output so far, so that its pipe does not fill up; keeps the end of it."""
+        """Read the error output so far, so that its pipe doesn't fill up, and store its end."""
         if self._process is None or self._process.stderr is None:
             return
         with contextlib.suppress(OSError):
@@ -152,26 +152,26 @@ class JudgeProcess:
         """Return the last line that the process wrote to its error output; "" for none."""
         self._read_errors()
         lines = self._errors.decode("utf-8", "replace").split("\n")
-        return next((one_line(line)[:_MAX_SAID] for line in reversed(lines) if line.strip()), "")
+        return next((one_line(line)[:_MAX_QUOTED] for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
         with self._lock:
             self._end()
             self._process = None
 
-    def _running(self) -> tuple[IO[bytes], IO[bytes]]:
-        """Return the judge's stdin and stdout; starts it if it is not running."""
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        """Return the judge's standard input and output; starts the judge if it isn't running."""
         if self._process is None or self._process.poll() is not None:
             self._end()
-            self._process = self._started()
-            self._end = weakref.finalize(self, _ended, self._process, self._owned)
+            self._process = self._start_process()
+            self._end = weakref.finalize(self, _end_process, self._process, self._owned)
         reads = self._process.stdin
         writes = self._process.stdout
         if reads is None or writes is None:
             raise JudgeError("the judge process has no pipes")
         return reads, writes
 
-    def _started(self) -> "subprocess.Popen[bytes]":
+    def _start_process(self) -> "subprocess.Popen[bytes]":
         try:
             command, self._owned = self._start()
             process = subprocess.Popen(
@@ -211,7 +211,8 @@ def _packages() -> list[Path]:
     return [Path(__file__).resolve().parents[2], Path(pathspec.__file__).resolve().parents[1]]
 
 
-def _ended(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> None:
+def _end_process(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> None:
+    """Kill the judge, and close its pipes and the descriptors that it read."""
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             with contextlib.suppress(OSError):
@@ -223,7 +224,12 @@ def _ended(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> None:
             os.close(descriptor)
 
 
-def _answered(reads: IO[bytes], writes: IO[bytes], request: bytes, until: float) -> dict[str, Any]:
+def _exchange(reads: IO[bytes], writes: IO[bytes], request: bytes, until: float) -> dict[str, Any]:
+    """Write a request to the judge's input ``reads``, and return the answer from ``writes``.
+
+    ``until`` is the deadline on the monotonic clock, in seconds. Raises JudgeError for a late, too
+    long or unreadable answer, JudgeEndedError if the judge has ended.
+    """
     writing = reads.fileno()
     reading = writes.fileno()
     os.set_blocking(writing, False)
@@ -266,7 +272,7 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
 
     Raises JudgeError if the answer has the wrong form, or a path outside the project.
     """
-    with believed():
+    with checking_answer():
         wanted = grants_from(row.get("wanted", {}))
         for path in (*wanted.protected, *wanted.secrets, *wanted.write):
             _inside(str(path.relative_to(project)))
@@ -283,7 +289,7 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
 def names_from(row: Mapping[str, Any]) -> Names:
     """Return the names and the count in a part of an answer.
 
-    Raises ValueError, TypeError or KeyError if it has another form or too many names.
+    Raises ValueError, TypeError or KeyError if the part has another form or too many names.
     """
     names = row["names"]
     count = row["count"]
@@ -299,8 +305,8 @@ def names_from(row: Mapping[str, Any]) -> Names:
 def paths_from(names: Any) -> tuple[str, ...]:
     """Return the paths in a part of an answer.
 
-    Raises ValueError or TypeError unless it is a list of at most `MAX_CHANGES` relative paths
-    without ``..``.
+    Raises ValueError or TypeError unless ``names`` is a list of at most `MAX_CHANGES` relative
+    paths without ``..``.
     """
     if not isinstance(names, list) or len(names) > MAX_CHANGES:
         raise ValueError("too many")

@@ -1,4 +1,4 @@
-"""Finds the grants that a failed command lacked, from its output and by looking at files."""
+"""Finds the grants that a failed command lacked: for paths in the error messages that it printed."""
 
 import errno
 import os
@@ -14,14 +14,14 @@ from tui_agent.sandbox.project_scan import ProjectScan
 from tui_agent.sandbox.view import Grants, View
 
 _LINES = 200
-"""Lines at the end of an output that are searched for refusals."""
+"""Number of lines at the end of an output that are searched for error messages."""
 
 _REFUSALS = (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)
 _WORDS = {
     **{os.strerror(number): number for number in (*_REFUSALS, errno.EPERM)},
     **{errno.errorcode[number]: number for number in _REFUSALS},
 }
-"""Error numbers of refusals, by the system's message and by the error's name."""
+"""Error numbers that the sandbox can cause, by the system's message and by the error's name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
 """Start of an error message by the shell itself: program and line number."""
@@ -37,12 +37,12 @@ def lacking(
     shows: Callable[[Path], bool],
     large: Sequence[Path] = (),
 ) -> Grants:
-    """Return the grants that a failed command lacked, judging by its output.
+    """Return the grants that a failed command lacked, judging by its output. Looks at files.
 
-    These are rights to the paths that stand on a line with one of the system's error messages, if
-    the sandbox can be the reason for the error. ``cwd`` is the directory relative paths belong to.
-    ``shows`` returns True if commands see a path outside the project; ``large`` are the places in
-    the project that were too large for a copy.
+    They are rights to the paths on lines with one of the system's error messages, if the sandbox
+    may have caused the error. Relative paths are relative to ``cwd``. ``shows`` returns True if
+    commands see a path outside the project; ``large`` are the paths in the project that were too
+    large to copy.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
@@ -60,7 +60,8 @@ def lacking(
 def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
     """Yield the paths on the output's last lines with a system error, each with the error's number.
 
-    They are absolute, links not resolved; relative ones belong to ``cwd``.
+    The paths are absolute, with links not resolved; relative paths in the output are relative to
+    ``cwd``.
     """
     for line in output.splitlines()[-_LINES:]:
         refusal = _REFUSAL.search(line)
@@ -69,8 +70,8 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         number = _WORDS[refusal[0]]
         rest, of_shell = _WHO.subn("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
         quoted = _QUOTED.findall(rest)
-        # A file that couldn't be created doesn't exist, so a name without a slash may be one, too.
-        # Landlock's error for it, "Permission denied", is also printed for other reasons.
+        # A file that couldn't be created doesn't exist, so take a name without a slash for a file,
+        # too. Landlock's error for that, "Permission denied", also has other causes.
         unmade = set[str]()
         if number in {errno.EROFS, errno.EACCES}:
             unmade |= {*quoted}
@@ -115,7 +116,8 @@ def _could_write(path: Path) -> bool:
     return os.access(path if is_there(path) else path.parent, os.W_OK)
 
 
-def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
+def files_named_in(output: str, files: tuple[Path, ...], root: Path) -> frozenset[Path]:
+    """Return those of the project's files whose relative path occurs in a command's output."""
     names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
     return frozenset(
         path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)

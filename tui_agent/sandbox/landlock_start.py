@@ -1,12 +1,12 @@
-"""Runs a command under Landlock and a filter of system calls. It is started as a separate program.
+"""The program that runs a command under Landlock and a system call filter, as separate processes.
 
 Landlock doesn't cover permissions and times of files: a command that may only read a file could
 still make it writable for everybody. So the system calls that change them wait for this program,
 the command's parent, which makes the change only where the command may write.
 
-Without a process namespace, the kernel doesn't end all processes of a command with the first one.
-So two processes are used: the first only waits, and the second is the command's parent. When the
-first is killed, the second ends the command and all its descendants.
+Without a process namespace, the kernel doesn't end all processes of a command when the first one
+ends. So this program uses two processes: the first only waits, and the second is the command's
+parent. When the first is killed, the second ends the command and all its descendants.
 """
 
 import _socket
@@ -28,15 +28,15 @@ import time
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
-"""``SECCOMP_RET_ERRNO``, ``…_ALLOW``, ``…_USER_NOTIF``: the system call fails with an error number,
-runs, or waits for this program."""
+"""``SECCOMP_RET_ERRNO``, ``…_ALLOW`` and ``…_USER_NOTIF``: the system call fails with an error
+number, runs, or waits for this program."""
 
 _LOAD = 0x20
 _EQUAL = 0x15
 _AT_LEAST = 0x35
 _RETURN = 0x06
 _MASK = 0x54
-"""Instructions of a filter (``linux/bpf_common.h``); ``_MASK`` is a bitwise "and"."""
+"""Instructions of a seccomp filter (``linux/bpf_common.h``); ``_MASK`` is a bitwise "and"."""
 
 _EPERM = 1
 _EACCES = 13
@@ -84,8 +84,8 @@ _ASKED = {
     "fchmodat2": (0, 1, 2),
     "utimensat": (0, 1, 2),
 }
-"""System calls that this program makes for a command, each with the positions of three arguments: a
-descriptor, a path below it, and the new value; -1 if there is no such argument.
+"""System calls that this program makes in a command's place, each with the positions of three
+arguments: a descriptor, a path below it, and the new value; -1 if the call has no such argument.
 
 ``utimensat`` and ``fchmodat2`` have flags in argument 3. Older calls that set times are refused,
 because no library uses them.
@@ -101,11 +101,12 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _FOR_COMMAND = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Signals passed on to the command, so that it can clean up before it ends."""
+"""Signals that only the command handles, so that it can clean up before it ends. The two processes
+of this program ignore them."""
 
 _SET_FILTER = 1
 _NEW_LISTENER = 8
-"""Operation and flag of seccomp(2): set a filter, and return a descriptor of waiting calls."""
+"""Operation and flag of seccomp(2): set a filter, and return a descriptor for waiting calls."""
 
 _RECEIVE = 0xC0502100
 _SEND = 0xC0182101
@@ -121,9 +122,9 @@ _PAGE = 4_096
 
 
 def calls_of(machine: str) -> dict[str, int]:
-    """Return the numbers of a machine's system calls that the filter needs, by name.
+    """Return the numbers of the system calls that the filters treat, by name.
 
-    {} for an unknown machine.
+    {} for an unknown ``machine`` (processor architecture).
     """
     _architecture, table = _MACHINES.get(machine, (0, ""))
     words = table.replace(",", " ").split()
@@ -131,10 +132,10 @@ def calls_of(machine: str) -> dict[str, int]:
 
 
 def filter_of(machine: str) -> bytes:
-    """Return the seccomp filter for commands under Landlock.
+    """Return the seccomp filter for commands under Landlock, in the kernel's binary form.
 
     It refuses sockets, io_uring, keyrings, ptrace, extended attributes, older calls that set times,
-    and memory and messages shared with other processes. Changing a file's owner succeeds without an
+    and memory and messages shared with other processes. Changing a file's owner succeeds but has no
     effect. The calls in `_ASKED` wait for this program. Raises KeyError for an unknown machine.
     """
     architecture = _MACHINES[machine][0]
@@ -165,15 +166,15 @@ def filter_of(machine: str) -> bytes:
 
 
 def keyring_filter_of(machine: str) -> bytes:
-    """Return a seccomp filter that refuses only the calls of the kernel's keyrings.
+    """Return a seccomp filter that refuses only the system calls for the kernel's keyrings.
 
-    On an unknown machine it allows everything.
+    For an unknown machine, the filter allows everything.
     """
     own = [number for name, number in calls_of(machine).items() if "key" in name]
     architecture, others = _KEYRINGS_OF_32_BITS.get(machine, (0, ()))
     blocks = []
     for calls in (own, others):
-        # The call's number without the mark of the x32 form.
+        # Compares the call's number without the bit that marks x32 programs.
         refused = (
             row
             for call in calls
@@ -192,11 +193,11 @@ def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
 
 
 def restrict(grants: list[tuple[str, str]]) -> int:
-    """Drop all rights of this process that are not granted; this can't be undone.
+    """Drop all rights of this process that are not granted. That can't be undone.
 
-    ``grants`` are the result of `landlock_grants`. Returns the descriptor from which the waiting
-    system calls are read; see `serve`. Raises OSError if the kernel refuses, KeyError on an unknown
-    machine.
+    ``grants`` are the result of `landlock_grants`. Returns the descriptor from which waiting system
+    calls are read; see `serve`. Raises OSError if the kernel refuses the restriction, KeyError on
+    an unknown machine.
     """
     from landlockpy import AccessFS, Ruleset, Scope
 
@@ -254,7 +255,7 @@ def _opened(path: str) -> int:
 
 
 def _filter(rows: bytes) -> int:
-    """Drop root's capabilities, set a seccomp filter, and return the descriptor of waiting calls.
+    """Drop root's capabilities, set a seccomp filter, and return the descriptor for waiting calls.
 
     Raises OSError if the kernel refuses the filter.
     """
@@ -279,10 +280,10 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
-    """Make the waiting system calls of a command, until one of two processes ends.
+    """Carry out the waiting system calls of a command, until one of two processes ends.
 
-    ``listener`` is the descriptor of waiting calls, ``ends`` are pidfds of the two processes.
-    Changes are made only to paths that begin with one of ``writable``; other calls fail.
+    ``listener`` is the descriptor for waiting calls, ``ends`` are pidfds of the two processes.
+    Calls for paths that begin with one of ``writable`` are carried out, others fail.
     """
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
@@ -302,9 +303,9 @@ def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> No
 
 
 def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]) -> int:
-    """Make the system call ``call`` for the process ``pid``, if it concerns a path in ``writable``.
+    """Carry out the system call ``call`` for the process ``pid`` if its path is in ``writable``.
 
-    Returns the error number for the process, 0 for none.
+    Returns the error number that the process gets, 0 for success.
     """
     base, path, value = (arguments[place] if place >= 0 else None for place in _ASKED[call])
     name = "" if not path else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
@@ -317,7 +318,7 @@ def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]
                 opened.append(os.open(name, os.O_PATH | itself_only, dir_fd=opened[0]))
             except OSError as error:
                 return error.errno or _EPERM
-        # The file itself, whatever its name leads to by now.
+        # The opened file itself, even if its name leads to another file by now.
         itself = f"/proc/self/fd/{opened[-1]}"
         if not f"{os.readlink(itself)}/".startswith(writable):  # noqa: PTH115 - starts fast
             return _EPERM
@@ -348,9 +349,9 @@ def _path_at(pid: int, address: int) -> str:
 
 
 def _end_others() -> None:
-    """Kill all descendants of this process and wait for them.
+    """Kill all descendants of this process and wait for their end.
 
-    Changes that they made after the command's end would not be judged.
+    Otherwise they could make changes after the command's end, which nobody would judge.
     """
     while True:
         try:
@@ -371,7 +372,7 @@ def _ignore_signals() -> None:
 
 
 def _end_like(status: int) -> None:
-    """End this process with the exit code or signal of a wait status."""
+    """End this process with the exit code or signal in another process's wait status."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with contextlib.suppress(OSError):
@@ -381,9 +382,9 @@ def _end_like(status: int) -> None:
 
 
 def _wait_for_supervisor() -> int:
-    """Fork: the parent only waits for the child and ends like it; return in the child.
+    """Fork. The parent only waits for the child and ends like it; the function returns in the child.
 
-    Returns a pidfd of the parent, by which the child notices that the parent was killed.
+    Returns a pidfd of the parent, which tells the child when the parent was killed.
     """
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -400,9 +401,10 @@ def _wait_for_supervisor() -> int:
 
 
 def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.socket) -> None:
-    """Replace this process by the command, with no rights but the grants.
+    """Replace this process with the command, which has no rights but the grants.
 
-    Sends the descriptor of waiting calls through ``told`` before. Exits with 1 if that fails.
+    First sends the descriptor for waiting calls through ``told``. Prints an error and exits with 1
+    if the command can't be started.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
@@ -418,14 +420,14 @@ def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.soc
 
 
 def main() -> None:
-    """Run a command with the grants in a file, and end with its exit code or signal.
+    """Run a command with the grants in a file, and end with the command's exit code or signal.
 
-    Arguments: the directory of the library ``landlockpy``, the file of `landlock_specification`,
-    and the command.
+    The program's arguments are the directory that contains the library ``landlockpy``, the file of
+    `landlock_specification`, and the command.
     """
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
-    with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
+    with open(specification, "rb") as file:  # noqa: PTH123 - starts fast
         grants = json.load(file)
     waiting = _wait_for_supervisor()
     ours, theirs = _socket.socketpair()
@@ -433,7 +435,7 @@ def main() -> None:
     if child == 0:
         _become(command, grants, theirs)
     _ignore_signals()
-    # The command stays in the waiting process's session, so that a signal to the group reaches it.
+    # The command stays in the session of the waiting process, so signals to its group reach it.
     os.setsid()
     theirs.close()
     _data, found, _flags, _address = ours.recvmsg(1, 64)

@@ -1,10 +1,11 @@
-"""The copy-on-write layer over a project that a command works on, and how its changes are kept.
+"""Makes the copy-on-write layer that a command works on, finds its changes, and keeps or discards them.
 
 The kernel's overlay shows the project with the command's changes over it. The changes are stored in
-a separate directory until all processes of the command have ended. Then each change is judged:
-those that the command's view allows are moved into the project, the others are discarded and
-reported. So every change is judged by its real path before it is made, and only that directory has
-to be searched for changes. ``change_policy`` judges; both run in the judge process.
+a separate directory until all processes of the command have ended. Then ``change_policy`` judges
+each change: those that the command's view allows are moved into the project, the others are
+discarded and reported. So every change is judged by its real path before it reaches the project,
+and only that directory has to be searched for changes. The main process makes layers; the judge
+process runs the rest.
 """
 
 import contextlib
@@ -60,11 +61,11 @@ IsIgnored = Callable[[str], bool]
 """Takes a directory's path relative to the project; returns True if git ignores it."""
 
 Stamp = tuple[int, ...]
-"""Values from an entry's state that differ after a file was changed or a directory recreated."""
+"""Values from an entry's status that change if a file is changed or a directory is recreated."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
-"""The entries that a copy of the project had when a command began: by the relative path of their
-directory, which ends with a slash ("" for the top), and by name."""
+"""The entries that a copy of the project had when a command began, by directory and by name. The
+directory is a relative path that ends with a slash, "" for the top."""
 
 
 class ChangeKind(Enum):
@@ -79,7 +80,7 @@ class ChangeKind(Enum):
 class LayerChange:
     """One path, relative to the project, that a command created, changed or deleted.
 
-    Each entry of a new directory is a change, too, unless the directory is ``whole``.
+    Each entry of a new directory is a change of its own, unless the directory is ``whole``.
     """
 
     path: str
@@ -92,35 +93,35 @@ class LayerChange:
     head: bytes = b""
     """The first 16 bytes of a new file, or of a changed file's previous version."""
     whole: bool = False
-    """Whether it is a directory with all its contents, of which only ``inside`` entries are
-    listed."""
+    """Whether the change is a directory with all its contents. Only those of its entries that are
+    judged separately are changes of their own, marked ``inside``."""
     output: bool = False
     """Whether the path is in an output directory, new or old."""
     inside: bool = False
-    """Whether it is in a ``whole`` directory, with which it is kept unless it is discarded."""
+    """Whether the entry is in a ``whole`` directory. It is kept with that, unless discarded."""
     link: str | None = None
     """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
-    """Whether it is now a pipe, socket, device, file with setuid, setgid or huge holes, or a
-    directory that can't be read; such entries are never kept."""
+    """Whether the new entry is a pipe, socket or device, a file with setuid, setgid or huge holes,
+    or a directory that can't be read. Such entries are never kept."""
     repository: bool = False
-    """Whether it is, or is in, a directory that git takes for a bare repository."""
+    """Whether the entry is one of git's own in a directory that git takes for a bare repository."""
 
 
 @frozen
 class Layer:
     """The directory ``place`` with one command's changes.
 
-    ``upper`` in it has the changes, ``work`` is needed by the kernel's overlay. If the layer
-    ``is_copy``, ``upper`` is instead a copy of the project that the command works on.
+    Its subdirectory ``upper`` has the changes; the kernel's overlay needs ``work``. If ``is_copy``
+    is True, ``upper`` is instead a copy of the project, on which the command works.
     """
 
     project: Path
     place: Path
     is_copy: bool = False
     live: bool = False
-    """Whether only output directories are on the layer; the command sees the rest of the project
-    live."""
+    """Whether only output directories are on the layer, and the command sees the rest of the
+    project itself, with later changes."""
 
     @property
     def upper(self) -> Path:
@@ -130,10 +131,11 @@ class Layer:
     def work(self) -> Path:
         return self.place / "work"
 
-    def part(self, name: Path) -> tuple[Path, Path]:
-        """Create the overlay's directories for the directory ``name``, relative to the project.
+    def make_directories(self, name: Path) -> tuple[Path, Path]:
+        """Create the overlay's two directories for one directory of the project.
 
-        Returns the one for changes, with the permissions of the project's, and the kernel's.
+        ``name`` is its relative path. Returns the directory for changes, which gets the permissions
+        of the project's directory, and the one that the kernel needs.
         """
         upper = self.upper / name
         work = self.work / name_for(name)
@@ -144,15 +146,16 @@ class Layer:
 
 
 def name_for(path: Path) -> str:
-    """Return the file name under which this program stores data about a path: 16 hex digits."""
+    """Return the file name (16 hex digits) under which this program stores data about a path."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
-    """Create a directory in ``parent/tui-agent-UID`` that is removed when ``owner`` is.
+    """Create a directory in ``parent/tui-agent-UID`` that is removed together with ``owner``.
 
-    Also removes the directories that killed sessions left there. Raises OSError if
-    ``parent/tui-agent-UID`` belongs to another user or others have access to it.
+    That is when the object ``owner`` is garbage-collected, or at the program's end. Also removes
+    the directories that killed sessions left there. Raises OSError if ``parent/tui-agent-UID``
+    belongs to another user or others have access to it.
     """
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
@@ -202,10 +205,10 @@ def changes_in(
 ) -> list[LayerChange]:
     """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
 
-    The contents of a directory follow a new directory, and precede a deleted one. To keep the list
-    short, a new or deleted directory that is or is in an output directory is one change; only
-    entries in a new one that must be judged separately, such as links, follow it. A file with a new
-    time but the same content counts only in output directories.
+    A directory's contents follow a new directory, and precede a deleted one. To keep the list
+    short, a new or deleted directory is a single change if it is an output directory or in one;
+    only entries of a new one that must be judged separately, such as links, follow it. A file with
+    a new time but the same content is a change only in output directories.
 
     ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that
     a copy had before the command; None for an overlay.
@@ -223,9 +226,9 @@ class _Place:
     """One directory in a walk through a layer.
 
     ``upper`` is its descriptor in the layer, ``lower`` that of the project's directory at the same
-    path, -1 if there is none. ``prefix`` is the path with a slash at the end, "" for the top.
-    ``opaque``: a directory around it was recreated, so nothing of the project shows through.
-    ``output``: it is in an output directory.
+    path, -1 without one. ``prefix`` is the path with a slash at the end, "" for the top.
+    ``opaque``: this directory or one around it was recreated, so the project's entries don't show
+    through. ``output``: it is in an output directory.
     """
 
     upper: int
@@ -244,8 +247,11 @@ class _Place:
             return {}
         return self.made.get(self.prefix, {})
 
-    def is_made_anew(self, name: str, directory: int) -> bool:
-        """Return True if the subdirectory ``name`` was recreated, so its old contents are gone."""
+    def was_recreated(self, name: str, directory: int) -> bool:
+        """Return True if the command recreated the subdirectory ``name``, without its old contents.
+
+        ``directory`` is the subdirectory's descriptor.
+        """
         if self.made is None:
             return _is_opaque(directory)
         stamp = stamp_of(os.fstat(directory))
@@ -266,7 +272,7 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
         for name in sorted(place.before.keys() - names):
             was = state_at(place.lower, name)
             if was is not None:
-                yield from _gone(
+                yield from _deletions(
                     place.lower, name, was, place.prefix + name, output=_is_output(place, name)
                 )
     found = (change for row in rows for change in _change(row, place))
@@ -276,7 +282,7 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
 
 
 def _marked(change: LayerChange, prefix: str) -> LayerChange:
-    """Return a change in a bare repository, marked as ``repository`` if it is of git's own entries.
+    """Return a change in a bare repository, marked ``repository`` if it concerns git's own entries.
 
     Other files in such a directory may be the user's work.
     """
@@ -300,7 +306,7 @@ def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
     made_again = _is_output(place, row.name)
     if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
         if was is not None:
-            yield from _gone(place.lower, row.name, was, path, output=made_again)
+            yield from _deletions(place.lower, row.name, was, path, output=made_again)
     elif stat.S_ISDIR(now.st_mode):
         yield from _directory(row.name, was, replace(place, output=made_again))
     else:
@@ -321,14 +327,14 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
         return
     with using(upper):
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
-        opaque = place.opaque or place.is_made_anew(name, upper)
+        opaque = place.opaque or place.was_recreated(name, upper)
         inner = replace(place, upper=upper, lower=-1, prefix=f"{path}/", opaque=opaque)
         if was_directory and not (place.output and opaque):
             with using(os.open(name, DIRECTORY, dir_fd=place.lower)) as lower:
                 yield from _changes(replace(inner, lower=lower))
             return
         if was is not None:
-            yield from _gone(place.lower, name, was, path, output=place.output)
+            yield from _deletions(place.lower, name, was, path, output=place.output)
         if place.output or _is_made_again(path, name, place.is_ignored):
             yield from _whole(upper, path)
         else:
@@ -343,8 +349,8 @@ def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
 def _whole(top: int, path: str) -> Iterator[LayerChange]:
     """Yield a new directory as one change, then the entries in it that must be judged separately.
 
-    Also removes setuid and setgid bits from the directory ``top`` and gives the owner access to
-    those below.
+    Also removes the setuid and setgid bits of the directory, whose descriptor is ``top``, and of
+    those below, and gives their owner access to these.
     """
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     os.fchmod(top, os.fstat(top).st_mode & PERMISSIONS)
@@ -370,17 +376,17 @@ def _whole(top: int, path: str) -> Iterator[LayerChange]:
 
 
 def _unjudged(path: str, *, output: bool) -> LayerChange:
-    """Return the change for a directory that can't be read, and so can't be judged."""
+    """Return the change that stands for a directory that can't be read, and so can't be judged."""
     return LayerChange(
         path, ChangeKind.NEW, directory=True, special=True, output=output, inside=output
     )
 
 
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
-    """Yield a directory's entries that are judged separately, and its other directories.
+    """Yield a directory's entries that are judged separately, and its other subdirectories.
 
-    The former are marked ``inside``; the latter are not, and the caller looks into them. Gives the
-    owner access to directories that lack it.
+    The former are marked ``inside``; the latter are not, and the caller walks through them. Gives
+    the owner access to a subdirectory whose permissions deny it.
     """
     rows = entries(directory)
     is_bare = is_bare_repository({row.name for row in rows})
@@ -450,7 +456,7 @@ def _file(
     if was is None:
         yield new
     elif stat.S_ISDIR(was.st_mode):
-        yield from _gone(place.lower, name, was, path, output=output)
+        yield from _deletions(place.lower, name, was, path, output=output)
         yield new
     elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(place, name, was, now):
         both = regular and stat.S_ISREG(was.st_mode)
@@ -460,10 +466,10 @@ def _file(
         yield replace(new, kind=ChangeKind.CHANGED, size=was.st_size, regular=both, head=head)
 
 
-def _gone(
+def _deletions(
     parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False
 ) -> Iterator[LayerChange]:
-    """Yield the deletions of everything in a directory of the project, then of the entry itself.
+    """Yield the deletions of an entry of the project: first those of its contents, then its own.
 
     A deleted output directory is a single change.
     """
@@ -485,7 +491,7 @@ def _deleted_beside(lower: int, kept: set[str], prefix: str) -> Iterator[LayerCh
     for row in sorted(entries(lower), key=lambda row: row.name):
         was = state_at(lower, row.name)
         if was is not None and row.name not in kept:
-            yield from _gone(lower, row.name, was, prefix + row.name)
+            yield from _deletions(lower, row.name, was, prefix + row.name)
 
 
 def _is_opaque(directory: int) -> bool:
@@ -532,10 +538,10 @@ def _head(parent: int, name: str) -> bytes:
 
 
 def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Return the changes of files that the project has in a version newer than the command's.
+    """Return the changes of files that someone changed in the project after the command had.
 
-    Somebody else wrote it after the command had, so it is the one to keep. Status change times
-    are compared, as programs can set the others. Outputs and directories are left out.
+    The project's version is newer, so it is the one to keep. Status change times are compared,
+    because programs can set the others. Outputs and directories are left out.
     """
     found: list[LayerChange] = []
     with opened(layer) as (root, upper):
@@ -552,14 +558,14 @@ def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]
 
 
 def state_below(top: int, path: str) -> os.stat_result | None:
-    """Return the state of the entry ``path`` below the directory ``top``; None if there is none."""
+    """Return the status of the entry ``path`` below the directory ``top``; None if missing."""
     with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
         return state_at(parent, name)
     return None
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Apply changes to the project; returns those that failed, for example if a file was replaced.
+    """Apply changes to the project. Returns those that failed, for example at a replaced directory.
 
     Links in the project are never followed, because another process may have made them.
     """
@@ -570,7 +576,7 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
             if change.kind is ChangeKind.DELETED and not _delete(root, change):
                 failed.append(change)
         for change in changes:
-            if change.kind is not ChangeKind.DELETED and not _bring(root, upper, change):
+            if change.kind is not ChangeKind.DELETED and not _move_in(root, upper, change):
                 failed.append(change)
     return failed
 
@@ -579,12 +585,12 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy new and changed files into the project while a command still works on the layer.
 
     Deletions, links, repositories and files that control programs wait for the command's end,
-    because it may replace an entry between the judgement and the copy. Failures are ignored.
+    because the command may replace an entry after it was judged. Failures are ignored.
     """
     with opened(layer) as (root, upper):
         for change in changes:
             if change.kind is not ChangeKind.DELETED and change.link is None and not change.inside:
-                _bring(root, upper, change, ended=False)
+                _move_in(root, upper, change, ended=False)
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
@@ -597,7 +603,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    """Give the descriptors of the project and of the layer's ``upper``, closed after the block."""
+    """Yield the descriptors of the project and of the layer's ``upper``; close them afterwards."""
     with (
         using(os.open(layer.project, DIRECTORY)) as root,
         using(os.open(layer.upper, DIRECTORY)) as upper,
@@ -621,7 +627,7 @@ def _delete(root: int, change: LayerChange) -> bool:
     return True
 
 
-def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) -> bool:
+def _move_in(root: int, upper: int, change: LayerChange, *, ended: bool = True) -> bool:
     try:
         with (
             parent_beneath(root, change.path, make=True) as (here, name),
@@ -639,7 +645,10 @@ def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) ->
 
 
 def _make_like(there: int, here: int, name: str) -> int:
-    """Make a directory with the permissions it has in the layer; returns its descriptor."""
+    """Make the directory ``name`` in ``here`` with the permissions of the one in ``there``.
+
+    Returns its descriptor.
+    """
     return make_directory(here, name, os.stat(name, dir_fd=there, follow_symlinks=False).st_mode)
 
 
@@ -657,8 +666,8 @@ def _move(there: int, here: int, name: str) -> None:
 def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
     """Copy the entry ``name``, with everything in it, from the directory ``there`` into ``here``.
 
-    Before the command has ``ended``, links and files that control programs are skipped, and files
-    that were copied before.
+    Before the command has ``ended``, these are skipped: links, files that control programs, and
+    files that were copied already.
     """
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
     waits = steers_programs(name) or name == "HEAD" or stat.S_ISLNK(state.st_mode)

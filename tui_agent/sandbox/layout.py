@@ -1,6 +1,7 @@
-"""The paths that a command sees, as a list of mounts, and their form for each kind of sandbox.
+"""The mounts that make up what a command sees, and their translation for each kind of sandbox.
 
-That is options for bubblewrap, a profile for sandbox-exec, and grants for Landlock.
+They become options for bubblewrap, a profile for sandbox-exec, and grants for Landlock. Which
+mounts a command gets is decided in ``plan``.
 """
 
 import contextlib
@@ -34,15 +35,15 @@ _OF_KERNEL = in_order(
     partitions interrupts crypto sys self
     """
 )
-"""Entries of ``/proc`` that commands see in Landlock: about the kernel and their first process. The
-entries of other processes may show passwords."""
+"""Entries of ``/proc`` that commands see under Landlock: those about the kernel and about the
+command's first process. The entries of other processes may show passwords."""
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""Options of bubblewrap for namespaces that each command gets. The one for processes hides the
-environments of others, which may hold keys."""
+"""Bubblewrap's options for the namespaces that each command gets. That of processes hides the
+environments of other processes, which may hold keys."""
 
 _MAX_STEPS = 400
-"""Maximum parts of a path, those of the links in it included; links may lead in a circle."""
+"""Maximum number of names in a path, including those in its links. Links may lead in a circle."""
 
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
@@ -55,9 +56,9 @@ class MountKind(Enum):
     WRITE = "write"
     """The existing entry, writable."""
     EMPTY = "empty"
-    """A new, empty, writable directory, whose contents are lost after the command."""
+    """A new, empty, writable directory, whose contents are lost when the command ends."""
     PRIVATE = "private"
-    """A writable directory of this program in place of the existing one."""
+    """A writable directory of this program, shown in place of the existing one."""
     LAYER = "layer"
     """The existing directory; what the command writes is stored elsewhere."""
     HIDDEN_FILE = "hidden file"
@@ -71,23 +72,24 @@ class MountKind(Enum):
 
 @frozen
 class Mount:
-    """How the path ``place`` appears to a command; ``source`` is another path shown there.
+    """How the path ``place`` appears to a command; ``source`` is the path shown there, if another.
 
-    For a layer ``source`` is the directory that gets the changes, ``work`` the one the kernel needs
-    beside it, and ``below`` the directory under the layer if it isn't ``place``; without ``source``
-    and ``work`` the changes are lost. A hidden file without a ``source`` appears empty.
+    For a layer, ``source`` is the directory that gets the changes, ``work`` the one that the kernel
+    needs beside it, and ``below`` the directory under the layer if it isn't ``place``; without
+    ``source`` and ``work`` the changes are lost. For a link, ``source`` is its target. A hidden
+    file without a ``source`` appears empty.
     """
 
     place: Path
-    put: MountKind
+    kind: MountKind
     source: Path | None = None
     work: Path | None = None
     below: Path | None = None
 
     @property
     def content(self) -> Path | None:
-        """The user's directory or file that the command sees at ``place``; None for anything else."""
-        match self.put:
+        """The existing directory or file that the command sees at ``place``; None for other kinds."""
+        match self.kind:
             case MountKind.READ | MountKind.WRITE:
                 return self.source or self.place
             case MountKind.LAYER:
@@ -96,13 +98,13 @@ class Mount:
                 return None
 
     def shown_at(self, place: Path) -> "Mount":
-        """Return a mount that shows the same at another place."""
-        if self.put is MountKind.LAYER:
+        """Return a mount that shows the same content at another place."""
+        if self.kind is MountKind.LAYER:
             return replace(self, place=place, below=self.content)
         return replace(self, place=place, source=self.source or self.content)
 
     def moved(self, root: Path, to: Path) -> "Mount":
-        """Return a mount that shows the same at the same relative path in ``to``, not ``root``.
+        """Return the mount with its place moved from the directory ``root`` to ``to``.
 
         A mount outside ``root`` is returned unchanged.
         """
@@ -111,18 +113,18 @@ class Mount:
         return self.shown_at(to / self.place.relative_to(root))
 
 
-def mounted(places: Iterable[Path], put: MountKind) -> Iterator[Mount]:
-    """Yield a mount of the kind ``put`` for each place, without a source."""
+def mounted(places: Iterable[Path], kind: MountKind) -> Iterator[Mount]:
+    """Yield a mount of the kind ``kind`` for each place, without a source."""
     for place in places:
-        yield Mount(place, put)
+        yield Mount(place, kind)
 
 
 def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
-    """Return the mounts, with those moved whose place is behind a link that the command sees.
+    """Return the mounts, each at its place with the links on the way there resolved.
 
-    Bubblewrap can't mount on such a place: what is behind the link is mounted where the link leads.
-    A mount is left out if that place has a mount already or is in the project ``root``. Mounts in
-    the project are returned unchanged. Looks at files.
+    Bubblewrap can't mount on a path with a link that the command sees, so such a mount is moved to
+    where the link leads. It is left out if that place has a mount already or is in the project
+    ``root``. Mounts in the project are returned unchanged. Looks at files.
     """
     made: dict[Path, Mount] = {}
     later: list[Mount] = []
@@ -141,10 +143,10 @@ def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
 
 
 def _without_links(place: Path, made: Mapping[Path, Mount], root: Path) -> Path:
-    """Return where a place is in the view that ``made`` mounts make; links in them are followed.
+    """Return a place with its links resolved as a command sees them, which has the mounts ``made``.
 
-    Links in the project ``root`` are not, because a command may have made them. A path with too
-    many links is returned as it is.
+    Links in the project ``root`` are not resolved, because a command may have made them. A path
+    with too many links is returned unchanged.
     """
     found = Path("/")
     pending = list(reversed(place.parts[1:]))
@@ -165,7 +167,7 @@ def _without_links(place: Path, made: Mapping[Path, Mount], root: Path) -> Path:
 
 
 def _link_at(place: Path, made: Mapping[Path, Mount], *, is_last: bool) -> Path | None:
-    """Return where a link leads that a command sees at a place; None if there is none."""
+    """Return the target of the link that a command sees at a place; None if it sees no link."""
     around = next((made[above] for above in place.parents if above in made), None)
     outside = None
     if around is not None:
@@ -173,24 +175,25 @@ def _link_at(place: Path, made: Mapping[Path, Mount], *, is_last: bool) -> Path 
     with contextlib.suppress(OSError):
         if around is not None and outside is not None:
             return (outside / place.relative_to(around.place)).readlink()
-    # A mount that is itself at the last part takes the place of what is there.
+    # A mount at the path's last name replaces what is there, so a link there isn't followed.
     link = made.get(place)
-    if link is None or link.put is not MountKind.LINK or is_last:
+    if link is None or link.kind is not MountKind.LINK or is_last:
         return None
     return link.source
 
 
-def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
+def places_of_kind(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
     """Return the ``place`` of each mount that has one of the given kinds."""
-    return {mount.place for mount in mounts if mount.put in kinds}
+    return {mount.place for mount in mounts if mount.kind in kinds}
 
 
 @frozen
 class Layout:
     """A command's working directory, and the mounts that make up its view. Paths are absolute.
 
-    ``empty`` is an empty file, shown in place of hidden ones. Other commands may be changing files
-    in ``project``: no mount in it contains a link, and one that has become a link is not followed.
+    ``empty`` is an empty file, shown in place of hidden files. ``project`` is the project's root.
+    Other commands may be changing files in it: no place of a mount in it contains a link, and one
+    that has become a link is not followed.
     """
 
     cwd: Path
@@ -199,23 +202,24 @@ class Layout:
     project: Path | None = None
 
     def showing(
-        self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
+        self, copy: "CopyOrigin", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
     ) -> "Layout":
         """Return the layout for a command that works in ``root``, a copy of a project.
 
-        It also shows, read-only, the paths of the project that the copy reads, except those that
-        ``secrets`` hides. With ``at_its_place`` the copy appears at the project's path, so that
-        paths mean the same in both, and mounts that could change the project itself are left out.
+        The command also sees, read-only, the paths of the project that the copy reads, except those
+        that the mounts ``secrets`` hide. With ``at_its_place`` the copy appears at the project's
+        path, so that paths mean the same in both, and mounts through which the command could change
+        the project itself are left out.
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
         secrets = tuple(secrets)
-        closed = places_put(secrets, MountKind.HIDDEN_DIRECTORY)
+        closed = places_of_kind(secrets, MountKind.HIDDEN_DIRECTORY)
         shared: list[Mount] = []
         hidden: list[Mount] = []
         for place, real in shown:
             shared.append(Mount(place, MountKind.READ, real))
             if not closed.isdisjoint(real.parents):
-                # It is in a hidden directory of the project, so it is hidden in the copy, too.
+                # The path is in a hidden directory of the project, so it is hidden here, too.
                 hidden.append(Mount(place, MountKind.HIDDEN_DIRECTORY))
             for mount in secrets:
                 if mount.place.is_relative_to(real):
@@ -225,45 +229,45 @@ class Layout:
             return replace(self, mounts=(*self.mounts, *shared, *hidden))
         moved: dict[Path, Mount] = {}
         for mount in self.mounts:
-            if mount.put.is_writable and mount.place.is_relative_to(copy.of):
+            if mount.kind.is_writable and mount.place.is_relative_to(copy.project):
                 continue
-            there = mount.moved(root, copy.of)
+            there = mount.moved(root, copy.project)
             moved[there.place] = there
         cwd = self.cwd
         if cwd.is_relative_to(root):
-            cwd = copy.of / cwd.relative_to(root)
+            cwd = copy.project / cwd.relative_to(root)
         return replace(self, cwd=cwd, mounts=(*moved.values(), *shared, *hidden))
 
     def ordered(self) -> list[Mount]:
-        """Return the mounts in the order to make them, outermost first.
+        """Return the mounts in the order in which they must be made, outermost first.
 
-        Of several mounts at the same place only the last is returned.
+        Of several mounts at the same place, only the last is returned.
         """
         last = {mount.place: mount for mount in self.mounts}
         return sorted(last.values(), key=lambda mount: len(mount.place.parts))
 
-    def put_at(self, path: Path) -> MountKind | None:
+    def kind_at(self, path: Path) -> MountKind | None:
         """Return the kind of the innermost mount that contains a path, None if there is none."""
         for mount in reversed(self.ordered()):
             if path.is_relative_to(mount.place):
-                return mount.put
+                return mount.kind
         return None
 
 
 @frozen
-class CopyOf:
-    """The project ``of`` that a sandbox's directory is a copy of.
+class CopyOrigin:
+    """The ``project`` of which a sandbox's directory is a copy.
 
-    ``shared`` are the paths outside the copy that it reads: the name used in the copy, and the real
-    path.
+    ``shared`` are the paths outside the copy that the copy reads, each as the path used in the copy
+    and the real path.
     """
 
-    of: Path
+    project: Path
     shared: tuple[tuple[Path, Path], ...] = ()
 
 
 class Proc(Enum):
-    """What a command has at ``/proc``; the value is the options for bubblewrap."""
+    """What a command sees at ``/proc``. Each value is bubblewrap's options for it."""
 
     OWN = ("--proc", "/proc")
     """A new file system with the command's own processes."""
@@ -279,20 +283,20 @@ class BubblewrapForm:
 
     program: str
     users: bool = True
-    """Whether to make a user namespace; False works only if this program is root and may mount."""
+    """Whether to make a user namespace. False works only if this program is root and may mount."""
     proc: Proc = Proc.OWN
     root: bool = True
     """Whether this program is root, so that the settings in `KERNEL` must be made read-only."""
     capabilities: tuple[str, ...] = ()
-    """Capabilities of root that bubblewrap keeps."""
+    """Capabilities of root that the command keeps."""
 
 
 def keyring_filter() -> int:
     """Return the descriptor of a system call filter that blocks the kernel's keyrings.
 
-    Namespaces don't hide the keyring of the user's login, in which Kerberos and others keep
-    secrets. On an unknown processor architecture the filter blocks nothing. The caller closes the
-    descriptor.
+    Namespaces don't hide the keyring of the user's login session, in which Kerberos and other
+    programs keep secrets. On an unknown processor architecture the filter blocks nothing. The
+    caller closes the descriptor.
     """
     from tui_agent.sandbox.landlock_start import keyring_filter_of
 
@@ -310,9 +314,9 @@ def bubblewrap_command(
 ) -> tuple[str, ...]:
     """Return the argument list that runs a command in bubblewrap.
 
-    With ``own_network`` the command gets an empty network, otherwise the one bubblewrap is started
-    in. ``info`` is the descriptor to which bubblewrap reports the first process inside, ``calls``
-    that of a filter of system calls; -1 for none.
+    With ``own_network`` the command gets an empty network, otherwise the one in which bubblewrap is
+    started. ``info`` is the descriptor to which bubblewrap reports the first process inside,
+    ``calls`` that of a system call filter; -1 for none.
     """
     words = [form.program, *_OWN_NAMESPACES]
     if form.users:
@@ -351,13 +355,13 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
         MountKind.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
         MountKind.LINK: ("--symlink", source, place),
     }
-    return words[mount.put]
+    return words[mount.kind]
 
 
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
     """Return a layout as a profile for sandbox-exec (macOS), in which the last matching rule wins.
 
-    ``port`` is the proxy's port on this machine, 0 for no network at all.
+    ``port`` is the proxy's port on this machine, 0 for no network.
     """
     lines = [
         "(version 1)",
@@ -368,12 +372,12 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
         '(allow file-write* (subpath "/dev"))',
     ]
     for mount in layout.ordered():
-        if mount.put is MountKind.PRIVATE and mount.source is not None:
+        if mount.kind is MountKind.PRIVATE and mount.source is not None:
             place = mount.source
         else:
             place = mount.place
         quoted = str(place).replace("\\", "\\\\").replace('"', '\\"')
-        match mount.put:
+        match mount.kind:
             case MountKind.WRITE | MountKind.PRIVATE | MountKind.LAYER:
                 lines.append(f'(allow file-read* file-write* (subpath "{quoted}"))')
             case MountKind.READ:
@@ -385,7 +389,7 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
                 lines.append(f'(deny file-read* file-write* (subpath "{quoted}"))')
             case MountKind.LINK:
                 pass
-    # Without these rules the command could make processes outside the sandbox act for it.
+    # Otherwise the command could make processes outside the sandbox act on its behalf.
     lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]
     if port:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
@@ -407,20 +411,21 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
     """Return the Landlock grants that come closest to a layout, without duplicates.
 
     Each is a path and the right to it and everything below: ``list``, ``read`` or ``write`` (which
-    includes reading). A path with a link in it grants nothing when it is used, except in ``/proc``.
+    includes reading). A path that contains a link when the command starts grants nothing, except in
+    ``/proc``.
     """
     mounts = layout.ordered()
     found: list[tuple[str, str]] = [(name, "write") for name in DEVICES if Path(name).exists()]
     found += [(f"/proc/{name}", "read") for name in _OF_KERNEL if Path(f"/proc/{name}").exists()]
     for mount in mounts:
-        if mount.put is MountKind.PRIVATE:
+        if mount.kind is MountKind.PRIVATE:
             found.append((os.path.realpath(str(mount.source)), "write"))
-        elif mount.put in {MountKind.READ, MountKind.WRITE}:
+        elif mount.kind in {MountKind.READ, MountKind.WRITE}:
             apart = _with_fewer_rights(mount, mounts)
             on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
             place = str(mount.place)
             real = _real(mount.place, layout.project)
-            parts = _beside(place, apart, on_the_way, mount.put.value)
+            parts = _beside(place, apart, on_the_way, mount.kind.value)
             found += ((real + path[len(place) :], right) for path, right in parts)
     return list(dict.fromkeys(found))
 
@@ -435,9 +440,9 @@ def _real(place: Path, project: Path | None) -> str:
 def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
     """Return the places within a mount in which a command has fewer rights."""
     less = [MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY]
-    if mount.put is MountKind.WRITE:
+    if mount.kind is MountKind.WRITE:
         less.append(MountKind.READ)
-    others = places_put(mounts, *less)
+    others = places_of_kind(mounts, *less)
     return {str(place) for place in others if mount.place in place.parents}
 
 
@@ -446,7 +451,7 @@ def _beside(
 ) -> Iterator[tuple[str, str]]:
     """Yield grants for ``path``, except for the paths ``apart`` in it, which have fewer rights.
 
-    ``on_the_way`` are the directories around these paths: they can only be listed, and their other
+    ``on_the_way`` are the directories around these paths. They can only be listed; their other
     entries are granted one by one.
     """
     if path in apart:
@@ -469,7 +474,8 @@ def _beside(
 def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, ...]:
     """Return the argument list that runs a command under Landlock.
 
-    ``specification`` is the result of `landlock_specification`, which has to stay open meanwhile.
+    ``specification`` is the result of `landlock_specification`, which must stay open until the
+    command has started.
     """
     import landlockpy
 

@@ -1,7 +1,8 @@
 """Finds the parts of this machine that commands see: system, toolchains, caches.
 
-Looks at files. Commands can't see a path that is named neither here nor in the environment. Of a
-toolchain's directory only parts are shown, because many toolchains keep credentials in it.
+Looks at files. Commands don't see other paths outside the project, except those that the
+environment or the settings name. Of a toolchain's directory only parts are shown, because many
+toolchains keep credentials in it.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ SYSTEM = in_order(
     /run/opengl-driver-32 /run/wrappers
     """
 )
-"""Directories of the system that commands see on Linux; below ``/run`` only those of NixOS."""
+"""Directories of the system that commands see on Linux. Those below ``/run`` are NixOS's."""
 
 MACOS_SYSTEM = in_order(
     """
@@ -33,13 +34,13 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Directories in which files not readable by everybody are secrets of the system. They are hidden
-if this user can read them, as root can."""
+"""Directories in which files that not everyone can read are secrets of the system. They are hidden
+from commands if this user can read them, for example as root."""
 
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
 )
-"""Files in the home directory that tools need; commands don't see one with a secret in it."""
+"""Files in the home directory that tools need. Commands don't see one that contains a secret."""
 
 _PREFIX = in_order(
     """
@@ -47,7 +48,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""The parts shown of an installation that is known only by its ``bin`` directory on ``PATH``."""
+"""The parts that are shown of an installation known only by its ``bin`` directory on ``PATH``."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -57,7 +58,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Variables that name a directory with an installation of programs, which is shown as a whole."""
+"""Environment variables that name a directory with installed programs, which is shown as a whole."""
 
 _PROGRAMS = {
     "bin": "",
@@ -83,8 +84,8 @@ _PROGRAMS = {
     ".cache/puppeteer": "",
     ".cache/Cypress": "",
 }
-"""Directories in the home directory that are shown as a whole, each with the variable that names
-another place for it, "" for none."""
+"""Directories in the home directory that are shown as a whole, each with the environment variable
+that names another place for it, "" for none."""
 
 _CACHES = {
     ".ccache": "CCACHE_DIR",
@@ -100,18 +101,18 @@ _CACHES = {
     ".cache/ccache": "",
     ".cache/sccache": "SCCACHE_DIR",
 }
-"""Caches in the home directory that commands can write to, each with the variable that names
-another place for it, "" for none."""
+"""Caches in the home directory that commands can write to, each with the environment variable that
+names another place for it, "" for none."""
 
 
 @frozen
 class Toolchain:
     """A toolchain's directory, and the parts of it that commands see.
 
-    ``home`` is its path in the home directory; it may also be where the environment ``variable``
-    says. ``shown`` are the read-only parts, ``written`` those that commands can write to: the
-    changes go to a layer, and the user's files stay unchanged. Both are names separated by spaces;
-    "." is the whole directory.
+    ``home`` is its path in the home directory; the environment ``variable`` may name another place.
+    ``shown`` are the read-only parts, ``written`` those that commands can write to: the changes go
+    to a layer, and the user's files stay unchanged. Both are names separated by spaces; "." is the
+    whole directory.
     """
 
     home: str
@@ -151,7 +152,7 @@ TOOLCHAINS = (
     Toolchain(".julia", "packages artifacts registries environments", "compiled"),
     Toolchain("perl5", "bin lib"),
 )
-"""All toolchains that commands see, if they are installed."""
+"""The toolchains that commands see if they are installed."""
 
 TOOLCHAIN_VARIABLES = frozenset(
     {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
@@ -161,10 +162,10 @@ TOOLCHAIN_VARIABLES = frozenset(
 
 @frozen
 class Machine:
-    """The absolute paths outside the project that commands see, links not resolved.
+    """The absolute paths outside the project that commands see, with links not resolved.
 
-    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, changes of
-    which go to a layer. ``hidden`` are paths inside all these that commands must not see.
+    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, whose changes
+    go to a layer. ``hidden`` are paths within these that commands must not see.
     """
 
     home: Path
@@ -223,7 +224,7 @@ def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
 def base_of_environment(folder: Path) -> Iterator[Path]:
     """Yield the parts of the Python installation that a virtual environment links to.
 
-    Nothing is yielded unless the link leads to a Python with its library: an environment in the
+    Yields nothing unless the link leads to a Python with its library, because an environment in the
     project could otherwise open any directory to commands.
     """
     try:
@@ -254,8 +255,8 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
             *(Path(part) for part in named.split(os.pathsep) if part.startswith("/")),
         }
         if toolchain.home.startswith("."):
-            # A toolchain in another home directory that is on the PATH. Its programs may be shims,
-            # which need the rest of it.
+            # A toolchain on ``PATH`` in another home directory. Its programs may be shims, which
+            # need the rest of the toolchain.
             parts = Path(toolchain.home).parts
             places |= {place for place in on_path if place.parts[-len(parts) :] == parts}
         for place in sorted(places):
@@ -266,8 +267,8 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
 def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """Yield the installations that variables in `_WHOLE` name, and the directories on ``PATH``.
 
-    For a ``bin`` directory also the other parts of its installation, and for a virtual environment
-    those of its Python.
+    Also yields the other parts of the installation around a ``bin`` directory, and those of a
+    virtual environment's Python.
     """
     for variable in _WHOLE:
         place = Path(environ.get(variable) or "/")
@@ -285,9 +286,9 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Yield the existing parts of the installation that contains a ``bin`` directory.
+    """Yield the existing parts of the installation that contains the directory ``programs``.
 
-    If it is a git repository, only its ``bin``.
+    Only its ``bin`` if it is a git repository.
     """
     prefix = programs.parent
     if os.path.lexists(prefix / ".git"):
@@ -296,7 +297,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Return True if a directory is too general for an installation, such as the home."""
+    """Return True if a directory is too general to be one installation's, such as the home."""
     return home.is_relative_to(place) or place in {
         home / ".local",
         home / ".config",
@@ -308,7 +309,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 def _unreadable() -> tuple[Path, ...]:
     """Return the files and directories in `ADMINISTERED` that this user can read and others can't.
 
-    Deeper ones are looked for in ``/etc`` only.
+    Subdirectories are searched only in ``/etc``.
     """
     found: list[Path] = []
     pending = list(ADMINISTERED)

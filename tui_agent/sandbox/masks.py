@@ -1,7 +1,7 @@
 """Masked credentials: commands see placeholders, and the proxy inserts the values for named hosts.
 
-A placeholder is as long as its value, so that the proxy can put it back into an answer that repeats
-the value without changing the answer's length.
+A placeholder is as long as its value. So the proxy can replace a value that an answer repeats
+without changing the answer's length.
 """
 
 import base64
@@ -58,7 +58,8 @@ class Masks:
     """The credentials that the settings mask, in environment variables and files.
 
     ``settings`` maps the name of a variable, or a path, to the hosts that get the value. A value's
-    placeholder stays the same as long as the object exists, which is false without ``settings``.
+    placeholder stays the same as long as the object exists. An object without ``settings`` is
+    false.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ class Masks:
     def of_files(self, root: Path) -> dict[Path, str]:
         """Return the existing masked files, each with its text as commands see it. Reads the files.
 
-        Relative paths in the settings belong to ``root``. A file outside it that is reached through
-        a link appears under both paths.
+        Relative paths in the settings are relative to ``root``. A file named by a path outside
+        ``root`` that is a link appears under both paths.
         """
         found = {}
         for name in self._settings:
@@ -107,7 +108,10 @@ class Masks:
         return found
 
     def for_host(self, host: str, *, encrypted: bool) -> list[Mask]:
-        """Return the masks whose values may be sent to a host over an (un)encrypted connection."""
+        """Return the masks whose values may be sent to a host.
+
+        ``encrypted`` is True if the connection to the host is.
+        """
         masks = tuple(self._masks.values())
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
 
@@ -134,7 +138,7 @@ class Masks:
         )
 
     def described(self) -> list[str]:
-        """Return a line for the user for each masked name: its hosts, and if it is not set."""
+        """Return a line for the user for each masked name: its hosts, and ``not set`` if unset."""
         rows = []
         for name, hosts in self._settings.items():
             rows.append(f"{name} ({', '.join(hosts) or 'no host'})")
@@ -153,7 +157,7 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets, or for all if none is found."""
+        """Return a file's text with placeholders for its secrets; if it has none, one for it all."""
         from tui_agent.secret_detector import find_secrets
 
         spans = [(secret.start, secret.end) for secret in find_secrets(text)]
@@ -180,12 +184,12 @@ def _placeholder(size: int) -> str:
 def with_values(
     fields: Iterable[Field], masks: Iterable[Mask]
 ) -> tuple[list[Field], dict[bytes, bytes]]:
-    """Replace placeholders in header fields by their values, also in HTTP basic authentication.
+    """Replace placeholders in header fields with their values, also in HTTP basic authentication.
 
-    Returns the fields, and the bytes to be replaced in the answer, each with its replacement: {} if
-    no field had a placeholder. Otherwise the fields ask for an uncompressed answer.
+    Returns the fields, and the bytes to be replaced in the answer, each with its replacement. The
+    latter is {} if no field had a placeholder; otherwise the fields ask for an uncompressed answer.
     """
-    # A line break would begin another field.
+    # A line break in a value would begin another field.
     masks = [mask for mask in masks if mask.value.isprintable()]
     found = []
     hidden: dict[bytes, bytes] = {}
@@ -235,8 +239,11 @@ def _on_the_wire(value: str) -> str:
     return _bytes_of(value).decode("latin-1")
 
 
-class Hiding:
-    """Replaces secret bytes in a stream by their replacements, even if split between two chunks."""
+class StreamRedactor:
+    """Replaces secret bytes in a stream, even if they are split between two chunks.
+
+    ``hidden`` maps the secret bytes to their replacements.
+    """
 
     def __init__(self, hidden: Mapping[bytes, bytes]) -> None:
         self._hidden = hidden

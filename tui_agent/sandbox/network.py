@@ -4,8 +4,8 @@ All commands of a session share the network, so that one can connect to a server
 started. A helper process creates it, opens a listening socket in it, and passes the descriptors of
 both to this program. The proxy serves connections to that socket from this program's own network.
 It is the only way out of the sandbox, and asks the user about every host. It connects to addresses
-of this machine and of private networks only if the user's settings name them. It connects to the
-very address that it checked.
+of this machine and of private networks only if the user's settings name them. It connects to
+exactly the address that it checked.
 
 Encrypted connections are passed on unchanged, except to the hosts of masked credentials. For these
 the proxy acts as the server, decrypts the request, and inserts the values; a connection then has
@@ -33,8 +33,8 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox.authority import Authority
 from tui_agent.sandbox.detection import SandboxState
-from tui_agent.sandbox.hosts import PRIVATE, PrivateHosts, is_own_name
-from tui_agent.sandbox.masks import Field, Hiding, Masks, with_values
+from tui_agent.sandbox.hosts import PRIVATE, PrivateHosts, is_local_name
+from tui_agent.sandbox.masks import Field, Masks, StreamRedactor, with_values
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
 from tui_agent.web.fetching import Resolve, system_resolve, system_tls
 from tui_agent.word_lists import in_order, listed
@@ -43,16 +43,16 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 10
 HEAD_SECONDS = 30
-"""Seconds a client may take to send the head of its request."""
+"""Seconds that a client may take to send the head of its request."""
 
 CONNECT_SECONDS = 30
 SETTLE_SECONDS = 2
-"""Seconds `Gateway.settled` waits at most."""
+"""Maximum seconds that `Gateway.settled` waits."""
 _MAX_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 
 _OWNER_OF_NETWORK = 0xB701
-"""``NS_GET_USERNS`` of ``ioctl_ns(2)``: returns the user namespace that owns a network."""
+"""``NS_GET_USERNS`` of ``ioctl_ns(2)``: returns the user namespace that owns a network namespace."""
 
 _HELPER = """
 import socket
@@ -85,16 +85,16 @@ Change = Callable[[bytes], bytes]
 
 _REFUSED = "The sandbox does not let this command reach {host}. Only the user can allow it."
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
-"""Reason for the refusal of a host; `Gateway.unanswered` recognises it."""
+"""Reason recorded for a host whose question was still open. `Gateway.unanswered` looks for it."""
 
 
 @dataclass
 class Gateway:
     """Decides which hosts one command may reach, and records those that it was refused.
 
-    ``hosts`` may be reached without a question; ``allow_host`` asks about others, None refuses
-    them. ``refused`` maps refused hosts to the reason; ``closed`` are the refused hosts about which
-    the user is not asked again.
+    ``hosts`` may be reached without a question. ``allow_host`` asks about others; if it is None,
+    they are refused. ``refused`` maps refused hosts to the reason; ``closed`` are the refused hosts
+    about which the user is not asked again.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -116,19 +116,19 @@ class Gateway:
             ended.set_result(None)
 
     async def settled(self) -> None:
-        """Wait for the handshakes that still run, at most `SETTLE_SECONDS`.
+        """Wait for the running handshakes to end, at most `SETTLE_SECONDS`.
 
-        Call it after the command's end: a program may end before it is recorded that it refused a
-        certificate.
+        Call it after the command's end. A program that refuses a certificate may end before the
+        refusal is recorded.
         """
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
     async def ask_to_reach(self, host: str, port: int) -> None:
-        """Return if the command may reach a host; asks the user at most once for each host.
+        """Raise RefusedError unless the command may reach a host.
 
-        Raises RefusedError if it may not, NotedRefusalError if the user wrote a note to it. A
-        question withdrawn by `end` counts as a refusal.
+        Asks the user if necessary, at most once for each host. Raises NotedRefusalError if the user
+        refused with a note. A question withdrawn by `end` counts as a refusal.
         """
         if EVERY_HOST in self.hosts or host in self.hosts:
             return
@@ -139,7 +139,7 @@ class Gateway:
             raise RefusedError(_REFUSED.format(host=host))
 
     async def _answer_about(self, host: str, port: int) -> str | None:
-        """Return what `AllowHost` returns, "" if nobody can be asked."""
+        """Ask the user about a host; returns the result of `AllowHost`, "" without one to ask."""
         if self.allow_host is None:
             return ""
         answer = self._answers.get(host)
@@ -162,7 +162,7 @@ class Gateway:
     def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
         """Record why a host was refused; ``closed``: the user is not asked about it again.
 
-        The first reason stays.
+        The first reason recorded for a host stays.
         """
         self.refused.setdefault(host, why)
         if closed:
@@ -177,13 +177,13 @@ class Gateway:
 
 
 class RefusedError(Exception):
-    """A connection is refused; the message says why, ``refusal`` more for the model only."""
+    """A connection is refused; the message says why. ``refusal`` is a text for the model, or ""."""
 
     refusal = ""
 
 
 class NotedRefusalError(RefusedError):
-    """The user refused a connection with a note; only the model gets the ``refusal`` with it."""
+    """The user refused a connection with a note, which only ``refusal`` contains."""
 
     def __init__(self, host: str, refusal: str) -> None:
         super().__init__(_REFUSED.format(host=host))
@@ -191,21 +191,22 @@ class NotedRefusalError(RefusedError):
 
 
 class PrivateHostError(RefusedError):
-    """A connection to this machine or a private network is refused; only a setting can allow it."""
+    """A connection to this machine or a private network was refused; only a setting can allow it."""
 
     def __init__(self, host: str) -> None:
         super().__init__(PRIVATE.format(host=host))
 
 
 class Proxy:
-    """An HTTP proxy (``CONNECT`` and plain requests) that tells commands apart by a password.
+    """An HTTP proxy (``CONNECT`` and plain requests) that tells commands apart by their passwords.
 
-    `serve` starts it; `open` registers a command, `close` unregisters it.
+    `serve` starts it, `open` registers a command, `close` unregisters it, and `aclose` stops the
+    proxy.
     """
 
     def __init__(
         self,
-        look: Resolve = system_resolve,
+        resolve: Resolve = system_resolve,
         private: PrivateHosts | None = None,
         reaches: Callable[[str], bool] = lambda _address: False,
         masks: Masks = _NO_MASKS,
@@ -214,14 +215,14 @@ class Proxy:
     ) -> None:
         """Make a proxy that connects to public hosts, and to the ``private`` hosts.
 
-        ``look`` resolves names. ``reaches`` returns True for further allowed IP addresses. For
-        hosts of ``masks`` the proxy shows commands a certificate by ``authority``, and requires one
-        of the host that the context of ``tls`` trusts.
+        ``resolve`` resolves names. ``reaches`` returns True for further allowed IP addresses. For
+        hosts of ``masks`` the proxy shows commands a certificate by ``authority``, and requires of
+        the host one that the context returned by ``tls`` trusts.
         """
         self._authority = authority or Authority()
         self._masks = masks
         self._tls = tls
-        self._look = look
+        self._resolve = resolve
         self._private = private or PrivateHosts()
         self._reaches = reaches
         self._gateways: dict[str, Gateway] = {}
@@ -262,7 +263,7 @@ class Proxy:
         finally:
             self._connections.discard(task)
             writer.close()
-        # A client that is gone, or speaks no HTTP, can't be answered.
+        # A client that has disconnected, or doesn't speak HTTP, can't be answered.
         if not task.cancelled() and (error := task.exception()) is not None:
             log.debug("a connection to the proxy ended: %r", error)
 
@@ -273,7 +274,7 @@ class Proxy:
         method, target, _version = first.split(" ", 2)
         gateway = self._gateways.get(_password(fields))
         if gateway is None:
-            await _say(
+            await _respond(
                 writer, "407 Proxy Authentication Required", "Use the proxy that HTTP_PROXY names."
             )
             return
@@ -285,10 +286,10 @@ class Proxy:
         except RefusedError as error:
             is_final = isinstance(error, PrivateHostError | NotedRefusalError)
             gateway.refuse(host, error.refusal or str(error), closed=is_final)
-            await _say(writer, "403 Forbidden", str(error))
+            await _respond(writer, "403 Forbidden", str(error))
             return
         except (OSError, TimeoutError) as error:
-            await _say(writer, "502 Bad Gateway", f"{host} could not be reached ({error}).")
+            await _respond(writer, "502 Bad Gateway", f"{host} could not be reached ({error}).")
             return
         near = (reader, writer)
         try:
@@ -316,12 +317,12 @@ class Proxy:
         sent, hidden = with_values(kept, masks)
         lines = [first, *("".join(field) for field in sent), "Connection: close"]
         far[1].write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-        await pass_both_ways(near, far, Hiding(hidden).feed if hidden else None)
+        await pass_both_ways(near, far, StreamRedactor(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Serve the request that a command sends through a tunnel to a host of a masked credential.
+        """Serve the one request that a command sends through a tunnel to a masked credential's host.
 
-        If the command begins a TLS handshake, the proxy answers in the host's place.
+        If the command begins a TLS handshake, the proxy answers it in the host's place.
         """
         reader, writer = near
         with gateway.handshake():
@@ -339,8 +340,8 @@ class Proxy:
         """Start TLS on both sides: with the command, in the host's place, and with the host.
 
         Raises:
-            OSError: the command does not trust the proxy's certificate, which is recorded in
-                ``gateway``; or the host's certificate is not trusted, and the command gets a 502.
+            OSError: the command doesn't trust the proxy's certificate (``gateway`` records that),
+                or the host has no trusted certificate (the command gets status 502).
         """
         context = await asyncio.to_thread(self._authority.context, host)
         trusted = await asyncio.to_thread(self._tls)
@@ -352,36 +353,38 @@ class Proxy:
         try:
             await far[1].start_tls(trusted, server_hostname=host)
         except OSError as error:
-            await _say(near[1], "502 Bad Gateway", f"{host} has no trusted certificate ({error}).")
+            await _respond(
+                near[1], "502 Bad Gateway", f"{host} has no trusted certificate ({error})."
+            )
             raise
 
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
-        """Return the IP address of a host to connect to, after asking the user if needed.
+        """Return the IP address to connect to for a host, after asking the user if necessary.
 
         IP addresses, and names of this machine and the local network, are checked first: those that
         only a setting can allow are refused without a question. Other names are looked up only
-        after they were allowed, because a look-up already sends data to a server.
+        after the user has allowed them, because a look-up already sends data to a server.
 
         Raises:
             RefusedError: the command may not reach the host.
             OSError: the host has no address.
         """
-        is_named = self._private.name(host)
+        is_named = self._private.names(host)
         found = None
         if _is_literal(host):
-            found = self._opened([host], host)
+            found = self._first_allowed([host], host)
         elif not is_named and (host == "localhost" or host.endswith(".localhost")):
             raise PrivateHostError(host)
-        elif not is_named and is_own_name(host):
-            found = self._opened(await self._look(host, port), host)
+        elif not is_named and is_local_name(host):
+            found = self._first_allowed(await self._resolve(host, port), host)
         if not is_named:
             await gateway.ask_to_reach(host, port)
-        return found or self._opened(await self._look(host, port), host)
+        return found or self._first_allowed(await self._resolve(host, port), host)
 
-    def _opened(self, addresses: Sequence[str], host: str) -> str:
-        """Return the first of the addresses found for a host.
+    def _first_allowed(self, addresses: Sequence[str], host: str) -> str:
+        """Return the first of the addresses that a host has.
 
-        Raises PrivateHostError if there is none, or one of them is not allowed.
+        Raises PrivateHostError if it has none, or one of them is not allowed.
         """
         if not addresses or not all(
             self._reaches(one) or self._private.reaches(one, host) for one in addresses
@@ -396,10 +399,10 @@ def _parsed(head: bytes) -> Head:
 
 
 async def _first_byte(writer: asyncio.StreamWriter) -> bytes:
-    """Confirm a tunnel, and return the first byte that comes through it, which stays in the stream.
+    """Tell a client that its tunnel is open, and return the first byte that it sends.
 
-    Reading stays paused: the caller resumes it or starts TLS. Raises TimeoutError after
-    `HEAD_SECONDS`.
+    The byte stays in the stream. Reading stays paused: the caller resumes it or starts TLS. Raises
+    TimeoutError after `HEAD_SECONDS`.
     """
     transport = writer.transport
     transport.pause_reading()  # type: ignore[attr-defined]
@@ -426,9 +429,9 @@ def _password(fields: list[Field]) -> str:
 
 
 def _target(method: str, target: str) -> tuple[str, int, str]:
-    """Return the host, port, and path with query of a request's target.
+    """Return the host, the port, and the path with its query of a request's target.
 
-    Raises ValueError without a host in ASCII, or for another scheme than http.
+    Raises ValueError if the host is missing or not ASCII, or the scheme isn't http.
     """
     parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
     if method != "CONNECT" and parts.scheme != "http":
@@ -443,7 +446,7 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
 def _is_literal(host: str) -> bool:
     """Return True if a host is an IP address in the usual form.
 
-    Not for forms that only inet_aton accepts (127.1, 0x7f000001): these are looked up as names.
+    False for forms that only inet_aton accepts (127.1, 0x7f000001); they are looked up as names.
     """
     try:
         return bool(ipaddress.ip_address(host))
@@ -451,7 +454,7 @@ def _is_literal(host: str) -> bool:
         return False
 
 
-async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
+async def _respond(writer: asyncio.StreamWriter, status: str, text: str) -> None:
     body = f"{text}\n".encode()
     more = ""
     if status.startswith("407"):
@@ -462,7 +465,7 @@ async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
 
 
 async def pass_both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until the far side ends; ``change`` alters the answer."""
+    """Pass bytes on in both directions until the far side ends. ``change`` alters its bytes."""
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
         # After the answer's end, the rest of the request doesn't matter.
@@ -489,9 +492,9 @@ async def _pass_on(
 
 @dataclass
 class SessionNetwork:
-    """The proxy of a session, and the descriptors of the network that its commands share.
+    """A session's proxy, and the descriptors of the network that the session's commands share.
 
-    Without a ``listener`` there is no such network: commands reach the proxy at its port on this
+    If ``listener`` is None, there is no such network: commands reach the proxy at its port on this
     machine, or have no network if the port is 0. ``loop`` is the event loop that serves the proxy.
     """
 
@@ -505,7 +508,7 @@ class SessionNetwork:
     """The path of ``nsenter``, which starts a command in another network."""
 
     def joining(self) -> tuple[str, ...]:
-        """Return the arguments to put before a command so that it runs in this network (nsenter).
+        """Return the arguments of nsenter that run the command after them in this network.
 
         Only for a network with a ``listener``.
         """
@@ -523,11 +526,11 @@ class SessionNetwork:
 
 
 async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
-    """Make the network of a session, and start to serve the proxy in it.
+    """Make a session's network, and start to serve the proxy in it.
 
-    For sandbox-exec the proxy listens on a port of this machine instead. If the network can't be
-    made, the result has no listener and the proxy's port stays 0. Programs in the project
-    ``outside`` are not used.
+    For sandbox-exec there is no network; the proxy listens on a port of this machine instead. If
+    the network can't be made, the result has no listener and the proxy's port stays 0. Programs in
+    the project ``outside`` are not used.
     """
     made = SessionNetwork(proxy, asyncio.get_running_loop())
     if state.kind == "sandbox-exec":

@@ -1,9 +1,9 @@
 """Lets programs on this machine reach servers that a session's commands run in their own network.
 
-A server in the sandbox listens on a port of that network, where no browser of the user comes. For a
-port that the user opens, this program listens on 127.0.0.1 outside and passes each connection on.
-A helper process in the commands' network makes the connections there, as a socket stays in the
-network that it was made in. Nobody outside this machine reaches such a port.
+A server in the sandbox listens on a port of that network, which the user's browser can't reach. For
+a port that the user opens, this program listens on 127.0.0.1 outside and passes each connection on.
+A helper process in the commands' network makes the connections there, because a socket belongs to
+the network in which it was made. Other machines can't reach such a port.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tui_agent.sandbox.network import SessionNetwork, pass_both_ways
 PROC = Path("/proc")
 
 ANSWER_SECONDS = 5
-"""Seconds that the helper may take to connect to a server, or to start."""
+"""Seconds that the helper process may take to start or to connect to a server."""
 
 _LISTENING = "0A"
 """State of a listening socket in ``/proc/PID/net/tcp``; see proc_pid_net(5)."""
@@ -41,7 +41,8 @@ while asked := control.recv(16):
     else:
         control.send(b"-")
 """
-"""Reads the number of a port, and answers with a connection to it, or "-" if nothing answers."""
+"""The helper's program. It reads port numbers, and answers each with a connection to the port, or
+with "-" if nothing listens there."""
 
 
 def listening_ports(pid: int) -> frozenset[int]:
@@ -75,16 +76,17 @@ class OpenPorts:
 
     @property
     def opened(self) -> Mapping[int, int]:
-        """The opened ports, each with the port by which this machine reaches it."""
+        """The opened ports, each with the port of 127.0.0.1 that leads to it."""
         return {port: server.sockets[0].getsockname()[1] for port, server in self._servers.items()}
 
     async def open(self, port: int) -> int:
-        """Open a port, and return the port on 127.0.0.1 by which this machine reaches it.
+        """Open a port, and return the port on 127.0.0.1 that leads to it.
 
-        That is the same number, or another one if it is in use here.
+        That is the same number, or another one if that is in use on this machine. A port that is
+        open already stays so.
 
         Raises:
-            OSError: no port of this machine can be had.
+            OSError: this machine has no free port.
         """
         if port in self._servers:
             return self.opened[port]
@@ -103,12 +105,12 @@ class OpenPorts:
         return self.opened[port]
 
     async def close(self, port: int) -> None:
-        """Close a port; connections that are open stay until they end."""
+        """Close an opened port. Its present connections continue."""
         server = self._servers.pop(port)
         server.close()
 
     async def aclose(self) -> None:
-        """Close all ports and connections, and end the helper."""
+        """Close all ports and connections, and end the helper process."""
         for port in list(self._servers):
             await self.close(port)
         for task in self._connections:
@@ -137,12 +139,12 @@ class OpenPorts:
             writer.close()
 
     def _connect(self, port: int) -> socket.socket:
-        """Return a connection to a port in the commands' network; blocks.
+        """Return a connection to a port in the commands' network. Blocks.
 
         Raises:
-            OSError: nothing answers there, or the helper can't be started.
+            OSError: nothing listens on the port, or the helper can't be started.
         """
-        control = self._running()
+        control = self._helper_socket()
         control.send(str(port).encode())
         answer, sockets, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, 1)
         if not sockets:
@@ -152,7 +154,8 @@ class OpenPorts:
             raise ConnectionRefusedError(f"nothing listens on port {port}")
         return socket.socket(fileno=sockets[0])
 
-    def _running(self) -> socket.socket:
+    def _helper_socket(self) -> socket.socket:
+        """Return the socket to the helper process; starts the helper if it isn't running."""
         if self._control is None:
             here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             here.settimeout(ANSWER_SECONDS)

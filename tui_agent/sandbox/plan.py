@@ -1,4 +1,4 @@
-"""Decides which paths one command sees, and which of them it can change.
+"""Decides which paths one command sees, and which of them it can change: the mounts of its layout.
 
 Looks at files. `ViewPlan.layout` also writes copies of git's settings without passwords, and makes
 the directories that mounts of caches and layers need, all in the program's own directories.
@@ -20,7 +20,14 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, folders_around, is_among, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer, name_for
-from tui_agent.sandbox.layout import Layout, Mount, MountKind, at_real_places, mounted, places_put
+from tui_agent.sandbox.layout import (
+    Layout,
+    Mount,
+    MountKind,
+    at_real_places,
+    mounted,
+    places_of_kind,
+)
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.sandbox.project_scan import (
     MAX_FILE_BYTES,
@@ -36,17 +43,18 @@ OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
 """Directories of which each command gets a new one, so that no grant for a path in them helps."""
 
 EMPTY = "empty"
-"""Name of the empty file, in ``SandboxFolders.place``, that is shown in place of hidden files."""
+"""Name of an empty file in ``SandboxFolders.place`` that is shown in place of hidden files."""
 CLOSED = "closed"
-"""Name of a socket in ``SandboxFolders.place``, shown in place of hidden files if the command may
-use git to commit: git would commit an empty file."""
+"""Name of a socket in ``SandboxFolders.place`` that is shown in place of hidden files if the
+command may change the repository, because git would commit an empty file."""
 MAX_HIDDEN_FILES = 150
-"""Maximum files hidden one by one; with more, whole directories are hidden."""
+"""Maximum number of files hidden one by one; with more, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
-"""If more directories would be hidden, directories around them are hidden instead, if possible."""
+"""Maximum number of directories hidden to hide files in them; with more, directories around them
+are hidden instead, if possible."""
 
 HOME = "home"
-"""Name of a directory in ``SandboxFolders.place`` that is the home directory of commands if the
+"""Name of a directory in ``SandboxFolders.place`` that commands use as their home directory if the
 sandbox isn't bubblewrap."""
 
 
@@ -54,8 +62,8 @@ sandbox isn't bubblewrap."""
 class SandboxFolders:
     """Directories of this program whose contents commands see in place of existing paths.
 
-    ``place`` is the session's directory, ``cache`` has the project's caches, None for none, and
-    ``caches`` the layers over the user's caches, None if these are read-only.
+    ``place`` is the session's directory. ``cache`` has the caches of the project's commands, None
+    for none. ``caches`` has the layers over the user's caches, None if these are read-only.
     """
 
     place: Path
@@ -68,11 +76,11 @@ class SandboxFolders:
 
 @frozen
 class ViewPlan:
-    """Everything that decides about the paths a command sees; `layout` returns the mounts.
+    """Everything that determines which paths a command sees; `layout` returns the mounts.
 
     With a ``layer`` the command works on that, otherwise on the project ``root`` itself. ``linked``
-    are output directories that are read-only when there is no layer, because files in them have
-    hard links outside.
+    are output directories that are read-only without a layer, because files in them have hard links
+    outside.
     """
 
     root: Path
@@ -80,7 +88,7 @@ class ViewPlan:
     seen: ProjectScan
     machine: Machine
     settings: SandboxSettings
-    room: SandboxFolders
+    folders: SandboxFolders
     kind: SandboxKind
     environment: Mapping[str, str]
     view: View = View()
@@ -89,8 +97,8 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program, which commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Files that commands see replaced, each with its replacement: masked ones, and the trusted
-    certificates."""
+    """Files that commands see replaced by another file, each with that: masked files, and the list
+    of trusted certificates."""
     unreadable: Mapping[Path, str] = field(default_factory=dict)
     """Files of the project that rules don't allow to be read, each with "ask" or "deny"; see
     `unreadable_files`."""
@@ -104,17 +112,16 @@ class ViewPlan:
 
     @property
     def changes_project_itself(self) -> bool:
-        """True if the command changes files of the project directly, without a layer over them.
+        """Whether the command changes files of the project directly, without a layer over them.
 
-        That is so for commands that may change the repository, and without any layer for those that
-        may change sources.
+        That is so if it may change the repository, or if it may change sources and has no layer.
         """
         return not self.whole and (
             self.view.grants.repository or (self.layer is None and self.view.changes_sources)
         )
 
     def layout(self) -> Layout:
-        mounts = list(self._of_machine())
+        mounts = list(self._machine_mounts())
         for texts, kind in (
             (self.settings.read, MountKind.READ),
             (self.settings.write, MountKind.WRITE),
@@ -123,25 +130,27 @@ class ViewPlan:
                 Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home)
             )
         mounts = [mount for mount in mounts if not _is_behind_link(mount.place, self.root)]
-        mounts += (*self._of_project(), *self._of_grants(), *self._in_their_place())
+        mounts += (*self._project_mounts(), *self._grant_mounts(), *self._stand_in_mounts())
         # Of several mounts at one place the last counts.
         mounts = at_real_places({mount.place: mount for mount in mounts}.values(), self.root)
-        shown = places_put(mounts, MountKind.READ, MountKind.WRITE, MountKind.LAYER) | {self.root}
+        shown = places_of_kind(mounts, MountKind.READ, MountKind.WRITE, MountKind.LAYER) | {
+            self.root
+        }
         for private in self.private:
             if is_among(private, shown) and private.is_dir():
                 mounts.append(Mount(private, MountKind.EMPTY))
-        closed = places_put(mounts, MountKind.HIDDEN_DIRECTORY)
+        closed = places_of_kind(mounts, MountKind.HIDDEN_DIRECTORY)
         found = {mount.place: mount for mount in mounts if closed.isdisjoint(mount.place.parents)}
         mounts_of = tuple(found.values())
-        return Layout(self.cwd, self.room.place / EMPTY, mounts_of, project=self.root)
+        return Layout(self.cwd, self.folders.place / EMPTY, mounts_of, project=self.root)
 
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that the command sees as empty.
 
-        These are files with secrets, masked files that can't be replaced by a masked text, and
-        files that rules don't allow to be read; not those that the view or the settings open. A
-        file of the first two kinds stays readable if git has it exactly as it is, because it can be
-        read from git anyway, and git would commit the empty one.
+        These are files with secrets, masked files that the command can't see with placeholders, and
+        files that rules don't allow to be read, except those that the view or the settings open. A
+        file of the first two kinds stays readable if its content is in git's index, because it can
+        be read from git anyway, and git would commit the empty one.
         """
         root = self.root
         opened = self.view.grants.secrets | self.view.grants.write
@@ -170,11 +179,11 @@ class ViewPlan:
     def secret_mounts(self) -> Iterator[Mount]:
         """Yield the mounts that hide the project's secrets, and files not searched for secrets yet.
 
-        If there are many, whole directories are hidden.
+        If there are many such files, whole directories are hidden.
         """
         stand_in = None
         if self.view.grants.repository:
-            stand_in = self.room.place / CLOSED
+            stand_in = self.folders.place / CLOSED
         closed = set(map(Path, self.seen.left_out))
         # The search may be running: it adds a file to the secrets before it removes it from unseen.
         unseen = self.seen.unseen
@@ -187,7 +196,7 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return about `MAX_HIDDEN_DIRECTORIES` directories at most that contain most of the files.
+        """Return directories that contain most of the files, if possible `MAX_HIDDEN_DIRECTORIES`.
 
         The project itself, the working directory and the directories around opened files are never
         among them.
@@ -212,8 +221,8 @@ class ViewPlan:
     def _is_masked(self, path: Path) -> bool:
         """Return True if the command sees this file with placeholders for its secrets.
 
-        Only bubblewrap can replace files. A file of the project isn't replaced for a command that
-        may change the repository, because git would commit the replacement.
+        Only bubblewrap can show another file in a file's place. That isn't done with the project's
+        files if the command may change the repository, because git would commit the other file.
         """
         grants = self.view.grants
         if path not in self.stand_ins or path in grants.secrets | grants.write:
@@ -221,7 +230,7 @@ class ViewPlan:
         in_project = path.is_relative_to(self.root)
         return self.kind == "bubblewrap" and not (in_project and grants.repository)
 
-    def _in_their_place(self) -> Iterator[Mount]:
+    def _stand_in_mounts(self) -> Iterator[Mount]:
         for place, source in self.stand_ins.items():
             if place == source or self._is_masked(place):
                 yield Mount(place, MountKind.READ, source)
@@ -230,7 +239,7 @@ class ViewPlan:
 
     # -- the machine ---------------------------------------------------------------------------
 
-    def _of_machine(self) -> Iterator[Mount]:
+    def _machine_mounts(self) -> Iterator[Mount]:
         machine = self.machine
         root = self.root
         mac = self.kind == "sandbox-exec"
@@ -242,25 +251,25 @@ class ViewPlan:
                 path, MountKind.HIDDEN_DIRECTORY if path.is_dir() else MountKind.HIDDEN_FILE
             )
         for place in TEMPORARY:
-            yield Mount(place, MountKind.PRIVATE, self.room.temporary(place))
+            yield Mount(place, MountKind.PRIVATE, self.folders.temporary(place))
         if not mac:
             yield Mount(Path("/run"), MountKind.EMPTY)
         if self.kind != "bubblewrap":
-            yield Mount(machine.home, MountKind.PRIVATE, self.room.place / HOME)
+            yield Mount(machine.home, MountKind.PRIVATE, self.folders.place / HOME)
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
-        if self.room.cache is not None and not machine.cache.is_relative_to(root):
-            # A command that may change nothing gets another directory, so that it can't leave code
-            # that a later command with more rights would run.
-            own = self.room.cache / ("cache" if self.view.writes_outputs else "plan")
+        if self.folders.cache is not None and not machine.cache.is_relative_to(root):
+            # A command that may change nothing gets a separate directory, so that it can't leave
+            # code that a later command with more rights would run.
+            own = self.folders.cache / ("cache" if self.view.writes_outputs else "plan")
             yield Mount(machine.cache, MountKind.PRIVATE, own)
         for path in machine.shown:
             yield Mount(path, MountKind.READ, path.resolve())
         for path in machine.written:
-            if self.layer is None or self.room.caches is None:
+            if self.layer is None or self.folders.caches is None:
                 yield Mount(path, MountKind.READ, path.resolve())
                 continue
-            place = self.room.caches / name_for(path)[:12]
+            place = self.folders.caches / name_for(path)[:12]
             upper = place / "upper"
             work = place / "work"
             for directory in (upper, work):
@@ -269,18 +278,18 @@ class ViewPlan:
 
     # -- the project ---------------------------------------------------------------------------
 
-    def _of_project(self) -> Iterator[Mount]:
+    def _project_mounts(self) -> Iterator[Mount]:
         root = self.root
         layer = self.layer
         changed_itself = self.changes_project_itself
         if layer is not None and self.whole:
-            yield _over(layer, root)
+            yield _layer_mount(layer, root)
             yield from mounted(_mounted_below(root), MountKind.READ)
         else:
             yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
         kept = self._kept()
         if changed_itself:
-            # A command could otherwise rename a directory around a protected path, and put another
+            # Otherwise a command could rename a directory around a protected path, and put another
             # one in its place. A mount point can't be renamed.
             yield from mounted(_between(root, kept), MountKind.WRITE)
         if not self.whole and self.view.writes_outputs:
@@ -288,18 +297,18 @@ class ViewPlan:
                 if layer is None:
                     yield Mount(path, MountKind.READ if path in self.linked else MountKind.WRITE)
                 else:
-                    yield _over(layer, path)
+                    yield _layer_mount(layer, path)
         yield from mounted(kept, MountKind.READ)
-        yield from self._repositories()
+        yield from self._repository_mounts()
         if self.machine.home.is_relative_to(root):
-            yield from self._dots_of_home()
+            yield from self._home_dot_mounts()
         chosen = self.environment.get("VIRTUAL_ENV")
         for folder in (*self.seen.environments, *self.shared, *([Path(chosen)] if chosen else [])):
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
                     yield Mount(part, MountKind.READ)
 
-    def _of_grants(self) -> Iterator[Mount]:
+    def _grant_mounts(self) -> Iterator[Mount]:
         grants = self.view.grants
         yield from self.secret_mounts()
         if not self.whole:
@@ -310,7 +319,7 @@ class ViewPlan:
     def _kept(self) -> list[Path]:
         """Return the paths that stay read-only while a command changes the project directly.
 
-        These are files that other programs obey, files that no checkpoint restores, and
+        These are files that other programs obey, files that no checkpoint can restore, and
         repositories, except those that the view opens. Empty if the whole project is on a layer.
         """
         if self.whole:
@@ -324,11 +333,11 @@ class ViewPlan:
             kept += self.seen.repositories
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
-    def _repositories(self) -> Iterator[Mount]:
+    def _repository_mounts(self) -> Iterator[Mount]:
         """Yield the mounts of the project's repositories: read-only, or writable if granted.
 
-        Files that tell git what to run and where to look stay read-only. Settings with passwords
-        are replaced by copies without them.
+        Files that tell git what to run and where to look stay read-only. In place of settings with
+        passwords, copies without these are shown.
         """
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
@@ -340,9 +349,9 @@ class ViewPlan:
             around = {repository, *_between(repository, steering)}
             yield from mounted(around, MountKind.WRITE)
             yield from mounted(steering, MountKind.READ)
-        yield from self._without_passwords()
+        yield from self._password_free_settings()
 
-    def _without_passwords(self) -> Iterator[Mount]:
+    def _password_free_settings(self) -> Iterator[Mount]:
         """Yield mounts that show repositories' settings without the passwords in them.
 
         git needs the other settings, so the files aren't just hidden.
@@ -357,16 +366,19 @@ class ViewPlan:
             for path in settings - self.view.grants.secrets:
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
                     text = (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace")
-                    copy = self.room.place / f"settings-{name_for(path)}"
+                    copy = self.folders.place / f"settings-{name_for(path)}"
                     copy.write_text(remove_secrets(text))
-                    # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks
-                    # for them.
+                    # Only bubblewrap can show the copy; other sandboxes hide the settings.
                     put = MountKind.HIDDEN_FILE
                     if self.kind == "bubblewrap":
                         put = MountKind.READ
                     yield Mount(path, put, copy)
 
-    def _dots_of_home(self) -> Iterator[Mount]:
+    def _home_dot_mounts(self) -> Iterator[Mount]:
+        """Yield mounts that hide the dotfiles of a home directory in the project.
+
+        Directories appear empty, files are hidden; toolchains and repositories stay as they are.
+        """
         shown = {*self.machine.shown, *self.machine.written}
         with os.scandir(self.machine.home) as rows:
             for row in rows:
@@ -380,7 +392,7 @@ class ViewPlan:
 
 
 def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
-    """Return all directories that contain one of the paths, from ``top`` itself downwards."""
+    """Return the directories around the paths that are in ``top``, including ``top`` itself."""
     found = set[Path]()
     for path in paths:
         found.update(path.parents)
@@ -395,20 +407,24 @@ def _is_behind_link(place: Path, root: Path) -> bool:
     return place.is_relative_to(root) and os.path.realpath(place) != str(place)
 
 
-def _over(layer: Layer, path: Path) -> Mount:
-    """Return the mount that shows the project's directory ``path`` with a command's changes."""
+def _layer_mount(layer: Layer, path: Path) -> Mount:
+    """Return the mount that shows the project's directory ``path`` with a command's changes.
+
+    For an overlay of a part of the project, makes the directories that the kernel needs.
+    """
     name = path.relative_to(layer.project)
     if layer.is_copy:
         return Mount(path, MountKind.PRIVATE, layer.upper / name)
     if path == layer.project:
         return Mount(path, MountKind.LAYER, layer.upper, layer.work)
-    return Mount(path, MountKind.LAYER, *layer.part(name))
+    return Mount(path, MountKind.LAYER, *layer.make_directories(name))
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
-    """Yield the existing paths that settings name absolutely, or with ``~`` or ``$`` at the start.
+    """Yield the existing paths among ``texts`` in the settings that are absolute once expanded.
 
-    Other texts are names of project files, and skipped.
+    ``~`` and variables are expanded. Texts that begin with neither ``/``, ``~`` nor ``$`` name
+    project files, and are skipped.
     """
     for text in texts:
         if text.startswith(("/", "~", "$")):
@@ -421,7 +437,7 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 
 
 def unrestorable(seen: ProjectScan) -> list[Path]:
-    """Return the absolute paths in the project that no checkpoint restores.
+    """Return the absolute paths in the project that no checkpoint can restore.
 
     These are files that git ignores, except build output, directories with nothing but such files,
     and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an event loop's thread.
@@ -453,7 +469,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:
-    """Yield the mount points of other file systems in a project, which a layer shows as empty."""
+    """Yield the mount points of other file systems in a project; a layer would show them empty."""
     try:
         rows = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

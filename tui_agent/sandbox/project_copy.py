@@ -1,10 +1,11 @@
 """The copy of a project that commands work on if the kernel can't make layers.
 
 The judge makes it once and brings it up to date before each command: files that have changed in the
-project since, or that the last command has changed in the copy, are copied again or removed. Blocks
-are shared if the file system can do that. Hard links are never used, because a command could change
-the project's file through one. Copying 10,000 files takes a second, checking as many unchanged ones
-0.15 s. Which of a command's changes conflict with those of others is decided here, too.
+project since, or that the last command has changed in the copy, are copied again or removed. Copy
+and original share their blocks if the file system can do that, but never a hard link, through which
+a command could change the project's file. Copying 10,000 files takes a second, checking as many
+unchanged ones 0.15 s. The module also decides which of a command's changes conflict with changes
+that others made in the project (`ProjectCopy.conflicts`).
 """
 
 import contextlib
@@ -42,17 +43,17 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Maximum number of files, and their size in bytes, of an output or ignored directory that is
-copied; larger ones are read-only."""
+"""Maximum number of files, and their total size in bytes, in an output or ignored directory that is
+copied. Larger directories are read-only."""
 
 _LEFT_OUT: Stamp = ()
-"""Takes the place of an original's stamp if the copy has only an empty placeholder."""
+"""Recorded instead of an original's stamp if the copy has only an empty placeholder."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
 @dataclass
 class ProjectCopy:
-    """A copy of a project, with a record of both as they were at the last refresh.
+    """A copy of a project, with a record of the state of both at the last refresh.
 
     ``made`` has the stamps of the copy's entries, in the form of `Made`. ``originals`` has those of
     the project's entries by relative path, which ends with a slash for a directory.
@@ -71,10 +72,9 @@ class ProjectCopy:
     ) -> None:
         """Bring the copy up to date with the project, and record the state of both.
 
-        All paths are relative to the project. ``parts`` are the only paths copied, None for all.
-        For those in ``left_out``, which commands see replaced by a mount, an empty placeholder is
-        made, and also for those in ``bounded`` that are too large. Raises OSError if there is no
-        space.
+        All paths are relative to the project. ``parts`` are the only paths to copy, None for all.
+        Paths in ``left_out``, over which commands have a mount, get an empty placeholder. So do
+        paths in ``bounded`` that are too large. Raises OSError if there is no space.
         """
         before = replace(self)
         # After an error the next refresh copies everything again.
@@ -99,17 +99,17 @@ class ProjectCopy:
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
         """Return those of a command's changes that must not be kept, in the order given.
 
-        These are changes of entries that others changed in the project since the last refresh,
-        which the command didn't know, new or changed entries made from a placeholder, and deletions
-        of directories in which an entry stays.
+        These are changes of entries that others have changed in the project since the last refresh,
+        without the command's knowledge; new or changed entries made from a placeholder; and
+        deletions of directories in which an entry stays.
         """
         with opened(self.layer) as (root, upper):
             return list(_Conflicts(self, root, upper).among(changes))
 
-    def took(self, changes: Sequence[LayerChange]) -> None:
-        """Record the state of paths in the project after these changes were applied to it.
+    def record_applied(self, changes: Sequence[LayerChange]) -> None:
+        """Record the project's state after these changes were applied to it.
 
-        So they don't count as changes by others.
+        Otherwise the changes would count as changes by others.
         """
         with opened(self.layer) as (root, _upper):
             for change in changes:
@@ -128,7 +128,7 @@ class _Conflicts:
         self._root = root
         self._upper = upper
         self._taken = set[str]()
-        """Changed paths that others changed in the project since the last refresh."""
+        """Paths that both the command and others have changed since the last refresh."""
         self._stay = set[str]()
         """Directories that can't be deleted because an entry in them stays."""
 
@@ -139,7 +139,7 @@ class _Conflicts:
                 yield change
 
     def _note_if_lost(self, change: LayerChange) -> bool:
-        """Return True if a change is lost; a path that the project changed is noted in ``_taken``."""
+        """Return True if a change is lost. Adds a path that others changed to ``_taken``."""
         path = change.path
         if not self._taken.isdisjoint({path, *folders_around([path])}):
             return True
@@ -181,7 +181,7 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path, relative to ``top``, and the state of an entry and all entries below it."""
+    """Yield the path, relative to ``top``, and the status of an entry and of all entries below it."""
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -210,7 +210,7 @@ class _Refresh:
     device: int
 
     def directory(self, lower: int, upper: int, prefix: str, only: frozenset[str] | None) -> None:
-        """Update the directory ``upper`` of the copy, and everything below, from ``lower``.
+        """Update the copy's directory ``upper`` and everything below it from the original ``lower``.
 
         Both are descriptors. ``prefix`` is the directory's path in the project, with a slash at the
         end, and ``only`` are the paths in it to copy, None for all.
@@ -230,7 +230,7 @@ class _Refresh:
                     known = before.get(row.name)
                     made[row.name] = self._file(lower, upper, prefix + row.name, was, known)
             except OSError as error:
-                # The entry may have changed meanwhile. One that can't be read isn't copied.
+                # An entry that has changed meanwhile, or can't be read, isn't copied.
                 if error.errno in _NO_ROOM:
                     raise
         for row in entries(upper):
@@ -251,7 +251,7 @@ class _Refresh:
         if mine is not None and not stat.S_ISDIR(mine.st_mode):
             remove(upper, name)
         elif mine is not None:
-            os.close(open_directory(upper, name))  # restores access that a command took away
+            os.close(open_directory(upper, name))  # restores the owner's access, if taken away
         with using(make_directory(upper, name, was.st_mode | stat.S_IRWXU)) as copy:
             state = os.fstat(copy)
             if self._leave_out(path, was):
@@ -270,7 +270,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Update a file or link, and return the copy's stamp; ``known`` is the last one."""
+        """Update a file or link in the copy, and return its stamp; ``known`` is the previous one."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._leave_out(path, was):
@@ -292,7 +292,7 @@ class _Refresh:
         return stamp_of(mine)
 
     def _leave_out(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is not copied; one that is too large is added to ``now.large``."""
+        """Return True if an entry is not copied. Adds one that is too large to ``now.large``."""
         is_far = was.st_dev != self.device or path.count("/") > MAX_DEPTH
         if is_far or path in self.left_out:
             return True
@@ -302,7 +302,7 @@ class _Refresh:
         return False
 
     def _is_large(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is too large to copy; a known directory isn't measured again."""
+        """Return True if an entry is too large to copy. A directory is measured only once."""
         if not stat.S_ISDIR(was.st_mode):
             return was.st_size > MAX_FILE_BYTES
         if path in self.before.large or f"{path}/" in self.before.made:
@@ -320,7 +320,7 @@ class _Refresh:
 def _below(only: frozenset[str] | None, name: str) -> frozenset[str] | None:
     """Return the part of ``only`` below the entry ``name``, as paths relative to that entry.
 
-    None if everything in the entry is wanted, an empty set if nothing is.
+    None if everything in the entry is to be copied, an empty set if nothing is.
     """
     if only is None or name in only:
         return None

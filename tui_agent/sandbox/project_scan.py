@@ -1,9 +1,9 @@
-"""Finds a project's paths with special rules for commands: repositories, secrets, build output, ….
+"""Finds a project's paths with special rules for commands, such as repositories and build output.
 
 Looks at files, changes none. A project is scanned once, and again after entries were added or
-removed or files changed; that is seen from their times. Files that git doesn't track are searched
-for secrets once, and again after a change. Files and directories for which there was no time are
-``unseen``, and hidden from commands until they were searched.
+removed or files changed, as their times show. Files that git doesn't track are searched for secrets
+once, and again after a change. Files and directories for which there was no time are ``unseen``,
+and hidden from commands until they have been searched.
 """
 
 import os
@@ -40,7 +40,7 @@ MAX_HOLES = 256 * 1024**2
 memory."""
 
 MAX_DEPTH = 150
-"""Deepest directory level that is scanned; deeper directories are left out."""
+"""Deepest level of directories that is scanned; deeper ones are left out."""
 
 _MAX_POINTER_BYTES = 64_000
 """Maximum bytes read of a file that names a repository's directory."""
@@ -89,7 +89,7 @@ PRODUCT_MAGIC = (
 """First bytes of files made by compilers and linkers."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
-"""Directories of installed packages; settings and hooks in them aren't special paths."""
+"""Names of directories with installed packages. Settings and hooks in them aren't special paths."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = listed(
@@ -98,10 +98,10 @@ CACHE_DIRECTORIES = listed(
     .ipynb_checkpoints .import-linter_cache .eggs .benchmarks
     """
 )
-"""Names of caches, which count as output directories even if git doesn't ignore them."""
+"""Names of cache directories, which are output directories even if git doesn't ignore them."""
 NEVER_KEPT = frozenset({"__pycache__"})
-"""Names of output directories whose changes are always discarded: Python would run the code in them
-unchecked, and makes it again quickly."""
+"""Names of output directories whose changes are always discarded, because Python would run the
+compiled code in them unchecked. Python makes it again quickly."""
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
 """Names of entries of a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
@@ -129,7 +129,7 @@ def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool])
 class ProjectScan:
     """A project's paths with special rules for commands, as found by one scan.
 
-    Paths are absolute; no directory below the project's root on the way to them is a link.
+    Paths are absolute. Their directories, from the project's root down, aren't links.
     """
 
     root: Path
@@ -148,12 +148,12 @@ class ProjectScan:
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Every scanned directory, and every other file whose change makes the scan outdated, with its
-    status change time in nanoseconds."""
+    """Each scanned directory, and each file whose change makes the scan outdated, with its status
+    change time in nanoseconds. The files in ``files`` are not repeated here."""
     named: list[Path] = field(default_factory=list, repr=False)
     """Files whose names say that they hold secrets."""
     files: list[FileState] = field(default_factory=list, repr=False)
-    """Files whose contents have to be searched for secrets, with their state at the scan."""
+    """Files whose contents must be searched for secrets, with their state at the scan."""
     left_out: list[str] = field(default_factory=list, repr=False)
     """Directories not scanned, because they are nested too deeply or there was no time."""
     is_whole: bool = True
@@ -164,7 +164,7 @@ class ProjectScan:
         """The output directories, except those named in `NEVER_KEPT`."""
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
-    def holds(self) -> bool:
+    def is_current(self) -> bool:
         """Return True if no directory or file that the scan depends on has changed since."""
         try:
             return all(
@@ -174,7 +174,7 @@ class ProjectScan:
             return False
 
     def search(self, search: SecretSearch, may_continue: MayContinue) -> None:
-        """Search the files that weren't searched yet, and set ``secrets`` and ``unseen``.
+        """Search the files not searched yet for secrets, and set ``secrets`` and ``unseen``.
 
         Stops when ``may_continue`` returns False; the rest stays unseen.
         """
@@ -199,7 +199,7 @@ def walk_project(root: Path, may_continue: MayContinue) -> ProjectScan:
     Call `ProjectScan.search` for the contents. Takes about 30 ms for 10,000 files.
     """
     found = ProjectScan(root)
-    _Walk(found).go_through(may_continue)
+    _Walk(found).run(may_continue)
     found.elsewhere += dict.fromkeys(
         path for link in found.repositories for path in _linked_repositories(link)
     )
@@ -207,28 +207,30 @@ def walk_project(root: Path, may_continue: MayContinue) -> ProjectScan:
 
 
 @dataclass
-class OutputState:
+class DangerousEntries:
     """The dangerous entries in directories that a command changes directly. Paths are absolute."""
 
     linked: set[Path] = field(default_factory=set)
-    """Those of the scanned directories with a file that has a hard link outside all of them."""
+    """The scanned directories that contain a file with a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
     """Entries that a command must not leave behind: files that programs obey, repositories, links
     to the outside (except to executable files), pipes, sockets, devices and setuid files."""
     parts: set[Path] = field(default_factory=set)
-    """Entries with names such as ``HEAD`` or ``refs``, which together make a directory a bare
+    """Entries with names such as ``HEAD`` or ``refs``, which can make a directory a bare
     repository."""
 
 
-def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputState:
-    """Find the dangerous entries below some directories of the project ``root``.
+def find_dangerous_entries(
+    root: Path, directories: Iterable[Path], without: Iterable[Path] = ()
+) -> DangerousEntries:
+    """Return the dangerous entries below some directories of the project ``root``.
 
     Doesn't enter the directories ``without``, nor those that programs obey, such as repositories.
     Takes half a second for 100,000 files.
     """
     left_out = frozenset(map(str, without))
     names = Counter[tuple[int, int, int]]()
-    seen = OutputState()
+    seen = DangerousEntries()
     found: dict[Path, set[tuple[int, int, int]]] = {}
 
     def enters(place: Path, name: str) -> bool:
@@ -252,7 +254,7 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
                     here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
                     names[key] += 1
     for place, keys in found.items():
-        # A file with more names than were seen has one outside.
+        # A file with more hard links than were seen has one outside.
         if any(names[key] < key[2] for key in keys):
             seen.linked.add(place)
     return seen
@@ -294,9 +296,9 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
 
 @frozen
 class _Place:
-    """A directory of the walk, with the ignore rules in it.
+    """A directory of the walk, with the ignore rules that apply in it.
 
-    ``output`` and ``packages`` are True in an output directory, and in one of installed packages.
+    ``output`` is True in an output directory, ``packages`` in one with installed packages.
     """
 
     path: str
@@ -313,7 +315,7 @@ class _Walk:
         self._root = str(found.root)
         self._tracked = tracked_files(found.root)
 
-    def go_through(self, may_continue: MayContinue) -> None:
+    def run(self, may_continue: MayContinue) -> None:
         root = self._found.root
         pending = deque([_Place(self._root, IgnoreRules.above(root).entering(root))])
         while pending:
@@ -325,7 +327,7 @@ class _Walk:
                 self._found.left_out.append(place.path)
 
     def _enter(self, place: _Place) -> list[_Place]:
-        """Record the contents of a directory; returns the directories in it to walk through."""
+        """Record the contents of a directory. Returns the subdirectories to walk through."""
         try:
             changed = os.lstat(place.path).st_ctime_ns
             with os.scandir(place.path) as scanned:
@@ -352,9 +354,9 @@ class _Walk:
         return below
 
     def _note(self, row: "os.DirEntry[str]", place: _Place, below: list[_Place]) -> None:
-        """Record an entry of a directory; adds a directory to walk through to ``below``."""
+        """Record an entry of a directory. Adds a subdirectory to walk through to ``below``."""
         if row.name in _IGNORE_FILES and not place.output:
-            self._look_again_at(row)
+            self._rescan_when_changed(row)
         if is_repository_name(row.name) and not place.packages:
             self._found.repositories.append(Path(row.path))
             return
@@ -370,7 +372,7 @@ class _Walk:
             return place.rules.ignored(path, directory=True)
 
         output = place.output or is_output_directory(row.name, row.path, is_ignored)
-        # Python obeys the entry points in a new one, so its name alone doesn't make it output.
+        # Python obeys the entry points in such a directory, so its name alone isn't enough.
         if not output and row.name.endswith(".egg-info"):
             output = is_ignored(row.path)
         if output and not place.output:
@@ -382,7 +384,7 @@ class _Walk:
     def _file(self, row: "os.DirEntry[str]") -> None:
         if is_sensitive(row.name):
             if is_published(row.path, row.stat(follow_symlinks=False)):
-                self._look_again_at(row)
+                self._rescan_when_changed(row)
             else:
                 self._found.named.append(Path(row.path))
         elif row.path not in self._tracked and row.is_file(follow_symlinks=False):
@@ -390,24 +392,24 @@ class _Walk:
             if not 0 < state.st_size <= MAX_BYTES or not is_searched(row.path, state.st_size):
                 return
             if is_published(row.path, state):
-                self._look_again_at(row)
+                self._rescan_when_changed(row)
             else:
                 self._found.files.append(FileState(row.path, state.st_ctime_ns, state.st_size))
 
-    def _look_again_at(self, row: "os.DirEntry[str]") -> None:
+    def _rescan_when_changed(self, row: "os.DirEntry[str]") -> None:
         """Make a later change of this file trigger a new scan."""
         self._found.looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
 def _linked_repositories(link: Path) -> Iterator[Path]:
-    """Yield the real path of the repository of a worktree's or submodule's ``.git`` file.
+    """Yield the real path of the repository that a worktree's or submodule's ``.git`` file names.
 
-    A command could write such a file to open any directory, so the repository must in turn name
-    this file; otherwise nothing is yielded.
+    A command could write such a file to open any directory, so nothing is yielded unless the
+    repository in turn names this file.
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
-        # git notes a worktree's ``.git`` file in the repository outside, which a command in the
+        # git records a worktree's ``.git`` file in the repository outside, which a command in the
         # project can't write.
         if (directory / "gitdir").is_file():
             repository = directory.parent.parent
@@ -428,7 +430,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return a regular file's first 64,000 bytes as text; raises ValueError if unreadable."""
+    """Return a regular file's first 64,000 bytes as text; raises ValueError if it can't be read."""
     data = read_regular(path, _MAX_POINTER_BYTES)
     if data is None:
         raise ValueError(path)

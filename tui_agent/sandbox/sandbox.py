@@ -1,8 +1,9 @@
 """The sandbox of a session: prepares each command's view and keeps its allowed changes.
 
-It owns the session's network, judges, layers, copies and scans of projects, and its directories for
-temporary files and caches. The caller starts the command between `Sandbox.launch` and
-`Sandbox.finish`, waits for it, and asks the user for grants.
+It owns the session's network, judge processes, layers, copies and scans of projects, and its
+directories for temporary files and caches. What a command sees is decided in ``plan``, which of its
+changes are kept in ``change_policy``. The caller starts the command between `Sandbox.launch` and
+`Sandbox.finish`, waits for its end, and asks the user for grants.
 """
 
 import asyncio
@@ -49,17 +50,17 @@ from tui_agent.sandbox.judging import (
     Names,
     Started,
     Verdict,
-    believed,
+    checking_answer,
     judge_places,
     judge_words,
     names_from,
     paths_from,
     verdict_from,
 )
-from tui_agent.sandbox.lacking import lacking, named
+from tui_agent.sandbox.lacking import files_named_in, lacking
 from tui_agent.sandbox.layer import Layer, make_layer, make_own_directory, name_for
 from tui_agent.sandbox.layout import (
-    CopyOf,
+    CopyOrigin,
     Layout,
     Mount,
     MountKind,
@@ -67,7 +68,7 @@ from tui_agent.sandbox.layout import (
     bubblewrap_command,
     keyring_filter,
     mounted,
-    places_put,
+    places_of_kind,
 )
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
 from tui_agent.sandbox.masks import Masks
@@ -103,10 +104,11 @@ log = logging.getLogger(__name__)
 
 _INFO_BYTES = 4_096
 _PLACES_NAMED = 3
-_INHERITED = 9  # the filter's descriptor in a command that is started without any of ours
+_INHERITED = 9  # descriptor of the filter in a command that inherits none of this program's
 
 CERTIFICATES = Path("/run/tui-agent/certificates.pem")
-"""Path, in bubblewrap, of the certificates that commands trust; only with masked credentials."""
+"""Path at which commands in bubblewrap see the certificates that they trust, if credentials are
+masked."""
 _WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
@@ -114,14 +116,14 @@ MIN_MEMORY = 2 * 1024**3
 """Free space in ``/dev/shm``, in bytes, needed to keep layers there."""
 
 SCAN_SECONDS = 3.0
-"""Maximum seconds a command waits for the search for secrets; files not searched by then are hidden
-from it."""
+"""Maximum seconds that a command waits for the search for secrets. Files not searched by then are
+hidden from it."""
 
 WHOLE_SCAN_SECONDS = 600.0
 """Maximum seconds of one background search for secrets."""
 
 MAX_MOUNTS = 400
-"""Maximum mounts of one command; `Sandbox.launch` refuses a command that needs more."""
+"""Maximum number of mounts of one command. `Sandbox.launch` refuses a command that needs more."""
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 """Takes absolute paths, and returns a context in which changes of these files are recorded."""
@@ -145,7 +147,7 @@ class SandboxError(Exception):
 
 @dataclass
 class Launch:
-    """A command prepared to run in its view; `Sandbox.launch` makes it.
+    """A command that `Sandbox.launch` has prepared to run in its view.
 
     Start ``arguments`` with ``environment``, and let the process inherit ``descriptors``.
     """
@@ -155,13 +157,13 @@ class Launch:
     seen: ProjectScan
     layout: Layout
     watched: str = ""
-    """Name under which the judge watches the places that the command changes directly; "" for
-    none."""
+    """Name under which the judge watches the directories that the command changes directly; "" if
+    there are none."""
     hidden: tuple[Path, ...] = ()
-    """Files of the project that the command can't read, and that the user could allow."""
+    """Files of the project that the command can't read, but that the user could allow."""
     layer: Layer | None = None
     large: tuple[Path, ...] = ()
-    """Places in the project that were too large to copy, and so are read-only."""
+    """Paths in the project that were too large to copy, and so are read-only."""
     command: tuple[str, ...] = ()
     """The command's own argument list."""
     arguments: tuple[str, ...] = ()
@@ -169,26 +171,25 @@ class Launch:
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
     owned: tuple[int, ...] = ()
-    """Descriptors of this program that are closed after the command."""
+    """Descriptors of this program to close after the command."""
     made: tuple[Path, ...] = ()
-    """Files and directories made as mount points, removed again if still empty."""
+    """Files and directories created as mount points, to remove after the command if still empty."""
     info: int = -1
-    """Descriptor from which bubblewrap's report on the first process inside is read; -1 for none.
-    Without it, `gone` can't wait for processes that the command left running."""
+    """Descriptor from which bubblewrap's report on the sandbox's first process is read; -1 for
+    none. Without it, `gone` can't wait for processes that the command left running."""
     done: bool = False
-    """True once the command's changes were judged for the last time."""
+    """True once the command has ended and its changes are judged for the last time."""
     is_gone: bool = False
     """True once `gone` has found that no process of the command is left."""
     notes: list[str] = field(default_factory=list)
-    """Notes for the model on files that the command wrote directly and that were renamed, removed
-    or need a look."""
+    """Notes for the model on dangerous files that the command wrote without a layer."""
 
     async def gone(self) -> None:
-        """Kill the processes that a bubblewrap command left running, and wait for their end.
+        """Kill the processes that a command in bubblewrap left running, and wait for their end.
 
         Call it after the command's own process has ended. It kills the first process of the
-        command's process namespace, and the kernel then ends all others in it. Without a report
-        from bubblewrap (``info``) it returns at once and leaves ``is_gone`` False.
+        command's process namespace, and the kernel then ends all others in it. Sets ``is_gone``.
+        Without a report from bubblewrap (``info``) it returns at once and leaves that False.
         """
         with contextlib.suppress(OSError, ValueError, KeyError):
             told = json.loads(os.read(self.info, _INFO_BYTES))
@@ -213,8 +214,8 @@ class Launch:
 def _end_first(process: int, number: int, namespace: int | None) -> None:
     """Kill the first process of a process namespace.
 
-    ``process`` is its pidfd, ``number`` its id, ``namespace`` the namespace's inode. Nothing is
-    killed if ``number`` is not in that namespace: the id then belongs to another process by now.
+    ``process`` is its pidfd, ``number`` its id, ``namespace`` the namespace's inode. Kills nothing
+    if the process ``number`` is not in that namespace, because the id was then reused.
     """
     with contextlib.suppress(OSError):
         if os.stat(f"/proc/{number}/ns/pid").st_ino == namespace:  # noqa: PTH116 - a link of the kernel's
@@ -223,9 +224,10 @@ def _end_first(process: int, number: int, namespace: int | None) -> None:
 
 @frozen
 class CommandOutcome:
-    """What `Sandbox.finish` found out about a command.
+    """The result of `Sandbox.finish`.
 
-    ``wanted`` are the grants that it lacked, None if none. ``note`` is for the model, "" for none.
+    ``wanted`` are the grants that the command lacked, None if none. ``note`` is a note for the
+    model, "" for none.
     """
 
     wanted: Grants | None = None
@@ -233,10 +235,10 @@ class CommandOutcome:
 
 
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the fields of `KnownPaths` for paths relative to the project ``root``, for the judge.
+    """Return the fields of `KnownPaths` for some paths, for the judge. All are relative to ``root``.
 
     ``shared`` are the paths that git doesn't ignore, ``tracked`` those that it tracks, and
-    ``directories`` the directories around the paths that contain unignored files.
+    ``directories`` those directories around the paths that contain files not ignored.
     """
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
@@ -248,8 +250,8 @@ async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]
 
 
 @frozen
-class _KeptBack:
-    """A result of `unreadable_files`, with the scan and the rules it was made from, for reuse."""
+class _UnreadableFiles:
+    """A stored result of `unreadable_files`, with the scan and the rules from which it was made."""
 
     seen: ProjectScan
     reading: RuleOfReading
@@ -257,12 +259,11 @@ class _KeptBack:
 
 
 class Sandbox:
-    """Runs the commands of one session in the sandbox that works on this machine.
+    """Prepares the commands of one session for the sandbox of this machine, and keeps their changes.
 
     ``private`` are directories of this program, which commands must not see. ``cache`` is the
-    directory with each project's caches of sandboxed commands, None for no caches that last.
-    Programs in ``project``, such as its own bubblewrap, are not used. ``find`` replaces
-    `find_sandbox`.
+    directory for each project's caches of sandboxed commands, None for no lasting caches. Programs
+    in ``project``, for example a bubblewrap, are not used. ``find`` replaces `find_sandbox`.
     """
 
     def __init__(
@@ -280,7 +281,7 @@ class Sandbox:
         self._outside = project
         self.masks = Masks(settings.mask, os.environ, self._home)
         self._authority = Authority()
-        self._copy: CopyOf | None = None
+        self._copy: CopyOrigin | None = None
         self.proxy_reaches: Callable[[str], bool] = lambda _address: False
         self._private = tuple(path.resolve() for path in private)
         self._cache = cache
@@ -289,7 +290,7 @@ class Sandbox:
         self._failures: dict[str, bool] = {}
         """Reasons why the judge failed, and whether `failure_notice` has returned each."""
         self._scans: dict[Path, ProjectScan] = {}
-        self._kept_back: dict[Path, _KeptBack] = {}
+        self._unreadable_by_root: dict[Path, _UnreadableFiles] = {}
         self._search = SecretSearch()
         self._walking = threading.Lock()
         self._ended = threading.Event()
@@ -305,15 +306,15 @@ class Sandbox:
         self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
-        """Held while changes are judged and kept: two commands at once could otherwise each make a
-        part of a repository, which neither of them may make."""
+        """Held while changes are judged and kept. Otherwise two commands could each make a part of
+        a repository at the same time, although neither may make a repository."""
 
-    def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
-        """Return a sandbox with the same settings for ``root``, a copy of the project ``of``.
+    def for_copy(self, root: Path, project: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
+        """Return a sandbox with the same settings for ``root``, a copy of ``project``.
 
         Its caches are in the directory ``{root}.caches``. In bubblewrap, commands see the copy at
-        the project's path. ``shared`` are the paths outside the copy that it reads: the name used
-        in the copy, and the real path.
+        the project's path. ``shared`` are the paths outside the copy that the copy reads, each as
+        the path used in the copy and the real path.
         """
         if self._cache is None:
             cache = None
@@ -326,16 +327,16 @@ class Sandbox:
         other.proxy_reaches = self.proxy_reaches
         other.masks = self.masks
         other._told = self._told
-        other._copy = CopyOf(of.resolve(), tuple(shared))
+        other._copy = CopyOrigin(project.resolve(), tuple(shared))
         return other
 
     # -- properties ----------------------------------------------------------------------------
 
     @cached_property
     def state(self) -> SandboxState:
-        """The sandbox that works here, found on first use.
+        """The kind of sandbox that works on this machine, found on first use.
 
-        The first use runs programs for some milliseconds, so do it off the event loop.
+        The first use runs programs for some milliseconds, so do it in a thread.
         """
         if self.settings.mode == "off":
             return SandboxState(None, reason="it is switched off (sandbox = off)")
@@ -348,17 +349,18 @@ class Sandbox:
 
     @property
     def searching(self) -> int:
-        """Number of files that the running search for secrets still has to read; 0 without one."""
+        """Number of files that the running search for secrets still has to read; 0 if none runs."""
         return self._search.waiting
 
-    def covers(self, command: str) -> bool:
+    def is_used_for(self, command: str) -> bool:
+        """Return True if there is a sandbox and the settings don't exclude this command line."""
         plain = " ".join(command.split())
         return self.active and not any(
             fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude
         )
 
-    def lacks(self, view: View) -> str:
-        """Return why Landlock can't provide a view; "" if it can, and for every other sandbox."""
+    def why_unsupported(self, view: View) -> str:
+        """Return why Landlock can't provide a view, as a clause; "" if it can or isn't used."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
@@ -376,7 +378,7 @@ class Sandbox:
     def shortcoming(self, project: Path) -> str:
         """Return a message for the user on what the sandbox can't do for a project, and why.
 
-        "" if it can do all, is switched off, or no command may run. Looks at files.
+        "" if there is no limitation, the sandbox is off, or commands are refused. Looks at files.
         """
         if self.settings.mode == "off" or self.refusal():
             return ""
@@ -388,7 +390,7 @@ class Sandbox:
         return state.shortcoming
 
     def notice(self, project: Path) -> str:
-        """Return the message of `shortcoming` on the first call that has one, after that "".
+        """Return the message of `shortcoming` once; "" after that, or if there is none.
 
         Looks at files.
         """
@@ -398,23 +400,23 @@ class Sandbox:
         return f"{text} See: tui-agent doctor"
 
     def failure_notice(self) -> str:
-        """Return a message for the user on why changes of commands were discarded; once a reason.
+        """Return a message for the user on why changes of commands were discarded.
 
-        "" if the judge has not failed since the last call.
+        Each reason is returned only once; "" if the judge hasn't failed for a new one.
         """
         reasons = [reason for reason, is_told in self._failures.items() if not is_told]
         self._failures |= dict.fromkeys(reasons, True)
         return "\n".join(_UNJUDGED_NOTICE.format(reason) for reason in reasons)
 
     def judge_failure(self, project: Path) -> str:
-        """Start the judge of a project for a moment; return why that fails, "" if it works.
+        """Start a project's judge as a test, and return why that fails; "" if it works.
 
-        Blocks. "" without a sandbox, too.
+        Also "" without a sandbox. Blocks.
         """
         if not self.active:
             return ""
         root = project.resolve()
-        self._scan(root, anew=False)
+        self._scan(root, refresh=False)
         judge = JudgeProcess(partial(self._judge_command, root))
         try:
             judge.ask("ready")
@@ -425,7 +427,7 @@ class Sandbox:
         return ""
 
     def is_layered(self, view: View) -> bool:
-        """Return True if a command with this view works on a layer or copy of the project.
+        """Return True if a command with this view works on a layer over, or copy of, the project.
 
         Its changes are then judged before they reach the project.
         """
@@ -434,7 +436,7 @@ class Sandbox:
     def shows(self, path: Path, project: Path) -> bool:
         """Return True if commands in ``project`` see a path outside it. Looks at files."""
         kinds = {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
-        return self._plan(project.resolve()).layout().put_at(path) in kinds
+        return self._plan(project.resolve()).layout().kind_at(path) in kinds
 
     def hides(self, path: Path, project: Path) -> bool:
         """Return True if commands see this file of the project as empty, because it holds secrets.
@@ -467,29 +469,31 @@ class Sandbox:
     # -- running a command ---------------------------------------------------------------------
 
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
-        """Start to scan the machine and the project in the background, before the first command.
+        """Start to prepare the sandbox in the background, before the first command.
 
-        Does nothing if that was started before or the sandbox is off. Needs a running event loop.
+        That finds the sandbox, makes the network, scans the machine and the project, and starts the
+        judge. Does nothing if called before for this project, or if the sandbox is off. Needs a
+        running event loop.
         """
         if project not in self._ready and self.settings.mode != "off":
             self._ready[project] = asyncio.create_task(
-                self._look(project.resolve(), dict(environment))
+                self._prepare(project.resolve(), dict(environment))
             )
 
     def _search_on(self, project: Path) -> None:
-        """Continue the search for secrets in the background, unless it is running already."""
+        """Continue the search for secrets in the background, unless that is already running."""
         if (before := self._ready.get(project)) is None or before.done():
             searching = asyncio.to_thread(self._scan_to_the_end, project)
             self._ready[project] = asyncio.create_task(searching)
 
-    async def _look(self, project: Path, environment: dict[str, str]) -> None:
+    async def _prepare(self, project: Path, environment: dict[str, str]) -> None:
         try:
             if await asyncio.to_thread(lambda: self.active):
                 await self._own_network()
                 await asyncio.to_thread(self._layer_parent, project)
                 await asyncio.to_thread(self._scan_to_the_end, project)
                 await asyncio.to_thread(self._plan, project, environment)
-                await asyncio.to_thread(self._copied, project)
+                await asyncio.to_thread(self._make_first_copy, project)
         except (OSError, SandboxError, JudgeError) as error:
             log.warning(
                 "the sandbox could not get ready: %s", error
@@ -512,30 +516,31 @@ class Sandbox:
         """Prepare a command to run in its view. Call `finish` when it has ended, in whatever way.
 
         Args:
-            command: its argument list.
-            cwd: the working directory.
-            project: the directory that the view is about.
-            view: what the command may change and reach.
-            environment: its environment outside a sandbox; the launch has a changed one.
+            command: the command's argument list.
+            cwd: its working directory.
+            project: the root of the project.
+            view: what the command may read, change and reach.
+            environment: the environment that it would have outside the sandbox; ``Launch`` has a
+                changed one.
             live: the command sees later changes of the project's files, as a long-running one must;
                 then only output directories are on a layer or copy, and source files are read-only.
-                Ignored if the view changes nothing or is granted the sources. A command whose view
-                is granted the repository works on the project itself in any case.
+                Ignored if the view changes nothing or may change sources. A command whose view may
+                change the repository works on the project itself in any case.
             inherits: the caller passes ``Launch.descriptors`` on to the process. If not, processes
-                that it leaves running are not noticed.
+                that the command leaves running are not noticed.
             allow_host: asks the user about a host while the command runs. Without it, the command
                 reaches only the hosts of the view.
             replaced: files of the project, each with the file that the command sees in its place,
                 read-only; for bubblewrap only.
             keeps_caches: keep what the command adds to the user's caches, if its view may write
-                outputs and no other command is using them.
+                outputs and no other command is using the caches.
 
         Raises:
             SandboxError: there is no sandbox, or it can't be set up for this view.
         """
         network = await self._own_network()
         launch = await asyncio.to_thread(
-            self._laid_out,
+            self._prepare_launch,
             cwd,
             project,
             view,
@@ -550,7 +555,7 @@ class Sandbox:
             seen_at = place
             if self._copy is not None:
                 # A copy's files are seen where those of the project are.
-                seen_at = self._copy.of / place.relative_to(project)
+                seen_at = self._copy.project / place.relative_to(project)
             mounts.append(Mount(seen_at, MountKind.READ, replaced[place]))
         launch.layout = replace(launch.layout, mounts=tuple(mounts))
         launch.command = tuple(command)
@@ -569,10 +574,10 @@ class Sandbox:
     ) -> CommandOutcome:
         """Keep the changes that an ended command's view allows, discard the others, and clean up.
 
-        ``output`` is what the command printed: for an ``exit_code`` other than 0, the grants it
-        lacked are read from it. ``exit_code`` is None if the command was stopped. Changed source
-        files are written inside ``recorded``. If the judge fails, the changes that were not kept by
-        then are discarded, and the note says so.
+        ``output`` is what the command printed. If ``exit_code`` is not 0, the grants that the
+        command lacked are read from it; None means that the command was stopped. Source files are
+        changed inside the context that ``recorded`` returns. If the judge fails, the changes that
+        were not kept by then are discarded, and the note says so.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -595,7 +600,7 @@ class Sandbox:
         notes += [f"[{reason}]" for reason in refused.values()]
         if masked := self.masks.note(" ".join(launch.command), output, failed=exit_code != 0):
             notes.append(masked)
-        # A command that did without a host is not run again for it.
+        # A command that succeeded without a host doesn't have to run again.
         if exit_code != 0:
             wanted |= Grants(
                 hosts=frozenset(refused) - launch.gateway.closed
@@ -604,11 +609,12 @@ class Sandbox:
             wanted |= Grants(hosts=launch.gateway.unanswered)
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
-    async def look(self, launch: Launch, leader: int) -> None:
-        """Copy the build output of a running command into the project, so that others see it.
+    async def publish_outputs(self, launch: Launch, leader: int) -> None:
+        """Copy a running command's build output into the project, so that other commands see it.
 
-        ``leader`` is the id of the process that was started. All its processes are paused
-        meanwhile; if they can't be paused, nothing is copied. Errors of the judge are only logged.
+        ``leader`` is the id of the process that was started. All the command's processes are paused
+        meanwhile; if they can't be paused, nothing is copied. Without a layer, dangerous files are
+        renamed or removed instead. Errors of the judge are only logged.
         """
         async with self._judging:
             if launch.done:
@@ -618,14 +624,14 @@ class Sandbox:
                     if await asyncio.to_thread(stands_still):
                         await self._tidy(launch, ended=False)
                         if launch.layer is not None and launch.view.writes_outputs:
-                            await self._judged(launch, launch.layer, ended=False)
+                            await self._judge_changes(launch, launch.layer, ended=False)
                 except JudgeError as error:
                     log.warning("a running job's changes could not be copied: %s", error)
 
     async def aclose(self) -> None:
         """Stop the searches, end the judges, remove the copies and close the network.
 
-        Commands that still run can't reach the network after that.
+        After that, commands that still run can't reach the network.
         """
         self._ended.set()
         if self._ready:
@@ -647,13 +653,14 @@ class Sandbox:
 
     @property
     def hides_ports(self) -> bool:
-        """Whether commands have a network of their own, whose ports this machine doesn't reach."""
+        """Whether commands have a network of their own, whose ports this machine can't reach."""
         return self.state.kind == "bubblewrap"
 
     def listening(self, pid: int) -> frozenset[int]:
-        """Return the ports on which commands listen in the network of the process ``pid``.
+        """Return the ports on which programs listen in the network of a running command.
 
-        ``pid`` is a running command's. Empty if commands have no network of their own.
+        ``pid`` is the id of a process of the command. Empty if commands have no network of their
+        own.
         """
         network = self._network
         if network is None or network.listener is None:
@@ -662,17 +669,17 @@ class Sandbox:
 
     @property
     def opened_ports(self) -> Mapping[int, int]:
-        """The ports that the user has opened, each with the port of this machine."""
+        """The ports that the user has opened, each with the port of this machine that leads to it."""
         if self._ports is None:
             return {}
         return self._ports.opened
 
     async def open_port(self, port: int) -> int:
-        """Let this machine reach a port on which a command listens; return the port to use.
+        """Let this machine reach a port on which a command listens; return this machine's port.
 
         Raises:
             SandboxError: commands have no network of their own.
-            OSError: this machine has no port for it.
+            OSError: this machine has no free port.
         """
         network = await self._own_network()
         if network is None or network.listener is None:
@@ -682,13 +689,13 @@ class Sandbox:
         return await self._ports.open(port)
 
     async def close_port(self, port: int) -> None:
-        """Undo `open_port`; the port has been opened."""
+        """Close a port that `open_port` has opened."""
         assert self._ports is not None  # noqa: S101 - as documented
         await self._ports.close(port)
 
     # -- the layout ----------------------------------------------------------------------------
 
-    def _laid_out(
+    def _prepare_launch(
         self,
         cwd: Path,
         project: Path,
@@ -700,17 +707,17 @@ class Sandbox:
     ) -> Launch:
         if self.state.kind is None:
             raise SandboxError(f"There is no sandbox: {self.state.reason}.")
-        if lack := self.lacks(view):
+        if lack := self.why_unsupported(view):
             raise SandboxError(f"{lack}.")
         root = project.resolve()
         has_layer = self.state.kind == "bubblewrap"
-        goes_on = live and view.writes is not Writes.NOTHING and not view.grants.sources
-        live = has_layer and (goes_on or view.grants.repository)
+        stays_live = live and view.writes is not Writes.NOTHING and not view.grants.sources
+        live = has_layer and (stays_live or view.grants.repository)
         in_place = live or not has_layer
         if view.writes is Writes.PROJECT and in_place and not view.grants.repository:
-            # Changes in place can't be judged afterwards, so they are asked for before.
+            # Changes in place can't be judged afterwards, so the user is asked before.
             view = replace(view, writes=Writes.OUTPUTS)
-        made = tuple(self._made(root, view, needed=in_place))
+        made = tuple(self._make_mount_points(root, view, needed=in_place))
         self._scan(root)
         plan = self._plan(root, environment, view)
         plan = replace(plan, cwd=cwd.resolve(), view=view)
@@ -718,30 +725,34 @@ class Sandbox:
         try:
             return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
         except BaseException:
-            # A copy that was not finished takes room, perhaps the last.
+            # An unfinished copy takes up space, perhaps the last.
             if layer is not None:
                 remove_tree(layer.place)
             raise
 
     def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
-        """Return the launch for a plan, without command; ``made`` are the paths created for it."""
+        """Return the launch for a plan, still without the command.
+
+        ``made`` are the paths that were created as mount points. Starts the judge's watch of the
+        directories that the command changes directly, and brings a copy of the project up to date.
+        """
         root = plan.root
         view = plan.view
         layer = plan.layer
         owned, caches = self._caches(root, layer, kept=keeps_caches and view.writes_outputs)
-        plan = replace(plan, room=replace(plan.room, caches=caches))
+        plan = replace(plan, folders=replace(plan.folders, caches=caches))
         watched, linked = self._watch(plan)
         plan = replace(plan, linked=linked)
         inside = self._environment(plan.environment, root)
         layout = plan.layout()
         large: tuple[Path, ...] = ()
         if layer is not None and layer.is_copy:
-            large = self._refreshed(layer, plan, layout)
+            large = self._refresh_copy(layer, plan, layout)
             shown = mounted(large, MountKind.READ)
             layout = replace(layout, mounts=(*layout.mounts, *shown))
         hidden = _hidden_in(layout, plan)
         if self._copy is not None:
-            secrets = self._plan(self._copy.of, view=view).secret_mounts()
+            secrets = self._plan(self._copy.project, view=view).secret_mounts()
             layout = layout.showing(
                 self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap"
             )
@@ -763,9 +774,9 @@ class Sandbox:
     ) -> ViewPlan:
         """Return the plan for a command in ``root`` with the default view and without a layer.
 
-        Callers replace the fields that differ. Of ``view`` only the rules about reading are used.
+        Callers replace the fields that differ. Only the rules on reading are taken from ``view``.
         """
-        seen = self._scan(root, anew=False)
+        seen = self._scan(root, refresh=False)
         shared: tuple[Path, ...] = ()
         if self._copy is not None:
             shared = tuple(real for _place, real in self._copy.shared)
@@ -775,7 +786,7 @@ class Sandbox:
             seen=seen,
             machine=self._machine_of(environ),
             settings=self.settings,
-            room=SandboxFolders(self._place, self._cache_of(root)),
+            folders=SandboxFolders(self._place, self._cache_of(root)),
             kind=self.state.kind or "bubblewrap",
             environment=environ,
             private=self._private,
@@ -787,18 +798,18 @@ class Sandbox:
     def _unreadable(self, seen: ProjectScan, view: View) -> Mapping[Path, str]:
         if view.reading is None:
             return {}
-        known = self._kept_back.get(seen.root)
+        known = self._unreadable_by_root.get(seen.root)
         if known is None or known.seen is not seen or known.reading != view.reading:
             files = unreadable_files(seen, view.reading)
-            known = _KeptBack(seen, view.reading, files)
-            self._kept_back[seen.root] = known
+            known = _UnreadableFiles(seen, view.reading, files)
+            self._unreadable_by_root[seen.root] = known
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
         """Write the masked copies of files, and the file with the certificates that commands trust.
 
-        Returns the path of each written file by the path at which commands see it; {} if nothing is
-        masked.
+        Returns the path of each written file by the path at which commands see it. Without masked
+        credentials, writes nothing and returns {}.
         """
         if not self.masks:
             return {}
@@ -826,9 +837,9 @@ class Sandbox:
     ) -> tuple[tuple[int, ...], Path | None]:
         """Return a lock's descriptor and the directory for the layers over the user's caches.
 
-        With ``kept`` it is the project's own directory, if there is one and no other command holds
-        its lock. Otherwise it is a directory in ``layer``, which is removed with the layer, and
-        there is no lock: ``()``. ``((), None)`` without a layer, or for a copy.
+        With ``kept`` that is the project's own directory, if there is one and no other command
+        holds its lock. Otherwise it is a directory in ``layer``, which is removed with the layer,
+        without a lock (``()``). Without a layer, or for a copy, ``((), None)``.
         """
         if layer is None or layer.is_copy:
             return (), None
@@ -865,7 +876,7 @@ class Sandbox:
             port = network.proxy.port
             joining = network.joining()
         if self.state.kind != "bubblewrap":
-            launch.arguments, owned = self.state.starts(layout, command, port)
+            launch.arguments, owned = self.state.arguments_for(layout, command, port)
             launch.owned += owned
             return
         calls = keyring_filter()
@@ -884,10 +895,10 @@ class Sandbox:
             place = f"/proc/{os.getpid()}/fd/{calls}"
             launch.arguments = ("/bin/sh", "-c", opener, place, *joining, *words)
 
-    def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
-        """Create missing paths that the command may write, as only existing ones can be mounted.
+    def _make_mount_points(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
+        """Create missing paths that the command may write, because only existing ones can be mounted.
 
-        Yields those created: files outside the project that the view grants and, if ``needed``,
+        Creates and yields files outside the project that the view grants and, if ``needed``,
         ignored output directories at the top of the project.
         """
         for path in view.grants.write:
@@ -913,7 +924,7 @@ class Sandbox:
 
     def _judge(self, root: Path) -> JudgeProcess:
         """Return the judge process of a project, made on first use."""
-        seen = self._scan(root, anew=False)
+        seen = self._scan(root, refresh=False)
         key = (root, *seen.elsewhere)
         with self._lock:
             if key not in self._judges:
@@ -930,24 +941,27 @@ class Sandbox:
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
         mounts: dict[Path, Mount] = {}
         for mount in (*plan.layout().mounts, *mounted(judge_places(), MountKind.READ)):
-            if not mount.put.is_writable and not mount.place.is_relative_to(root):
+            if not mount.kind.is_writable and not mount.place.is_relative_to(root):
                 mounts[mount.place] = mount
         mounts |= {mount.place: mount for mount in mounted(opened, MountKind.WRITE)}
-        layout = Layout(root, plan.room.place / EMPTY, tuple(at_real_places(mounts.values(), root)))
+        layout = Layout(
+            root, plan.folders.place / EMPTY, tuple(at_real_places(mounts.values(), root))
+        )
         state = self.state
         if state.kind == "bubblewrap" and state.bubblewrap.root:
-            # Some of what root's project holds belongs to other users: only root may change it.
+            # Root's project may contain other users' files, which only root may change.
             form = replace(state.bubblewrap, users=False, capabilities=_OF_ROOT)
             of_root = replace(state, form=form)
             if not of_root.failure(layout):
                 state = of_root
-        return state.starts(layout, judge_words(root))
+        return state.arguments_for(layout, judge_words(root))
 
-    async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
-        """Have the judge decide about the changes on a layer; it keeps the outputs at once.
+    async def _judge_changes(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
+        """Have the judge judge the changes on a layer; the judge keeps build outputs at once.
 
-        If it needs to know what git and the checkpoints have, it is asked again with that.
-        ``ended``: the command has ended, so that outputs are moved instead of copied.
+        If the judge needs to know what git and the checkpoints know about some paths, it gets a
+        second request with that. ``ended``: the command has ended, so outputs are moved instead of
+        copied. Raises JudgeError if the judge fails.
         """
         root = launch.seen.root
         request: dict[str, Any] = {
@@ -956,7 +970,7 @@ class Sandbox:
             "outputs": _names_in(root, launch.seen.kept_outputs),
             "writes": launch.view.writes.value,
             "grants": grants_row(launch.view.grants),
-            "mounts": [(str(mount.place), mount.put.value) for mount in launch.layout.mounts],
+            "mounts": [(str(mount.place), mount.kind.value) for mount in launch.layout.mounts],
             "ended": ended,
         }
 
@@ -972,31 +986,32 @@ class Sandbox:
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, list[str]]:
-        """Have an ended command's changes judged, and the allowed ones kept.
+        """Have the judge judge an ended command's changes, and keep the allowed ones.
 
-        Returns the grants that the discarded changes needed, and notes for the model.
+        Returns the grants that the discarded changes needed, and notes for the model. Raises
+        JudgeError if the judge fails.
         """
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
             return Grants(), launch.notes
         root = launch.seen.root
-        verdict = await self._judged(launch, layer, ended=True)
+        verdict = await self._judge_changes(launch, layer, ended=True)
         notes = verdict.notes(launch.view)
         if verdict.keeps:
             paths = [root / name for name in verdict.sources]
             async with contextlib.nullcontext() if recorded is None else recorded(paths):
                 row = await asyncio.to_thread(self._judge(root).ask, "keep", place=str(layer.place))
-            with believed():
+            with checking_answer():
                 failed = paths_from(row["failed"])
             notes += Verdict(lost=Names(failed[:MAX_NAMES], len(failed))).notes(launch.view)
         await self._tidy(launch, ended=True)
         return verdict.wanted, notes + launch.notes
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
-        """Have the judge record the state of the places that a command will change without a layer.
+        """Have the judge record the state of the directories that a command will change directly.
 
-        Returns the name of the watch, and the output directories whose files have hard links
-        outside them. ``("", frozenset())`` if the command changes nothing directly.
+        Returns the name of the watch, and the output directories with files that have hard links
+        outside. ``("", frozenset())`` if the command changes nothing directly.
         """
         seen = plan.seen
         root = plan.root
@@ -1017,7 +1032,7 @@ class Sandbox:
                 outputs=list(map(str, outputs)),
                 besides=list(map(str, seen.outputs)),
             )
-            with believed():
+            with checking_answer():
                 linked = set(map(str, row["linked"]))
         except JudgeError as error:
             raise SandboxError(f"The process that checks changes failed: {error}.") from error
@@ -1044,7 +1059,7 @@ class Sandbox:
             "kept": "[New files that other programs obey: {}. Tell the user to check them.]",
         }
         for kind, text in texts.items():
-            with believed():
+            with checking_answer():
                 found = names_from(row[kind])
             note = text.format(found.listed())
             if found.names and note not in launch.notes:
@@ -1054,14 +1069,14 @@ class Sandbox:
         cwd = launch.layout.cwd
         root = launch.seen.root
         if self._copy is not None:
-            # The project, as it names it, is the copy.
-            output = output.replace(str(self._copy.of), str(root))
-            cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
+            # The command knows the copy by the project's path.
+            output = output.replace(str(self._copy.project), str(root))
+            cwd = Path(str(cwd).replace(str(self._copy.project), str(root), 1))
         shows = partial(self.shows, project=root)
         wanted = lacking(
             output, cwd, launch.view, seen=launch.seen, shows=shows, large=launch.large
         )
-        return wanted or Grants(secrets=named(launch.hidden, root, output))
+        return wanted or Grants(secrets=files_named_in(output, launch.hidden, root))
 
     def _clear_up(self, launch: Launch) -> None:
         if launch.layer is not None and launch.is_gone:
@@ -1081,33 +1096,35 @@ class Sandbox:
 
     # -- caches --------------------------------------------------------------------------------
 
-    def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
-        """Return the scan of a project; with ``anew``, scan again if files have changed since.
+    def _scan(self, project: Path, *, refresh: bool = True) -> ProjectScan:
+        """Return the scan of a project; with ``refresh``, a new one if files have changed since.
 
         Takes at most `SCAN_SECONDS`; files not searched for secrets by then are ``unseen`` in it.
         """
         until = time.monotonic() + SCAN_SECONDS
-        return self._scanned(project.resolve(), lambda: time.monotonic() < until, anew=anew)
+        return self._scan_while(
+            project.resolve(), lambda: time.monotonic() < until, refresh=refresh
+        )
 
     def _scan_to_the_end(self, project: Path) -> None:
         """Scan the project and search all its files for secrets, for at most `WHOLE_SCAN_SECONDS`.
 
-        Blocks. The result so far is stored, so commands started meanwhile use it.
+        Blocks. Commands that start meanwhile use the result so far.
         """
         until = time.monotonic() + WHOLE_SCAN_SECONDS
-        self._scanned(
+        self._scan_while(
             project.resolve(),
             lambda: time.monotonic() < until and not self._ended.is_set(),
-            anew=False,
+            refresh=False,
         )
 
-    def _scanned(self, root: Path, goes_on: MayContinue, *, anew: bool) -> ProjectScan:
+    def _scan_while(self, root: Path, may_continue: MayContinue, *, refresh: bool) -> ProjectScan:
         # If another thread's walk takes too long, this one walks, too.
         is_mine = self._walking.acquire(timeout=SCAN_SECONDS)
         try:
             known = self._scans.get(root)
-            if known is None or not known.is_whole or (anew and not known.holds()):
-                known = walk_project(root, goes_on)
+            if known is None or not known.is_whole or (refresh and not known.is_current()):
+                known = walk_project(root, may_continue)
                 # Marks all files as unsearched for threads that use the scan before the search.
                 known.search(self._search, lambda: False)
                 self._scans[root] = known
@@ -1118,7 +1135,7 @@ class Sandbox:
             if is_mine:
                 self._walking.release()
         if fresh or known.unseen:
-            known.search(self._search, goes_on)
+            known.search(self._search, may_continue)
         return known
 
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
@@ -1133,10 +1150,10 @@ class Sandbox:
     def _cache_of(self, root: Path) -> Path | None:
         """Return the directory of one project's caches, created if missing.
 
-        None if the sandbox has no directory for caches, or if it was removed with its race.
+        None if the sandbox has no directory for caches, or that was removed with its race.
         """
         try:
-            cache = self._made_cache()
+            cache = self._make_cache()
             if cache is None:
                 return None
             place = cache / name_for(root)
@@ -1146,26 +1163,26 @@ class Sandbox:
             return None
         return place
 
-    def _made_cache(self) -> Path | None:
+    def _make_cache(self) -> Path | None:
         """Create and return the directory of all caches, None without one.
 
         Raises FileNotFoundError if this is the sandbox of a race's copy, and the race has ended.
         """
         if self._cache is not None:
-            # Without parents: those of a copy go with its race, and nothing may bring them back.
+            # For a copy without parents: they are removed with its race, and must not come back.
             self._cache.mkdir(parents=self._copy is None, exist_ok=True, mode=0o700)
         return self._cache
 
     def _layer_parent(self, root: Path) -> Path | None:
-        """Return the directory for layers over a project, None if overlays of it don't work."""
+        """Return the directory for layers over a project, None if overlays don't work for it."""
         if not self.state.layered:
             return None
         with self._lock:
             if root not in self._layer_parents:
-                self._layer_parents[root] = self._found_layer_parent(root)
+                self._layer_parents[root] = self._find_layer_parent(root)
             return self._layer_parents[root]
 
-    def _found_layer_parent(self, root: Path) -> Path | None:
+    def _find_layer_parent(self, root: Path) -> Path | None:
         # In memory first: when a layer on a disk is unmounted, the kernel flushes that disk.
         for place in (self._memory, (self._cache or self._place) / "layers"):
             if place is None or is_inside(root, place):
@@ -1175,9 +1192,9 @@ class Sandbox:
         return None
 
     def _layers_at(self, root: Path) -> Path | None:
-        """Return the directory for layers or, without overlays, for copies of the project.
+        """Return the directory for layers or, if overlays don't work, for copies of the project.
 
-        None if there is no place outside the project, or the sandbox isn't bubblewrap.
+        None if all usable directories are in the project, or the sandbox isn't bubblewrap.
         """
         if self.state.kind != "bubblewrap":
             return None
@@ -1187,10 +1204,10 @@ class Sandbox:
         return next(usable, None)
 
     def _layer(self, root: Path, *, live: bool) -> Layer | None:
-        """Return a new layer, or a free or new copy, for a command; None without bubblewrap.
+        """Return a new layer, or an unused or new copy, for a command; None without bubblewrap.
 
-        With ``live`` only output directories are on it. Raises SandboxError if there is no place or
-        space for it.
+        With ``live`` only output directories are on it. Raises SandboxError if there is no
+        directory or no space for it.
         """
         if self.state.kind != "bubblewrap":
             return None
@@ -1213,35 +1230,35 @@ class Sandbox:
         else:
             remove_tree(layer.place)
 
-    def _copied(self, root: Path) -> None:
+    def _make_first_copy(self, root: Path) -> None:
         """Start the judge and, if commands need copies of the project, make the first one."""
         self._judge(root).ask("ready")
         parent = self._layers_at(root)
         if parent is None or parent == self._layer_parent(root):
             return
-        with self._copies.first():
+        with self._copies.making_first():
             layer = make_layer(root, parent, is_copy=True)
             plan = replace(self._plan(root), layer=layer)
             try:
-                self._refreshed(layer, plan, plan.layout())
+                self._refresh_copy(layer, plan, plan.layout())
             except BaseException:
                 remove_tree(layer.place)
                 raise
             self._let_go(layer)
 
-    def _refreshed(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
+    def _refresh_copy(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
         """Have the judge bring a copy up to date with the project.
 
-        Returns the absolute paths that are too large to be copied. Raises SandboxError if the judge
+        Returns the absolute paths that are too large to copy. Raises SandboxError if the judge
         fails.
         """
         root = plan.root
         bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
         inside = [mount for mount in layout.mounts if root in mount.place.parents]
-        left_out = places_put(inside, *MountKind)
+        left_out = places_of_kind(inside, *MountKind)
         parts = None
         if layer.live:
-            copied = places_put(inside, MountKind.PRIVATE)
+            copied = places_of_kind(inside, MountKind.PRIVATE)
             left_out -= copied
             parts = _names_in(root, copied)
         ask = self._judge(root).ask
@@ -1253,7 +1270,7 @@ class Sandbox:
                 left_out=_names_in(root, left_out),
                 bounded=list(bounded),
             )
-            with believed():
+            with checking_answer():
                 return tuple(bounded[name] for name in paths_from(row["large"]))
         except JudgeError as error:
             # If the sandbox itself no longer works, that is the reason to report.
@@ -1261,7 +1278,7 @@ class Sandbox:
             raise SandboxError(f"The project could not be copied: {why}.") from error
 
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
-        """Return the places that are copied only if they are small.
+        """Return the absolute paths that are copied only if they are small.
 
         These are the output directories and, if the whole project is copied, ignored data and large
         files.
@@ -1288,7 +1305,7 @@ class Sandbox:
     def _memory(self) -> Path | None:
         """This session's directory in ``/dev/shm``.
 
-        None if less than `MIN_MEMORY` is free there, or it can't be created.
+        None if less than `MIN_MEMORY` is free there, or the directory can't be created.
         """
         try:
             room = os.statvfs(SHARED_MEMORY)
@@ -1300,9 +1317,9 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """Directory on disk for copies of the project, which may share blocks with its files."""
+        """Directory on disk for copies of the project, so that they can share blocks with its files."""
         try:
-            return make_own_directory(self, self._made_cache() or self._place)
+            return make_own_directory(self, self._make_cache() or self._place)
         except OSError:
             return self._place
 
@@ -1322,10 +1339,10 @@ class Sandbox:
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
-        """Return ``environ`` as commands in the sandbox get it.
+        """Return the environment of commands in the sandbox, made from ``environ``.
 
-        Without variables that name sockets outside, with placeholders for masked credentials, and
-        with temporary and cache directories that commands can write to.
+        Variables that name sockets outside are removed, masked credentials have placeholders, and
+        temporary and cache directories are ones that commands can write to.
         """
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
@@ -1343,7 +1360,7 @@ class Sandbox:
             else:
                 cache = self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
-            # The home directory is in another place; toolchains are found where they are.
+            # Commands get another home directory, but toolchains stay where they are.
             home = self._machine_of(environ).home
             for toolchain in TOOLCHAINS:
                 place = home / toolchain.home
@@ -1352,14 +1369,14 @@ class Sandbox:
             if is_file(home / ".gitconfig"):
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
             found["HOME"] = str(self._place / HOME)
-        # Programs of the project may not leave compiled code beside its sources, for others to run.
+        # The project's programs must not leave compiled code beside its sources, for others to run.
         found.setdefault("PYTHONPYCACHEPREFIX", str(cache / "pycache"))
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
         """Return the network of the session's commands, made on first use.
 
-        None if it can't be made, and with Landlock, where commands have no network.
+        None if it can't be made, or if the sandbox is Landlock, in which commands have no network.
         """
         if self.state.kind not in _WITH_NETWORK:
             return None
@@ -1382,28 +1399,31 @@ class Sandbox:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file, unless it has this content already, as commands may be reading it."""
+    """Write a file unless it has this content already, because commands may be reading it."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
 
 def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
-    """Return absolute paths as relative to the project, in the order given, for the judge."""
+    """Return absolute paths relative to the project, in the order given, for the judge."""
     return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
-    """Return the project's hidden files, except those denied by a rule; the user may allow them."""
+    """Return the project's hidden files that the user may allow: all that no rule denies."""
     found = []
     for mount in layout.mounts:
-        is_hidden = mount.put is MountKind.HIDDEN_FILE and mount.place.is_relative_to(plan.root)
+        is_hidden = mount.kind is MountKind.HIDDEN_FILE and mount.place.is_relative_to(plan.root)
         if is_hidden and plan.unreadable.get(mount.place) != "deny":
             found.append(mount.place)
     return tuple(found)
 
 
 def _of_unseen(seen: ProjectScan) -> str:
-    """Return a note on files hidden because they weren't searched for secrets yet; "" for none."""
+    """Return a note for the model on files and directories hidden because they are ``unseen``.
+
+    "" if there are none.
+    """
     if not seen.unseen:
         return ""
     if seen.is_whole and len(seen.unseen) == len(seen.left_out):
@@ -1413,8 +1433,8 @@ def _of_unseen(seen: ProjectScan) -> str:
     more = ""
     if len(places) > _PLACES_NAMED:
         more = f" and {len(places) - _PLACES_NAMED} more directories"
-    count = f"{len(seen.unseen):,} files or directories"
+    count = f"{len(seen.unseen):,} files and directories"
     return (
-        f"[Hidden from this command, because not searched for secrets yet: {count} in {named}{more}. "
+        f"[Hidden from this command until they are searched for secrets: {count} in {named}{more}. "
         "The search continues; run the command again to see them.]"
     )

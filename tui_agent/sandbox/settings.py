@@ -11,7 +11,7 @@ _PLAIN = "http://"
 
 
 def _masked_host(text: str) -> str:
-    """Return a masked credential's host in canonical form, with its ``http://`` if any."""
+    """Return the host of a masked credential in canonical form, with a leading ``http://`` kept."""
     plain = text.strip().lower()
     host = plain.removeprefix(_PLAIN)
     return plain[: len(plain) - len(host)] + host_or_network(host)
@@ -34,12 +34,12 @@ class SandboxSettings(BaseModel):
     read: tuple[str, ...] = Field(
         default=(),
         validation_alias=AliasChoices("read", "readable"),
-        description="More paths that commands see, and project files with secrets: ~/.npmrc",
+        description="More paths that commands can read, and project files with secrets: ~/.npmrc",
     )
     env: tuple[str, ...] = Field(
         default=(),
-        description="Variables that commands get although they look like secrets, such as DATABASE_URL; from the next "
-        "start on.",
+        description="Environment variables that commands get although they look like secrets, such as DATABASE_URL. "
+        "Takes effect at the next start.",
     )
     hosts: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),
@@ -65,7 +65,7 @@ class SandboxSettings(BaseModel):
             "docker *",
             "podman *",
         ),
-        description="Commands that run outside the sandbox; rules judge them as if there were none.",
+        description="Commands that run outside the sandbox, under the permission rules that apply without one.",
     )
 
     @model_validator(mode="before")
@@ -73,7 +73,7 @@ class SandboxSettings(BaseModel):
     def _mode_alone(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {"mode": value}
-        # ``required = true`` reads as it is meant.
+        # ``required = true`` means ``mode = "required"``.
         if isinstance(value, dict) and value.get("required") is True:
             return {**value, "mode": "required"}
         return value

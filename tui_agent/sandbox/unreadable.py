@@ -1,4 +1,4 @@
-"""Finds a project's files that the user's rules on reading hide from commands."""
+"""Finds the files of a project that the user's rules on reading hide from commands."""
 
 import os
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from tui_agent.sandbox.view import RuleOfReading
 
 
 def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path, str]:
-    """Return the absolute paths that rules don't allow to be read, each with "ask" or "deny".
+    """Return the absolute paths that the rules don't allow to be read, each with "ask" or "deny".
 
-    Looks only into directories that were scanned; the others are hidden from commands anyway. Takes
+    Lists only directories that were scanned; the others are hidden from commands anyway. Takes
     about 0.2 s for 10,000 files.
     """
     found: dict[Path, str] = {}

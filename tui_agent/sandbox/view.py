@@ -11,7 +11,7 @@ from tui_agent.lazy import frozen
 AllowHost = Callable[[str, int], Awaitable[str | None]]
 """Asks the user whether a command may reach a host and port, while its connection waits.
 
-Returns None if it may, otherwise a refusal for the model with the user's note; "" without a note.
+Returns None for yes. For no, returns a refusal for the model with the user's note, "" without one.
 """
 
 EVERY_HOST = "*"
@@ -19,24 +19,24 @@ EVERY_HOST = "*"
 
 
 RuleOfReading = Callable[[str], str]
-"""Takes a file's path relative to the project; returns whether the user's rules allow to read it:
-"deny", "ask", or "" for allowed."""
+"""Takes a file's path relative to the project; returns what the user's rules say about reading it:
+"deny", "ask", or "" for allow."""
 
 
 class Writes(StrEnum):
-    """The changes a command may make in the project."""
+    """The changes that a command may make in the project."""
 
     NOTHING = "nothing"
-    """Its writes are discarded when it ends."""
+    """None: all changes are discarded when the command ends."""
     OUTPUTS = "outputs"
-    """Build output and caches: files that the same command makes again."""
+    """Build output and caches: files that the same command can make again."""
     PROJECT = "project"
     """Everything that a checkpoint can restore."""
 
 
 @frozen
 class Grants:
-    """Rights of a command beyond those of its mode. Paths are absolute, links resolved."""
+    """Rights of a command beyond those of its mode. Paths are absolute, with links resolved."""
 
     sources: bool = False
     """Whether the project's files may be changed, as in ``Writes.PROJECT``."""
@@ -49,8 +49,8 @@ class Grants:
     read: frozenset[Path] = frozenset()
     """Paths outside the project that may be read."""
     write: frozenset[Path] = frozenset()
-    """Paths that may be changed: outside the project, or in it where no checkpoint can restore
-    them."""
+    """Paths that may be changed: outside the project, or paths in it that no checkpoint can
+    restore."""
     hosts: frozenset[str] = frozenset()
     """Host names that may be reached on every port, or ``*``."""
 
@@ -66,7 +66,8 @@ class Grants:
         return self != Grants()
 
     @property
-    def changing_nothing(self) -> "Grants":
+    def without_changes(self) -> "Grants":
+        """The grants to read files and reach hosts, without those to change files."""
         return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Grants") -> "Grants":
@@ -93,7 +94,7 @@ class View:
 
     @property
     def changes_sources(self) -> bool:
-        """Whether the command may change source files, directly or by git."""
+        """Whether the command may change source files, directly or through git."""
         return self.writes is Writes.PROJECT or self.grants.sources or self.grants.repository
 
     @property

@@ -1,6 +1,6 @@
-"""Converts the JSON text that a model wrote for a call to the tool's arguments.
+"""Converts the JSON text that a model wrote for a tool call to the tool's arguments.
 
-Accepts other programs' field names and small JSON errors as long as the meaning is clear. Refuses
+Accepts field names of other programs and small JSON errors as long as the meaning is clear. Refuses
 input that is cut off or ambiguous, with a message that says what to send.
 """
 
@@ -48,34 +48,34 @@ _ALIASES = {
     "after": ("startdate", "since", "dateafter"),
     "id": ("jobid", "job"),
 }
-"""Names that other programs' tools, and so models, use for a field; in lower case, without hyphens
+"""Names that other programs' tools, and so models, use for a field. In lower case, without hyphens
 and underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
 """Fields that only explain a call; dropped if the tool has no such field."""
 
 _ONE_OF = frozenset({"path", "command", "pattern", "url"})
-"""Text fields for which other programs' tools take a list; a list of one text means that text."""
+"""Text fields for which other programs' tools take a list. A list of one text means that text."""
 
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 """Keys under which a model may have put the arguments instead of giving them directly."""
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
-"""Keys that may stand beside a wrapper, if a model wrote the whole call as the arguments."""
+"""Keys that may stand beside a wrapper, because a model wrote the whole call as the arguments."""
 
 _NESTED_JSON = 2
-"""How often the arguments may be JSON text inside a JSON string."""
+"""How many times the arguments may be JSON text inside a JSON string."""
 _MAX_COMMAS = 20
-"""Maximum JSON errors that are corrected in one text."""
+"""Maximum number of JSON errors that are corrected in one text."""
 _LITERAL_CHARS = 1_000_000
-"""Maximum characters of a text that is tried as a Python literal."""
+"""Maximum characters of a text that is parsed as a Python literal."""
 _FENCE = LazyPattern(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _CLOSERS = "}])`;, \t\r\n"
 
 
 def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
-    """Return a call's arguments, validated, from the JSON text that the model wrote.
+    """Return a call's validated arguments from the JSON text that the model wrote.
 
-    For a ``DynamicTool`` this is a ``RawInput``, unvalidated. Raises ToolError if the meaning is
+    For a ``DynamicTool`` they are a ``RawInput``, not validated. Raises ToolError if the meaning is
     unclear or a value is invalid; the message says what is wrong and what to send.
     """
     values = _object(tool, text)
@@ -91,7 +91,7 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
         ):
             values = inner
             break
-    values = _tidied(fields, values)
+    values = _normalized(fields, values)
     accepted: type[ToolInput] = tool.Input
     try:
         return accepted.model_validate(values)
@@ -125,7 +125,7 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
         try:
             value = _decoded(value)
         except json.JSONDecodeError as error:
-            raise ToolError(f"{tool.name}: {_broken(error)} {_fields(tool)}") from None
+            raise ToolError(f"{tool.name}: {_json_problem(error)} {_fields(tool)}") from None
     raise ToolError(f"{tool.name}: the arguments must be one JSON object. {_fields(tool)}")
 
 
@@ -154,9 +154,9 @@ def _decoded(text: str) -> Any:
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
-    """Return the text without the trailing comma, or the brackets after the end, at an error.
+    """Return the text without what causes an error: a trailing comma, or brackets after the end.
 
-    None if something else causes the error.
+    None if the error has another cause.
     """
     at = error.pos
     if error.msg.startswith("Extra data"):
@@ -173,9 +173,9 @@ def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
 
 
 def _literal(text: str) -> dict[str, Any] | None:
-    """Return the dict that a text is as a Python literal (single quotes, True, None).
+    """Return the dict that a text means as a Python literal (single quotes, True, None).
 
-    None if the text is no such literal, has keys that are not texts, or is too long.
+    None if the text isn't the literal of a dict with texts as keys, or is too long.
     """
     if not text.startswith("{") or len(text) > _LITERAL_CHARS:
         return None
@@ -188,7 +188,7 @@ def _literal(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _broken(error: json.JSONDecodeError) -> str:
+def _json_problem(error: json.JSONDecodeError) -> str:
     if error.msg.startswith("Extra data"):
         return "there is more than one JSON object in the arguments; send a call for each."
     if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
@@ -206,7 +206,7 @@ def _broken(error: json.JSONDecodeError) -> str:
 def _only_text(tool: Tool[Any]) -> str | None:
     """Return the name of the tool's only required field if that is a text field, else None.
 
-    Arguments that are a plain text then mean this field.
+    Arguments that are just a text are taken for this field.
     """
     if isinstance(tool, DynamicTool):
         return None
@@ -217,10 +217,10 @@ def _only_text(tool: Tool[Any]) -> str | None:
     return None
 
 
-def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
+def _normalized(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
     tidy: dict[str, Any] = {}
     for name, value in values.items():
-        known = _known(name, fields)
+        known = _field_name(name, fields)
         if known not in fields and plain_name(name) in _COMMENTS:
             continue
         if known != name and (known in values or known in tidy):
@@ -229,11 +229,11 @@ def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str
         if field is None:
             tidy[known] = value
         elif value is not None or field.is_required():
-            tidy[known] = _fitting(known, field, value)
+            tidy[known] = _converted(known, field, value)
     return tidy
 
 
-def _known(name: str, fields: Iterable[str]) -> str:
+def _field_name(name: str, fields: Iterable[str]) -> str:
     """Return the field with this name, spelling or alias; the name itself if there is none."""
     plain = plain_name(name)
     if name in fields:
@@ -244,7 +244,7 @@ def _known(name: str, fields: Iterable[str]) -> str:
     return name
 
 
-def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
+def _converted(name: str, field: FieldInfo, value: Any) -> Any:
     if getattr(field.annotation, "__origin__", None) in {tuple, list}:
         value = _from_json_text(value)
         if isinstance(value, list) and not _holds_texts(field):
@@ -292,7 +292,7 @@ def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
             instead = tool.instead.get(str(location[-1]))
             yield f"{name} is not a field" + (f", {instead}" if instead else "")
         elif kind == "too_short":
-            # Invalid items don't count as items, but their own errors are reported already.
+            # Invalid items make a list too short, but their own errors are reported already.
             if location and location[0] not in inner:
                 yield f"{name} is empty"
         else:

@@ -11,12 +11,12 @@ from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.questions import Answer, FieldKind, FormField, ModelQuestions, as_text
 
 MAX_QUESTIONS = 4
-"""Maximum questions in one call."""
+"""Maximum number of questions in one call."""
 MAX_OPTIONS = 6
-"""Maximum options of one question."""
+"""Maximum number of options of one question."""
 _RECOMMENDED = "*"
 """Prefix of the option that the model recommends."""
-NOBODY = (
+NO_USER = (
     "There is no user to ask in this run. Decide yourself and say what you assumed, "
     "or end your turn with the question."
 )
@@ -48,7 +48,7 @@ class AskInput(ToolInput):
     """Arguments of ``ask``."""
 
     questions: list[AskQuestion]
-    """At most ``MAX_QUESTIONS``."""
+    """1 to ``MAX_QUESTIONS`` questions."""
 
     @field_validator("questions", mode="before")
     @classmethod
@@ -59,7 +59,7 @@ class AskInput(ToolInput):
 
 
 class AskTool(FreeTool[AskInput]):
-    """Asks the session's user, and returns questions and answers as the result."""
+    """Asks the session's user. The result has the questions and the answers."""
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = (
@@ -75,9 +75,9 @@ class AskTool(FreeTool[AskInput]):
     async def run(self, arguments: AskInput, context: ToolContext) -> ToolResult:
         questions = questions_of(arguments)
         if context.ask is None:
-            raise ToolError(NOBODY)
+            raise ToolError(NO_USER)
         answer = await context.ask(questions)
-        return ToolResult(words_of(questions, answer), title=self.title(arguments))
+        return ToolResult(answers_text(questions, answer), title=self.title(arguments))
 
     def touches(self, arguments: AskInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002 - as inherited
         return ()
@@ -88,7 +88,7 @@ class AskTool(FreeTool[AskInput]):
 
 
 def _line(option: Mapping[str, Any]) -> str:
-    """Return an option given as an object, the form of other programs, as ``label: about``."""
+    """Return an option as ``label: about`` if a model gave it as an object, as in other programs."""
     label = str(option.get("label") or option.get("value") or option.get("title") or "")
     about = str(option.get("about") or option.get("description") or "")
     if option.get("recommended"):
@@ -97,9 +97,9 @@ def _line(option: Mapping[str, Any]) -> str:
 
 
 def questions_of(arguments: AskInput) -> ModelQuestions:
-    """Return a call's questions as form fields, named by number from "1".
+    """Return a call's questions as form fields, named "1", "2" and so on.
 
-    Raises ToolError if there are too many questions or none, or a question has too many options or
+    Raises ToolError if there are no questions or too many, or a question has too many options or
     two with the same label.
     """
     if not 1 <= len(arguments.questions) <= MAX_QUESTIONS:
@@ -135,10 +135,10 @@ def _field(number: int, asked: AskQuestion) -> FormField:
 
 
 def _option(text: str) -> tuple[str, str]:
-    """Return an option's label, which is its value, and its text for the screen.
+    """Return an option's label, which is also its value, and its text for the screen.
 
-    ``text`` is ``Label: what it means`` as the model wrote it, with ``*`` before the recommended
-    one.
+    ``text`` is ``Label: what it means`` as the model wrote it, with a leading ``*`` for the
+    recommended option.
     """
     label, _colon, about = text.removeprefix(_RECOMMENDED).partition(": ")
     label = label.strip() or text
@@ -150,10 +150,10 @@ def _option(text: str) -> tuple[str, str]:
     return label, shown
 
 
-def words_of(questions: ModelQuestions, answer: Answer) -> str:
+def answers_text(questions: ModelQuestions, answer: Answer) -> str:
     """Return the questions, each with the user's answer, as text for the model.
 
-    ``UNANSWERED`` if the user did not accept.
+    If the user closed or declined the questions, ``UNANSWERED``.
     """
     if answer.action != "accept":
         return UNANSWERED

@@ -1,7 +1,7 @@
 """Base classes of tools, the context that a tool call gets, and the result that it returns.
 
-Also the interfaces by which tools reach the session (`Archive`, `SubagentHost`, `EditorText`; the
-agent implements them), and the schemas of parameters as they are sent to models.
+Also defines the interfaces through which tools reach the session (`Archive`, `SubagentHost`,
+`EditorText`; others implement them), and makes the parameter schemas that are sent to models.
 """
 
 import json
@@ -47,12 +47,12 @@ _NOISE = frozenset(
         "minLength",
     }
 )
-"""JSON schema keywords left out of tool schemas: they cost tokens in every request, and some
-providers refuse bounds. A call with a value out of bounds still gets an error that says so."""
+"""JSON schema keywords left out of tool schemas, because they cost tokens in every request, and
+some providers refuse bounds. A call with a value out of bounds still gets an error that says so."""
 
 
 class ToolInput(BaseModel):
-    """Base class of the tools' input models: the arguments of a call, validated and immutable."""
+    """Base class of the tools' input models: a call's arguments, validated and immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -61,17 +61,18 @@ class ToolInput(BaseModel):
 class FoundEntry:
     """An entry of the session that a search found.
 
-    ``kind`` is its entry kind (see the glossary); ``here`` is True if it is on the current path.
+    ``kind`` is its entry kind (see the glossary). ``here`` is True if it is on the current path,
+    False if it is on another branch.
     """
 
     entry_id: int
     kind: str
     gist: str
-    """The entry in one line."""
+    """The entry summed up in one line."""
     lines: Sequence[tuple[int, str]]
     """The lines that match best, each with its number in the entry's text, from 1."""
     beside: str
-    """For a tool result, its call in one line; for an answer, the results of its calls; else ""."""
+    """For a tool result its call, for an answer the results of its calls, in one line; else ""."""
     here: bool
 
 
@@ -79,7 +80,7 @@ class Archive(Protocol):
     """Reads all entries of the session, in context or not, on any branch."""
 
     def text(self, entry_id: int) -> str | None:
-        """Return an entry's text, with outputs uncut; None if there is no such entry or no text."""
+        """Return an entry's text, with full outputs; None if the entry doesn't exist or has no text."""
 
     def remembered(self, topic: str) -> str | None:
         """Return the text of the entry from which the memory's line on ``topic`` was made.
@@ -88,9 +89,9 @@ class Archive(Protocol):
         """
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return names, paths, commands and the like in the context, each with a score.
+        """Return the names, paths, commands and the like in the context, each with a score.
 
-        The score estimates how likely the name is to be used again; it has no unit.
+        A higher score means that the name is more likely to be used again.
         """
         ...
 
@@ -117,9 +118,9 @@ class SubagentHost(Protocol):
     """Starts and continues subagents for calls of the ``task`` tool."""
 
     def take_branch(self, call_id: str) -> int | None:
-        """Return the id of the last entry of the subagent that a call started; None if none.
+        """Return the id of the last entry of the subagent that a call started, and forget it.
 
-        The id is then forgotten: a second request for the same call returns None.
+        None if the call started none, or was asked about before.
         """
         ...
 
@@ -134,7 +135,7 @@ class SubagentHost(Protocol):
         call_id: str,
         in_conversation: bool = False,
     ) -> SubagentReport:
-        """Have a new subagent of the kind ``agent`` do a task; cancelling ends the subagent.
+        """Have a new subagent of the kind ``agent`` do a task. Cancelling ends the subagent.
 
         ``progress`` gets a line for each tool call of the subagent. With ``in_conversation`` the
         subagent sees the conversation that the calling model was sent, otherwise only the task.
@@ -142,7 +143,7 @@ class SubagentHost(Protocol):
         """
         ...
 
-    async def go_on(
+    async def resume(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
         """Give the subagent that wrote the entry ``branch`` another task, below that entry.
@@ -160,17 +161,17 @@ class SubagentHost(Protocol):
 
 
 class EditorText(Protocol):
-    """The editor that the program runs in; its open files may have unsaved text."""
+    """The editor in which the program runs. Its open files may have unsaved text."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return a file's unsaved text; None if it equals the file on disk or is not known."""
+        """Return a file's unsaved text; None if it equals the file on disk or isn't known."""
         ...
 
     async def save(self, path: Path) -> bool:
         """Have the editor save a file that has unsaved text.
 
-        Returns True if the text was saved and is the one that ``unsaved`` returned last; False
-        also if there was nothing to save.
+        Returns True if the editor saved the text that ``unsaved`` returned last. False if it saved
+        another text, could not save it, or had nothing to save.
         """
         ...
 
@@ -179,9 +180,9 @@ class EditorText(Protocol):
 class ToolContext:
     """Everything that a running call may use; made for each call.
 
-    ``limits`` are those of the output, ``reads`` the states of files read so far in the session.
-    ``put_blob`` stores bytes and returns the blob's name, their SHA-256. ``report`` shows live
-    output to the user.
+    ``cwd`` is the working directory. ``limits`` are the limits of the output, ``reads`` the states
+    of the files read so far in the session. ``put_blob`` stores bytes and returns the blob's name,
+    their SHA-256. ``report`` shows live output to the user.
     """
 
     cwd: Path
@@ -191,63 +192,63 @@ class ToolContext:
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
     stands_for: Path | None = None
-    """The original project if ``project`` is a copy of it (of a race's runner), else None. Paths
-    into the original are then taken as paths into the copy."""
+    """The original project if ``project`` is a race runner's copy of it, else None. Paths into the
+    original are then taken as paths into the copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment of child processes, without secrets."""
     vision: bool = True
     """Whether the model accepts images."""
     document_pages: int = 0
-    """Maximum pages of a PDF that the model accepts unchanged, 0 if it accepts none."""
+    """Maximum pages of a PDF that the model accepts as a PDF; 0 if it accepts none."""
     archive: Archive | None = None
     """The session's entries; None without a session."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
     """Returns the results of reads of a file that the model still sees unchanged, newest first.
-    The file is given as its path in results: relative to the project, or absolute outside it."""
+    Takes the file's path as in results: relative to the project, or absolute outside it."""
     call_id: str = ""
     """The id of the call, as the provider gave it."""
     subagents: SubagentHost | None = None
     """Starts subagents; None in a subagent, which can't start any."""
     jobs: Jobs | None = None
-    """The session's background jobs; None if nothing may keep running after its call."""
+    """The session's background jobs; None if commands can't become jobs."""
     sandbox: Sandbox | None = None
     """The sandbox for commands; None if they run without one."""
     view: View = View()
-    """The view that limits what a command in the sandbox can write and reach."""
+    """The view that limits what a command in the sandbox can read, change and reach."""
     allow_host: AllowHost | None = None
-    """Asks whether a running command may reach a host; None if no one can be asked."""
+    """Asks the user whether a running command may reach a host; None if no one can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
     """Asks the user for grants that a command lacked. Takes the grants and the command's name;
     returns the grants for a second run, or, as text for the model, why they were refused."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """Returns a context manager that records changes made inside it to the given files (None: to
-    any file of the project), for checkpoints. None if the session records no changes."""
+    """Returns a context manager that records, for checkpoints, changes made inside it to the given
+    files (None: to any file of the project). None if the session records no changes."""
     editor: EditorText | None = None
-    """The editor that the program runs in; None if it runs in none."""
+    """The editor in which the program runs; None if it runs in none."""
     propose: Callable[[str], str] | None = None
     """Proposes a line for the project's memory and returns the line as stored. Blocks: call it in
     a thread. Raises NotKeptError if the line can't be stored. None if there is no memory."""
     ask: Asker | None = None
     """Asks the user questions; None if no one can be asked."""
     notify: Callable[[str], None] = lambda _text: None
-    """Shows the user a message that is not part of the output."""
+    """Shows the user a message that isn't part of the output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
-    """The permissions, each with its pattern, that the call asked for before it ran. A call that
-    then needs another one fails. None if permissions were not checked."""
+    """The permissions, each with its pattern, that were allowed before the call ran. If the call
+    then needs another one, it fails. None if permissions were not checked."""
     harmless: bool = False
-    """Whether all needs of the call were those of commands known to read only."""
+    """Whether all needs of the call were harmless: its commands are known only to read."""
     searcher: Searcher | None = None
-    """Searches the web through the model's provider; None if that isn't possible."""
+    """Searches the web through the model's provider; None if the provider can't."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
-    """Returns the rules' verdict on a need found while the call runs, such as the target of a
-    redirect."""
+    """Returns the rules' verdict on a need found while the call runs, such as the host to which an
+    address redirects."""
 
 
 @frozen
 class ToolResult:
     """The result of a finished call.
 
-    ``output`` is the text for the model, already within the limits. ``full_output`` names the blob
+    ``output`` is the text for the model, already cut to the limits. ``full_output`` names the blob
     with the whole output, None if none is stored. ``title`` is the heading of the call's card.
     """
 
@@ -268,39 +269,39 @@ class Tool(ABC, Generic[InputT]):
     read_only: ClassVar[bool] = False
     """Whether calls change nothing, and so may run in parallel."""
     traits: ClassVar[ToolTraits] = ToolTraits()
-    """Facts about the tool for code that only knows its name."""
+    """Facts about the tool for code that knows only the tool's name."""
     instead: ClassVar[Mapping[str, str]] = {}
-    """What to do instead of giving a field that the tool lacks, by field; quoted in the error."""
+    """Advice for the error about a field that the tool lacks, by the field's name."""
 
     def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - for subclasses
-        """Return True if requests to a model include the tool; calls of it work in any case."""
+        """Return True if requests to a model include the tool. Calls of it work in any case."""
         return True
 
     @property
     def missing(self) -> str:
-        """Return what the user has to set up before the tool is offered; "" if nothing."""
+        """A sentence on what the user must set up before the tool is offered; "" if nothing."""
         return ""
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return the permissions that a call needs, before it runs; may read files to show a diff.
+        """Return the permissions that a call needs. Called before it runs; may read files for a diff.
 
         Raises:
-            ToolError: the call can't work (no such file, no match), so the user need not be asked.
+            ToolError: the call can't work (no such file, no match), so the user isn't asked.
         """
 
     @abstractmethod
     async def run(self, arguments: InputT, context: ToolContext) -> ToolResult:
-        """Run the call. When cancelled, end every process that it started.
+        """Run the call. When cancelled, end all processes that it started.
 
         Raises:
             ToolError: the call failed; the message goes to the model.
         """
 
     def warm(self, environment: Mapping[str, str]) -> None:
-        """Load modules that the first call needs; does nothing by default.
+        """Load modules that the first call needs, so that it is fast; does nothing by default.
 
-        ``environment`` is that of child processes.
+        ``environment`` is the environment of child processes.
         """
 
     async def aclose(self, project: Path) -> None:
@@ -310,7 +311,7 @@ class Tool(ABC, Generic[InputT]):
         """
 
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
-        """Return the files that a call may change, links followed; None if it may change any.
+        """Return the real paths of the files that a call may change; None if it may change any.
 
         Reads the file system: call it in a thread.
 
@@ -338,7 +339,7 @@ class Tool(ABC, Generic[InputT]):
         return self, arguments
 
     def schema(self) -> ToolSchema:
-        """Return name, description and parameters as sent to the model."""
+        """Return the name, description and parameters that are sent to the model."""
         return ToolSchema(
             name=self.name, description=self.description, parameters=_parameters(self.Input)
         )
@@ -354,7 +355,7 @@ class FreeTool(Tool[InputT]):
 @cache
 def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
     """Return the JSON schema of a tool's parameters; cached, because each step needs it."""
-    return _written_parameters().get(input_name(accepted)) or made_parameters(accepted)
+    return _written_parameters().get(input_name(accepted)) or generate_parameters(accepted)
 
 
 @cache
@@ -369,21 +370,22 @@ def plain_name(name: str) -> str:
 
 
 def input_name(accepted: type[ToolInput]) -> str:
-    """Return an input class's module and name, its key in the file ``PARAMETERS``."""
+    """Return an input class's module and name, which is its key in the file ``PARAMETERS``."""
     return f"{accepted.__module__}.{accepted.__qualname__}"
 
 
-def made_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
+def generate_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
     """Return the JSON schema of an input class, generated by pydantic and then slimmed."""
     parameters: dict[str, Any] = slim_schema(accepted.model_json_schema())
     return parameters
 
 
 def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
-    """Return a JSON schema with references inlined, and without keywords that cost needless tokens.
+    """Return a JSON schema with references inlined, and without parts that cost tokens needlessly.
 
-    Left out are titles, defaults, most bounds, None as an alternative, and descriptions of objects,
-    which are docstrings of classes. ``definitions`` are the schema's ``$defs`` if it is nested.
+    These are titles, defaults, most bounds, null as an alternative, and descriptions of objects,
+    which are docstrings of classes. ``definitions`` are the ``$defs`` of the schema around a nested
+    one.
     """
     schema = dict(schema)
     definitions = schema.pop("$defs", {}) if definitions is None else definitions
@@ -409,16 +411,16 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
 
 
 class RawInput(ToolInput):
-    """Arguments as the model wrote them; the server or function behind the tool checks them."""
+    """Arguments as the model wrote them. The server or function behind the tool checks them."""
 
     values: dict[str, Any]
 
 
 class DynamicTool(Tool[RawInput]):
-    """Base of tools whose schema comes from elsewhere: from MCP servers, tool files and add-ons."""
+    """Base class of tools whose schema isn't built in: those of MCP servers, tool files, add-ons."""
 
-    # One class serves many tools, so these class attributes of built-in tools are set on each
-    # instance here.
+    # One class serves many tools, so these attributes, which built-in tools have on the class, are
+    # set on each instance.
     name: str  # type: ignore[misc]  # of the instance
     description: str  # type: ignore[misc]  # of the instance
     read_only: bool  # type: ignore[misc]  # of the instance

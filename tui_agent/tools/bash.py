@@ -1,7 +1,7 @@
 """The ``bash`` tool: runs a shell command, and returns its output and exit code.
 
-Decides whether a command runs in the sandbox (`_sandbox_of`). ``programs`` runs it, ``sandbox``
-decides what it may see and which of its changes are kept.
+Decides whether a command runs in the sandbox (`_sandbox_of`) and whether it runs as a job.
+``programs`` runs it; ``sandbox`` decides what it may see and which of its changes are kept.
 """
 
 import asyncio
@@ -45,32 +45,31 @@ from tui_agent.tools.programs import (
 NO_OUTPUT = "[No output.]"
 """The output of a successful command that wrote nothing."""
 
-MOVED = "[The user moved the command to the background, so that you can go on. It has no time limit now.]"
-"""Tells the model why it got no result."""
+MOVED = "[The user moved the command to the background, so that you can continue. It has no time limit now.]"
+"""Note for the model if the user moved its command to the background."""
 
 DEFAULT_TIMEOUT = 120
-"""Time limit of a command, in seconds, if the model names none."""
+"""Time limit of a command, in seconds, if the model gives none."""
 
 MAX_TIMEOUT = 600
 """Maximum time limit of a command, in seconds."""
 
 JOB_START_SECONDS = 0.5
-"""Seconds that a call waits for the background job that it started, because most commands that fail
-end by then."""
+"""Seconds that a call waits for the end of the background job that it started. Most commands that
+fail have ended by then."""
 
 TERMINAL_START_SECONDS = 10
-"""Maximum seconds that a call waits for the first screen of a program that it started in a
-terminal."""
+"""Maximum seconds that a call waits for the first screen of a program started in a terminal."""
 
 _TITLE_CHARS = 200
 _ONLY_OUTPUT = (
-    "[A background job changes build output only. To change files of the project, run "
-    "it without background.]"
+    "[A background job can change build output only. To change files of the project, run "
+    "the command without background.]"
 )
 _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 _MAX_TAIL_CHARS = 4_000
-"""Characters at the end of the output that are searched for a question."""
+"""Number of characters at the end of the output that are searched for a question."""
 
 _NO_TERMINAL = (
     "The command needs a terminal. Run it with terminal = true, or use one that prints and ends."
@@ -121,8 +120,8 @@ _SIGNS = tuple(
     )
 )
 
-_SSH_GOES_ON = "Pseudo-terminal will not be allocated because stdin is not a terminal."
-"""A message of ssh that is no sign of a failure, since ssh works without a terminal."""
+_SSH_NOTICE = "Pseudo-terminal will not be allocated because stdin is not a terminal."
+"""A message of ssh that isn't a sign of failure, because ssh works without a terminal."""
 
 _YES_OR_NO = LazyPattern(
     r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE
@@ -149,7 +148,7 @@ class BashInput(ToolInput):
     @field_validator("command")
     @classmethod
     def _bare(cls, command: str) -> str:
-        """Return a command without a code fence around it and ``$`` prompts before its lines."""
+        """Return a command without a code fence around it or ``$`` prompts before its lines."""
         if fenced := _FENCE.match(command):
             command = fenced[1]
         lines = command.split("\n")
@@ -213,7 +212,7 @@ class BashTool(Tool[BashInput]):
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run the command and return its output, or start it as a job and return its first output.
 
-        The output is reported as it comes, so that a cancelled call keeps it.
+        Output is reported while the command runs, so that a cancelled call keeps it.
         """
         if context.sandbox is not None and (
             notice := await asyncio.to_thread(context.sandbox.notice, context.project)
@@ -267,7 +266,7 @@ async def _in_background(
             unchanged = outcome.wanted is not None and outcome.wanted.sources
             return "\n".join(filter(None, [outcome.note, _ONLY_OUTPUT if unchanged else ""]))
 
-        looked_at = partial(sandbox.look, launch)
+        looked_at = partial(sandbox.publish_outputs, launch)
         command = replace(program.command(context, launch), ended=ended, looked_at=looked_at)
         try:
             return await _start_job(command, program.name, context, contained=True)
@@ -277,13 +276,17 @@ async def _in_background(
 
 
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
-    """Return the sandbox that a command runs in.
+    """Return the sandbox in which a command runs; None if it runs outside the sandbox.
 
-    None if it runs outside: there is no sandbox, the settings exclude the command, or the sandbox
-    can't give it the call's view.
+    That is so if there is no sandbox, the settings exclude the command, or the sandbox can't
+    provide the call's view.
     """
     sandbox = context.sandbox
-    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
+    if (
+        sandbox is None
+        or not sandbox.is_used_for(arguments.command)
+        or sandbox.why_unsupported(context.view)
+    ):
         return None
     return sandbox
 
@@ -296,7 +299,7 @@ def _child_environment(
     ``inside`` is True if it runs in the sandbox.
 
     Raises:
-        ToolError: no command may run, or what this one would do has changed since it was allowed.
+        ToolError: no command may run, or the command's effect has changed since it was allowed.
     """
     from tui_agent.shell.needs import command_needs
 
@@ -313,7 +316,7 @@ def _child_environment(
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError(
-            "The command would now do something else than when it was allowed, so it was not run."
+            "The command would now do something different from what was allowed, so it was not run."
         )
     return environment
 
@@ -391,12 +394,12 @@ def _checked(command: str) -> str:
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice if a command wanted input or a terminal and got none; "" otherwise.
 
-    A failed command is recognised by its error message, or by an empty output if it calls ``read``.
-    Otherwise the output must end with a question: "(y/n)" or the like, or a last line without a
-    line end that has a question mark at its end or, if the command failed, looks like a prompt.
-    ``failed`` is True if the command timed out or ended with an exit code other than 0.
+    If the command ``failed`` (timed out, or ended with an exit code other than 0), its error
+    message tells, or empty output if it calls ``read``. In any case a question at the end of the
+    output tells: "(y/n)" or the like, or an unfinished last line that ends with a question mark or,
+    if the command failed, looks like a prompt.
     """
-    end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
+    end = output[-_MAX_TAIL_CHARS:].replace(_SSH_NOTICE, "")
     if failed:
         for sign, text in _SIGNS:
             if sign.search(end):

@@ -1,7 +1,7 @@
-"""Base of the tools ``write`` and ``edit``: finds the permissions of a change, and writes the file.
+"""Base of the tools ``write`` and ``edit``: finds the permissions for a change, and writes the file.
 
 The subclass plans the change (`ChangeTool.plan`): once for the diff in the question about
-permission, and again when the call runs. Checkpoints are recorded around the call, not here.
+permission, and again when the call runs. The caller records checkpoints.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.paths import Location, explain, locate, path_needs, relocate
 
 MAX_CHANGED_BYTES = DETECTED_BYTES
-"""Largest file that can be changed, in bytes."""
+"""Maximum size of a file that can be changed, in bytes."""
 
 
 @frozen
 class Change:
     """A planned change of one file: its text before and after, the bytes to write, and the diff.
 
-    ``before`` is None for a new file. For a notebook both texts are those of the cells.
+    ``before`` is None for a new file. For a notebook both are the text of the cells.
     """
 
     before: str | None
@@ -48,9 +48,9 @@ class Change:
     data: bytes
     diff: FileDiff
     count: int | None = None
-    """Number of places changed; None if they are not counted."""
+    """Number of places changed; None if not counted."""
     loosely: tuple[str, ...] = ()
-    """Kinds of differences ("indentation") that were ignored to find the texts to replace."""
+    """Kinds of differences, such as "indentation", that were ignored to find the text to replace."""
 
 
 class ChangeInput(ToolInput):
@@ -70,11 +70,11 @@ class ChangeTool(Tool[InputT]):
 
     @abstractmethod
     def plan(self, arguments: InputT, location: Location, context: ToolContext) -> Change:
-        """Return the change without writing it; raises ToolError or OSError if it can't be made."""
+        """Return the change, without writing it. Raises ToolError or OSError if it can't be made."""
 
     @abstractmethod
     def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
-        """Return the result's text for the model after the file was written.
+        """Return the text of the result for the model, once the file was written.
 
         ``note`` is a sentence to include, with a space before it, or "".
         """
@@ -131,8 +131,8 @@ def change_needs(
     """Return the permissions that a change needs; those for editing have the diff as detail.
 
     ``diff`` computes the diff, and raises ToolError or OSError if the change can't be made. If the
-    file is outside the project, is a secret, or must not be read by the rules, such an error is not
-    raised, because it could quote the file; the permissions are then returned without a diff.
+    file is outside the project or a secret, or the rules deny reading it, such an error is
+    suppressed, because it could quote the file; the permissions are then returned without a diff.
 
     Raises:
         ToolError: the change can't be made.
@@ -163,7 +163,7 @@ def change_needs(
 
 
 def _bare_around(path: Path, project: Path) -> Iterator[str]:
-    """Yield the directories that become bare Git repositories when a file is written.
+    """Yield the directories that would become bare git repositories if a file were written.
 
     They are directories around the file, up to the project itself ("."), relative to the project.
     """
@@ -178,12 +178,9 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
 
 
 def refuse_left_out(before: str, after: str, location: Location) -> None:
-    """Refuse a change that writes the placeholder of a redacted secret, or reveals such a secret.
+    """Raise ToolError if a change writes a redacted secret's placeholder, or reveals the secret.
 
     ``before`` and ``after`` are the file's whole texts.
-
-    Raises:
-        ToolError: the change does one of these.
     """
     from tui_agent.secret_detector import REMOVED, find_secrets
 

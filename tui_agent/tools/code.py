@@ -53,14 +53,14 @@ class CodeInput(ToolInput):
 
     op: Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
     symbol: str = ""
-    """A name or ``Class.name``, or, for symbols, a part of a name; "" for a place given by path."""
+    """A name or ``Class.name``, for ``symbols`` a part of a name; "" if ``path`` names the place."""
     path: str = Field(default="", description="or path:line")
 
 
 class CodeTool(Tool[CodeInput]):
-    """Asks language servers, which are started on first use and keep running for later calls.
+    """Asks language servers, which start on first use and keep running for later calls.
 
-    They run in the sandbox; outside it only those that the user's settings name.
+    They run in the sandbox. Without one, only servers that the user's settings name can run.
     """
 
     name: ClassVar[str] = "code"
@@ -85,7 +85,7 @@ class CodeTool(Tool[CodeInput]):
         settings: CodeSettings,
         has_sandbox: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Make the tool of a project; ``has_sandbox`` returns True if commands run in a sandbox."""
+        """Make the tool for a project; ``has_sandbox`` returns True if commands run in a sandbox."""
         self._project = real_path(project)
         self._has_sandbox = has_sandbox
         self._settings = settings
@@ -139,8 +139,8 @@ class CodeTool(Tool[CodeInput]):
     def server_lines(self) -> Iterator[str]:
         """Yield lines for the user: the servers that the settings name, then one for each language.
 
-        A language's line names its server and the server's state. There is only one line if the
-        tool is switched off. Looks for programs on disk: call it in a thread.
+        A language's line names its server and the server's state. If the tool is switched off,
+        there is only one line. Looks for programs on disk: call it in a thread.
         """
         if not self._settings.enabled:
             yield "off (code.enabled is false)"
@@ -167,9 +167,9 @@ class CodeTool(Tool[CodeInput]):
 
 
 def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
-    """Return the path that a call names, and the line and column after it, from 1, or None.
+    """Return the path that a call names, and the line and column after it.
 
-    The path is the project if the call names none.
+    Both count from 1 and are None if not given. If the call names no path, it is the project.
     """
     path = arguments.path.strip() or str(context.project)
     found = _PLACE.fullmatch(path)
@@ -180,7 +180,7 @@ def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | No
 
 
 def _question(arguments: CodeInput, context: ToolContext) -> "Question":
-    """Return a call as a question for the server.
+    """Return a call as a question to the language servers.
 
     Raises ToolError if the path doesn't exist, or leads to a place that was not allowed.
     """
@@ -198,15 +198,15 @@ def _question(arguments: CodeInput, context: ToolContext) -> "Question":
 # -- what is shown ---------------------------------------------------------------------------------
 
 Access = Literal["shown", "named", "hidden", "ignored"]
-"""How places in a file are shown: with the text of the line; by path and line number; only counted;
-or not at all, if the file doesn't exist or the answer has more than `MAX_FILES` files."""
+"""How places in a file are treated. "shown": with the text of the line. "named": with path and line
+number only. "hidden": only counted. "ignored": left out."""
 
 
 @dataclass
 class _Rows:
     """Collects the output lines for an answer's places.
 
-    ``accesses`` and ``texts`` are caches by file. Reads files: use it in a thread.
+    ``accesses`` and ``texts`` (lines) are caches by file. Reads files: use it in a thread.
     """
 
     context: ToolContext
@@ -235,9 +235,9 @@ class _Rows:
     def _access(self, location: Location) -> Access:
         """Return how places in a file may be shown under the permission rules.
 
-        "named" is for files outside the project that the user would have to be asked about,
-        "hidden" for other files that may not be read, "ignored" for missing files and those beyond
-        ``MAX_FILES``.
+        "named" for files outside the project about which the user would have to be asked, "hidden"
+        for other files that may not be read, "ignored" for missing files and for all files after
+        the first ``MAX_FILES``.
         """
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):
             return "ignored"
@@ -253,7 +253,7 @@ class _Rows:
         return "named" if refused == {(Permission.EXTERNAL_DIRECTORY, "ask")} else "hidden"
 
     def _text(self, path: Path, line: int) -> str:
-        """Return the text of a line, from 0, cut and redacted; "" if it can't be read."""
+        """Return the text of a line, numbered from 0, cut and redacted; "" if it can't be read."""
         from tui_agent.tools.language_servers.spots import lines_in
 
         if path not in self.texts:

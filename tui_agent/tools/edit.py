@@ -1,4 +1,4 @@
-"""The ``edit`` tool: replaces texts in one file, either all that a call names or none."""
+"""The ``edit`` tool: replaces texts in one file. If one replacement fails, none is made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from tui_agent.editing.matching import Replaced
 
 _SMALL_FILE_LINES = 40
-"""Maximum lines of a file whose whole text is in the error of a failed edit."""
+"""Maximum lines of a file whose whole text is quoted in the error about a failed edit."""
 MAX_SHOWN_LINES = 60
-"""Maximum lines of the changed places that the model is shown."""
+"""Maximum lines shown to the model of the changed places."""
 
 _HUNK_EDGE = 8
 """Lines shown at the beginning and at the end of a long changed place."""
@@ -52,13 +52,13 @@ _OTHER_NAMES = {
 """Field names of other programs' tools, each with the field that it means here; in lower case,
 without hyphens and underscores."""
 
-_TOLD_CHARS = 8
-"""Minimum characters of a new text for its presence in the file to mean that the edit was made
-before."""
+_MIN_PRESENT_CHARS = 8
+"""Minimum length, in characters, of a new text whose presence in the file is reported when the old
+text isn't found."""
 
 
 class Edit(ToolInput):
-    """One replacement: ``old`` by ``new``, with ``all`` at every place where ``old`` occurs."""
+    """One replacement: of ``old`` with ``new``; with ``all``, wherever ``old`` occurs."""
 
     old: str
     new: str
@@ -82,7 +82,7 @@ class EditInput(ChangeInput):
     def _one_edit(cls, values: Any) -> Any:
         """Return the arguments with ``edits`` as a list of edits.
 
-        Models may give one edit in place of the list, give ``old``, ``new`` and ``all`` beside the
+        Models may give one edit instead of the list, give ``old``, ``new`` and ``all`` beside the
         path, or repeat the path in each edit.
         """
         if not isinstance(values, dict):
@@ -97,7 +97,7 @@ class EditInput(ChangeInput):
         if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
             return values
         if "all" in values:
-            # Given beside the list, it applies to every edit that doesn't set it.
+            # Beside the list, it applies to every edit that doesn't set it.
             beside = {"all": values.pop("all")}
             edits = [beside | edit for edit in edits]
             values["edits"] = edits
@@ -111,10 +111,11 @@ class EditInput(ChangeInput):
 
 
 @frozen
-class _Done:
-    """The result of all edits of a call.
+class _AppliedEdits:
+    """The result of applying all edits of a call.
 
-    The new text, the number of changed places, and the kinds of differences ignored.
+    ``text`` is the new text, ``count`` the number of changed places, and ``loosely`` the kinds of
+    differences ignored to find them.
     """
 
     text: str
@@ -123,7 +124,7 @@ class _Done:
 
 
 class EditTool(ChangeTool[EditInput]):
-    """Replaces texts in one file; the result shows the changed places."""
+    """Replaces texts in one file. The result shows the changed places."""
 
     name = "edit"
     description = (
@@ -157,14 +158,14 @@ class EditTool(ChangeTool[EditInput]):
         notebook = opened(location.real.name, file.text)
         before = file.text if notebook is None else notebook.text
         try:
-            done = _all(arguments.edits, before, location)
+            done = _apply_all(arguments.edits, before, location)
             written = done.text if notebook is None else notebook.changed(done.text)
         except ToolError:
             if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
                 raise
             # The model means the notebook's JSON, not the text of its cells.
             before = file.text
-            done = _all(arguments.edits, before, location)
+            done = _apply_all(arguments.edits, before, location)
             written = done.text
         refuse_left_out(before, done.text, location)
         if written == file.text:
@@ -184,14 +185,14 @@ class EditTool(ChangeTool[EditInput]):
         return "\n".join([f"{head}.{note} Now:", *now])
 
 
-def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
-    """Apply edits to a text, in order; raises ToolError, with the reason, if one fails."""
+def _apply_all(edits: Sequence[Edit], before: str, location: Location) -> _AppliedEdits:
+    """Apply edits to a text, in order. Raises ToolError, with the reason, if one fails."""
     text = before
     count = 0
     loosely: dict[str, None] = {}
     for number, edit in enumerate(edits, 1):
         try:
-            done = _one(text, edit)
+            done = _apply_edit(text, edit)
         except ToolError as error:
             reason = _reason(error, edit, before=before, now=text)
             if len(edits) > 1:
@@ -204,7 +205,7 @@ def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
         count += done.count
         if done.loosely:
             loosely[done.loosely] = None
-    return _Done(text, count, tuple(loosely))
+    return _AppliedEdits(text, count, tuple(loosely))
 
 
 def _absent(location: Location, context: ToolContext) -> ToolError:
@@ -212,7 +213,7 @@ def _absent(location: Location, context: ToolContext) -> ToolError:
     return ToolError(message if "?" in message else f"{message} To create it use write.")
 
 
-def _one(text: str, edit: Edit) -> "Replaced":
+def _apply_edit(text: str, edit: Edit) -> "Replaced":
     from tui_agent.editing.matching import NoMatchError, Replacement, replace
 
     if not edit.old:
@@ -226,19 +227,19 @@ def _one(text: str, edit: Edit) -> "Replaced":
 
 
 def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
-    """Return why an edit failed, for the model.
+    """Return the reason why an edit failed, for the model.
 
-    Says so if an earlier edit of the call changed the same place, or if the new text is there
-    already. Ends with the file's text if the file is small, unless ``error`` quotes lines of it.
+    Explains if an earlier edit of the call changed the same place, or if the file already has the
+    new text. Ends with the file's text if that is short, unless ``error`` quotes lines of it.
     ``before`` is the text before all edits, ``now`` the text before this one.
     """
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
         if edit.old in before:
             reason = "an earlier edit changed the same place. Combine the two into one edit."
-        elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
+        elif len(edit.new.strip()) >= _MIN_PRESENT_CHARS and edit.new in now:
             line = line_at(now, now.index(edit.new))
-            reason = f"old was not found, but new is there already, at line {line}."
+            reason = f"old was not found, but the file has new already, at line {line}."
     if "\n" in reason:
         return reason
     return f"{reason}{_whole(before)}"
@@ -269,7 +270,7 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:
-    """Return each changed place's lines, and one before and after, numbered as by ``read``.
+    """Return the lines of each changed place, with one before and after, numbered as by ``read``.
 
     "..." separates places, replaces the middle of a long one, and ends the list when it is cut at
     ``MAX_SHOWN_LINES``. ``spans`` are indexes into ``lines``, from 0.

@@ -22,7 +22,7 @@ from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 
 MAX_FILES = 100
-"""Maximum files in the output."""
+"""Maximum number of files in the output."""
 
 
 class GlobInput(ToolInput):
@@ -33,7 +33,7 @@ class GlobInput(ToolInput):
 
 
 class GlobTool(Tool[GlobInput]):
-    """Finds the files whose paths match a glob, newest first; skips files that git ignores."""
+    """Finds the files whose paths match a glob, newest first. Skips files that git ignores."""
 
     name = "glob"
     description = "Find files by pattern like src/**/*.{ts,tsx}, newest first."
@@ -78,7 +78,7 @@ class GlobTool(Tool[GlobInput]):
 
 
 def _nothing(scope: Scope) -> str:
-    """Return the text for an empty result: why nothing matches, or which skipped files would."""
+    """Return the text for an empty result: why no file matches, or which skipped files do."""
     if scope.single_file is not None:
         return f"No files match: {scope.location.shown} is a file with another name."
     plain = scope.glob.strip("/")
@@ -90,7 +90,7 @@ def _nothing(scope: Scope) -> str:
         by_reason: dict[str, list[str]] = {}
         for path, reason in unseen.paths.items():
             by_reason.setdefault(reason, []).append(path)
-        groups = [f"{reason}: {scope.some(paths)}" for reason, paths in by_reason.items()]
+        groups = [f"{reason}: {scope.first_names(paths)}" for reason, paths in by_reason.items()]
         return f"The only matches are files that searches skip ({'; '.join(groups)})."
     if unseen.is_complete:
         literally = ""
@@ -101,10 +101,10 @@ def _nothing(scope: Scope) -> str:
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:
-    """Return the files by modification time, newest first.
+    """Return the files sorted by modification time, newest first.
 
-    ``paths`` and the result are relative to ``directory``. Missing files, and those below a linked
-    directory, are left out.
+    ``paths`` and the result are relative to ``directory``. Missing files, and files below a link to
+    a directory, are left out.
     """
     modified = dict[str, int]()
     with suppress(OSError), opened_directory(directory) as root:
@@ -117,8 +117,8 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
 def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
     """Return the modification times, in nanoseconds, of files in the directory ``folder``, by path.
 
-    ``root`` is the descriptor of the directory that ``folder`` and ``paths`` are relative to.
-    Missing files are left out. Raises OSError if the directory can't be opened, or is below a link.
+    ``root`` is the descriptor of the directory to which ``folder`` and ``paths`` are relative.
+    Missing files are left out. Raises OSError if ``folder`` can't be opened, or contains a link.
     """
     times = dict[str, int]()
     with using(open_beneath(root, folder)) as opened:

@@ -37,38 +37,40 @@ from tui_agent.tools.searching import (
 )
 
 MAX_ROWS = 200
-"""Maximum lines that are shown."""
+"""Maximum number of lines in the output."""
 
 ELSEWHERE_SECONDS = 2.0
-"""Time limit, in seconds, for looking for matches in the files that the search skipped."""
+"""Time limit, in seconds, of the search in files that the first search skipped."""
 
 MAX_OTHER_FILES = 200
-"""Maximum files in other encodings than UTF-8 that are searched for non-ASCII characters."""
+"""Maximum number of files in other encodings than UTF-8 that are searched for non-ASCII
+characters."""
 
 MAX_CONTEXT = 20
 """Maximum lines shown before and after a match."""
 
 _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
 _IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
-_APART = b"--"
-"""What ripgrep puts between groups of lines."""
+_SEPARATOR = b"--"
+"""The line that ripgrep prints between groups of lines."""
 _CUT_SHORT = b": WARNING: stopped searching binary file"
 _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
-"""Matches the note that ripgrep puts at the end of a line it has cut."""
+"""Matches the note that ripgrep appends to a line that it has cut."""
 _MAX_OTHER_BYTES = 16 * 1024**2
-"""Bytes at the beginning of a file in another encoding in which a found line is looked up again."""
+"""Number of bytes at the start of a file in another encoding that are read to verify a found
+line."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
     r"|(?:^|[\x00-\x7F])[\x80-\xBF]"
     r"|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
 )
-"""Matches nearly all lines that are not UTF-8: those with an incomplete character or a continuation
-byte alone."""
+"""Matches nearly all lines that aren't UTF-8: lines with an incomplete character or a lone
+continuation byte."""
 
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
-r"""Matches ``\Z`` and ``\z``, which ripgrep is given as ``$``."""
+r"""Matches ``\Z`` and ``\z``, which become ``$`` for ripgrep."""
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
 _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
 _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
@@ -76,9 +78,9 @@ _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit"
 
 @frozen
 class _Row:
-    """A line from ripgrep: its number, its byte offset in the file, and whether it matches.
+    """A line from ripgrep: its number, its byte offset in the file, and its bytes.
 
-    ``hit`` is False for a line of context.
+    ``hit`` is True if it matches, False for a line of context.
     """
 
     number: int
@@ -89,7 +91,7 @@ class _Row:
 
 @dataclass
 class Matches:
-    """Collects matching lines, and keeps those of the files that come first in order of path.
+    """Counts matching lines, and keeps those of the files that come first in order of path.
 
     All paths are relative to the scope's directory. Files may be added in any order.
     """
@@ -99,7 +101,7 @@ class Matches:
     paths: set[str] = field(default_factory=set)
     """Files with a match."""
     cut_short: list[str] = field(default_factory=list)
-    """Files that were not searched to the end because they turned out to be binary."""
+    """Files that were not searched to the end because they are binary."""
     secrets: list[str] = field(default_factory=list)
     """Files with a match that are not shown because they may hold secrets."""
     unread: list[str] = field(default_factory=list)
@@ -110,10 +112,10 @@ class Matches:
     _held: int = 0
     """Number of lines in ``_rows``."""
     _limit: str | None = None
-    """Files after this path are only counted; None while lines of all files are kept."""
+    """Matches in files after this path are only counted; None while all files' lines are kept."""
 
     def add(self, path: str, row: _Row) -> None:
-        """Add a line of a file; each file's lines have to be added together, and in order."""
+        """Add a line of a file. A file's lines must be added one after another, in order."""
         if row.hit:
             self.total += 1
             self.paths.add(path)
@@ -127,14 +129,14 @@ class Matches:
             self._forget()
 
     def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
-        """Return up to ``MAX_ROWS`` lines as text in order of path, each with whether it matches.
+        """Return up to ``MAX_ROWS`` lines of output in order of path, each with whether it matches.
 
-        Files that are secrets are left out and added to ``secrets``, unless the search is for one
-        file; other secrets are redacted. With ``apart`` a line of dashes separates groups of lines.
-        Reads files: call it in a thread.
+        Files that are secrets are left out and added to ``secrets``, unless only one file is
+        searched; other secrets are redacted. With ``apart`` a line of dashes separates groups of
+        lines. Reads files: call it in a thread.
         """
         found: list[tuple[str, bool]] = []
-        for path, rows in _still_there(scope, self._rows):
+        for path, rows in _verified(scope, self._rows):
             name = scope.shown(path)
             real = scope.directory / path
             last = -1
@@ -165,11 +167,11 @@ class Matches:
         self._rows = kept
 
 
-def _still_there(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
+def _verified(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
     """Yield the files in order of path, each with those of its lines that are really in the file.
 
-    Ripgrep opens files by name, so a command that replaces a directory by a link during the search
-    could make it show files from outside the scope.
+    Ripgrep opens files by name, so a command that replaces a directory with a link during the
+    search could make it show files from outside the scope.
     """
     with suppress(OSError), directory(scope.directory) as root:
         for path in sorted(found):
@@ -198,12 +200,12 @@ def _is_at_offset(file: BinaryIO, row: _Row) -> bool:
 
 
 def _text_of(row: _Row) -> bytes:
-    """Return a line's bytes, up to where ripgrep cut it off."""
+    """Return a line's bytes, up to where ripgrep cut the line."""
     return _SHORTENED.sub(b"", row.line.removesuffix(b"\r"))
 
 
-def _beneath(scope: Scope, paths: Iterable[str]) -> list[str]:
-    """Return the paths, relative to the scope's directory, that exist and lead over no link."""
+def _without_links(scope: Scope, paths: Iterable[str]) -> list[str]:
+    """Return those of the paths, relative to the scope's directory, that exist and have no link."""
     found = []
     with suppress(OSError), directory(scope.directory) as root:
         for path in paths:
@@ -219,23 +221,23 @@ class GrepInput(ToolInput):
     path: str = "."
     glob: str = Field(default="", description="Like src/**/*.ts")
     literal: SkipJsonSchema[bool] = False
-    """Whether ``pattern`` is plain text. Not in the schema, because a pattern without matches is
-    searched for as plain text anyway."""
+    """Whether ``pattern`` is plain text. Left out of the schema, because a pattern without matches
+    is searched for as plain text anyway."""
     context: int = Field(default=0, ge=0)
-    """Lines to show before and after each match."""
+    """Number of lines to show before and after each match."""
 
     @model_validator(mode="before")
     @classmethod
-    def _other_ways(cls, values: Any) -> Any:
+    def _other_spellings(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name not in _IGNORED_ARGUMENTS}
-        ignores_case = _says(values.pop("case_sensitive", None), "false")
+        ignores_case = _is_word(values.pop("case_sensitive", None), "false")
         for name in _IGNORING_CASE:
-            ignores_case |= _says(values.pop(name, None), "true")
+            ignores_case |= _is_word(values.pop(name, None), "true")
         if ignores_case:
             pattern = str(values.get("pattern", "")).removeprefix("(?i)")
-            if _says(values.pop("literal", None), "true"):
+            if _is_word(values.pop("literal", None), "true"):
                 pattern = re.escape(str(values.get("pattern", "")))
             values["pattern"] = f"(?i){pattern}"
         around = [values.pop(name) for name in _AROUND if name in values]
@@ -246,13 +248,13 @@ class GrepInput(ToolInput):
         return {"context": max(around, key=str)} | values
 
 
-def _says(value: Any, word: str) -> bool:
+def _is_word(value: Any, word: str) -> bool:
     return str(value).lower() == word
 
 
 @frozen
 class _Query:
-    """A search: its pattern, how to match it, and the lines of context to show around a match."""
+    """A search: its pattern, how to match it, and the number of context lines around a match."""
 
     pattern: str
     literal: bool
@@ -265,7 +267,7 @@ class _BadPatternError(Exception):
 
 
 class GrepTool(Tool[GrepInput]):
-    """Finds lines of files that match a regular expression or, if none do, contain it as text."""
+    """Finds lines that match a regular expression or, if none does, contain it as plain text."""
 
     name = "grep"
     description = "Search files that git does not ignore; gives path:line: text."
@@ -293,16 +295,15 @@ class GrepTool(Tool[GrepInput]):
         scope = scope_of(arguments.path, arguments.glob, context)
         await asyncio.to_thread(check_exists, scope, context)
         query = _Query(arguments.pattern, arguments.literal, min(arguments.context, MAX_CONTEXT))
-        found, notes = await _found(query, scope)
+        found, notes = await _search_with_fallbacks(query, scope)
         return await finish(await asyncio.to_thread(_output, query, scope, found, notes), context)
 
 
-async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
+async def _search_with_fallbacks(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
     """Return the matches, and notes for the model on how they were found or what was skipped.
 
-    A pattern that is invalid or has no matches is searched for as plain text too.
-
-    Raises ToolError if the pattern is invalid and its plain text is not found, or the search fails.
+    A pattern that is invalid or has no matches is also searched for as plain text. Raises ToolError
+    if the pattern is invalid and isn't found as plain text, or if the search fails.
     """
     try:
         found = await _search(query, scope)
@@ -314,27 +315,27 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
             ) from None
         note = f"[pattern is not a valid regular expression ({error}), so it was searched for as plain text.]"
         return found, [note]
-    if not found.total and _by_name(scope):
-        # Names that only look like the glob have other characters, which ripgrep doesn't match.
+    if not found.total and _name_filter(scope):
+        # Some names only look like the glob. Their characters differ, so ripgrep doesn't match them.
         scope = replace(scope, glob="")
         found = await _search(query, scope)
     if found.total:
-        cut_short = await asyncio.to_thread(_beneath, scope, found.cut_short)
-        return found, [_BINARY.format(names=scope.some(cut_short))] if cut_short else []
+        cut_short = await asyncio.to_thread(_without_links, scope, found.cut_short)
+        return found, [_BINARY.format(names=scope.first_names(cut_short))] if cut_short else []
     if not query.literal and re.escape(query.pattern) != query.pattern:
         as_text = await _search(replace(query, literal=True), scope)
         if as_text.total:
             return as_text, [
                 "[The regular expression has no matches; these lines contain it as plain text.]"
             ]
-    return found, await _elsewhere(query, scope)
+    return found, await _missed_matches(query, scope)
 
 
-async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
-    """Return notes on matches that a search without result missed.
+async def _missed_matches(query: _Query, scope: Scope) -> list[str]:
+    """Return notes for the model on matches that a search without a result missed.
 
-    These are lines in another case and, unless the search is for one file, lines of files that are
-    binary or ignored by git. A note also says if there was no time to search these files.
+    These are lines in another case and, unless only one file is searched, lines of files that are
+    binary or ignored by git. If there was no time to search these files, a note says so.
     """
     notes: list[str] = []
     if query.pattern.lower() != query.pattern.upper():
@@ -353,16 +354,16 @@ async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
     except TimeoutError:
         return [*notes, "[Files that git ignores and binary files were not searched.]"]
     for note, paths in ((_BINARY, binary), (_IGNORED, set(every) - set(binary))):
-        names = await asyncio.to_thread(_some, scope, paths)
+        names = await asyncio.to_thread(_names_for_note, scope, paths)
         notes += [note.format(names=names)] if names else []
     return notes
 
 
 async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
-    """Return the files with a match, found with extra ripgrep ``options``.
+    """Return the files with a match, with further ``options`` for ripgrep.
 
     Paths are relative to the scope's directory. Files whose names suggest secrets are left out.
-    Empty without ripgrep.
+    Empty if ripgrep can't be used.
     """
     found: list[str] = []
 
@@ -373,7 +374,7 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
                 found.append(path)
 
     arguments = [
-        *_matching(query),
+        *_match_options(query),
         *options,
         "--files-with-matches",
         f"--regexp={_expression(query)}",
@@ -385,18 +386,18 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
     return found
 
 
-def _some(scope: Scope, paths: Iterable[str]) -> str:
+def _names_for_note(scope: Scope, paths: Iterable[str]) -> str:
     """Return the names of the first few files, joined for a note; "" if there are none.
 
-    Files that are secrets are not named. Reads files: call it in a thread.
+    Files that are secrets aren't named. Reads files: call it in a thread.
     """
     named: list[str] = []
-    for path in _beneath(scope, sorted(paths)):
+    for path in _without_links(scope, sorted(paths)):
         if not is_secret_file(scope.directory / path):
             named.append(path)
         if len(named) > MAX_NAMED:
             break
-    return scope.some(named)
+    return scope.first_names(named)
 
 
 def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Output:
@@ -410,12 +411,14 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
         narrower = NARROWER.format(shown=hits, total=found.total, what=what)
         return "\n".join([narrower, *notes])
 
-    if secrets := _beneath(scope, found.secrets):
+    if secrets := _without_links(scope, found.secrets):
         notes.append(
-            f"[Not shown, may hold secrets: {scope.some(secrets)}. Name one as path to search it.]"
+            f"[Not shown, may hold secrets: {scope.first_names(secrets)}. Name one as path to search it.]"
         )
-    if unread := _beneath(scope, found.unread):
-        notes.append(f"[Not UTF-8, only searched for ASCII characters: {scope.some(unread)}.]")
+    if unread := _without_links(scope, found.unread):
+        notes.append(
+            f"[Not UTF-8, only searched for ASCII characters: {scope.first_names(unread)}.]"
+        )
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
     return Output(
@@ -431,11 +434,11 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
 
 async def _search(query: _Query, scope: Scope) -> Matches:
-    """Return the matches in the files of a scope, whatever their encodings."""
+    """Return the matches in the files of a scope, in all encodings that ripgrep can read."""
     found = Matches()
     if scope.single_file is not None:
         encoding = await asyncio.to_thread(encoding_of, scope.location.real)
-        await _run(query, scope, found, _how_to_read(encoding), [scope.single_file])
+        await _run(query, scope, found, _encoding_options(encoding), [scope.single_file])
         return found
     await _run(query, scope, found, [], [""])
     if not query.pattern.isascii():
@@ -448,10 +451,10 @@ async def _search(query: _Query, scope: Scope) -> Matches:
     return found
 
 
-def _how_to_read(encoding: Encoding | None) -> list[str]:
-    """Return ripgrep's options to search a single file with an encoding, even if it is binary.
+def _encoding_options(encoding: Encoding | None) -> list[str]:
+    """Return ripgrep's options to search a single file with a given encoding, even if binary.
 
-    ``encoding`` is None for a file that is not text.
+    ``encoding`` is None for a file that isn't text.
     """
     if encoding is None or encoding == UTF_8 or encoding.bom or not encoding.web_name:
         return ["--text"]
@@ -459,9 +462,9 @@ def _how_to_read(encoding: Encoding | None) -> list[str]:
 
 
 async def _other_encodings(scope: Scope) -> dict[str, list[str]]:
-    """Return the scope's text files that are not UTF-8, by ripgrep's name of their encoding.
+    """Return the scope's text files that aren't UTF-8, by ripgrep's name of their encoding.
 
-    "" has those that ripgrep can't decode, and those beyond ``MAX_OTHER_FILES``.
+    Under "" are those that ripgrep can't decode, and all after the first ``MAX_OTHER_FILES``.
     """
     query = _Query(_NOT_UTF_8, literal=False, context=0)
     paths = await _names(query, scope, "--no-unicode")
@@ -504,9 +507,9 @@ async def _run(
             line = begun + piece
             begun = b""
             raw_path, end, rest = line.partition(b"\0")
-            is_path = not end and line.removesuffix(b"\r") != _APART
+            is_path = not end and line.removesuffix(b"\r") != _SEPARATOR
             if is_path and _CUT_SHORT not in line:
-                # A path with a line feed in it, the rest of which comes as the next line.
+                # The path contains a line feed; the rest of the path is the next line.
                 begun = line + b"\n"
                 continue
             if not end and _CUT_SHORT in line:
@@ -525,10 +528,10 @@ async def _run(
                 found.add(path, _Row(int(parts[1]), int(parts[3]), parts[4], hit))
 
     arguments = [
-        *_matching(query),
-        *_showing(query),
+        *_match_options(query),
+        *_output_options(query),
         *options,
-        *_by_name(scope),
+        *_name_filter(scope),
         "-e",
         _expression(query),
         "--",
@@ -540,7 +543,7 @@ async def _run(
         raise ToolError(
             "ripgrep can't be used in this directory. Search with grep in bash."
         ) from None
-    # Code 2 without a message means that a file could not be read; the other matches are good.
+    # Code 2 without a message means that a file couldn't be read; the other matches are valid.
     if search.code == 2 and search.errors and not found.total:
         reason = " ".join(search.errors.removeprefix("rg: ").split())
         if "regex" in reason:
@@ -552,8 +555,8 @@ async def _run(
     found.timed_out |= search.timed_out
 
 
-def _matching(query: _Query) -> list[str]:
-    """Return the ripgrep options for how the pattern matches: line ends, case, several lines."""
+def _match_options(query: _Query) -> list[str]:
+    """Return ripgrep's options for how the pattern matches: line ends, case, several lines."""
     options = ["--crlf"]
     if query.ignoring_case:
         options.append("--ignore-case")
@@ -562,24 +565,25 @@ def _matching(query: _Query) -> list[str]:
     return options
 
 
-def _showing(query: _Query) -> list[str]:
-    """Return the ripgrep options for the output that ``_run`` parses."""
+def _output_options(query: _Query) -> list[str]:
+    """Return ripgrep's options for the output that ``_run`` parses."""
     options = ["--line-number", "--byte-offset", "--with-filename", "--no-heading", "--null"]
-    # In bytes; lines still too long are cut when shown.
+    # This limit is in bytes. Lines with too many characters are cut later.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
     if query.context:
         return [*options, f"--context={query.context}"]
     return options
 
 
-def _by_name(scope: Scope) -> list[str]:
-    """Return ripgrep options that skip most files whose names the glob doesn't match.
+def _name_filter(scope: Scope) -> list[str]:
+    """Return ripgrep's options to skip most files whose names the glob doesn't match.
 
-    Only an optimisation: results are checked against the glob again. Empty if not possible.
+    Only an optimisation: results are checked against the glob again. [] if the glob doesn't allow
+    it.
     """
     if scope.excludes or scope.single_file is not None:
         return []
-    # As a type, not with --glob: that would bring back files that git ignores.
+    # A type, because --glob would include files that git ignores.
     types = [f"--type-add=wanted:{name}" for name in name_globs(scope.glob)]
     if types:
         return [*types, "--type=wanted"]

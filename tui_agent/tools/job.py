@@ -1,7 +1,7 @@
 """The ``job`` tool: lists background jobs, shows new output, types into jobs, waits, stops them.
 
-A job whose end the tool has shown counts as known to the model (``Job.told``), so that it is not
-reported again.
+A job whose end the tool has shown is marked as known to the model (``Job.reported``), so that it is
+not reported again. Also makes the results about jobs that ``bash`` started (`job_result`).
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
 
 MAX_WAIT = 600
-"""Longest wait of one call, in seconds."""
+"""Maximum wait of one call, in seconds."""
 
 ANSWER_SECONDS = 10
-"""Seconds to wait for a job's answer to input, or for ``until``, if the call names no time."""
+"""Seconds to wait for a job's answer to input, or for ``until``, if the call gives no time."""
 
 SEARCH_SECONDS = 0.5
 """Timeout of one search for the regular expression ``until``, in seconds."""
 
 TAKEN = "The user is typing in this job's terminal. Use wait or until to wait for them."
-"""Error for input to a job whose terminal the user has taken over."""
+"""Error about input to a job whose terminal the user has taken over."""
 
 _COMMAND_CHARS = 100
 """Maximum characters shown of a job's command in a list."""
@@ -47,8 +47,8 @@ class JobInput(ToolInput):
     id: int | None = None
     stop: bool = False
     wait: int = Field(default=0, ge=0)
-    """Maximum seconds to wait for the job's end; 0 for no wait. For a job in a terminal, with input
-    or ``until``, seconds to wait for its answer; 0 for ``ANSWER_SECONDS``."""
+    """Maximum seconds to wait for the job's end; 0 for no wait. For a job in a terminal, with
+    ``input`` or ``until``, maximum seconds to wait for its answer; 0 for ``ANSWER_SECONDS``."""
     input: str = Field(default="", description="Text to type; <Enter>, <C-c>, <Up> are keys")
     until: str = Field(default="", description="Wait until its screen matches this regex")
 
@@ -56,7 +56,7 @@ class JobInput(ToolInput):
 class JobTool(Tool[JobInput]):
     """Shows and controls jobs.
 
-    Only input needs permission: the command was allowed when the job started.
+    Only input needs permission, because the command was allowed when the job started.
     """
 
     name: ClassVar[str] = "job"
@@ -85,7 +85,7 @@ class JobTool(Tool[JobInput]):
                 )
             )
         if not job.is_contained:
-            # The program that reads the input need not be a shell, so its effect is unknown.
+            # The program that reads the input may not be a shell, so the effect is unknown.
             shown = repr(arguments.input)
             why = f"it is typed into a running program: {job.command}"
             needs.append(PermissionNeed(Permission.BASH, shown, detail=shown, unclear=why))
@@ -102,7 +102,7 @@ class JobTool(Tool[JobInput]):
                 Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context
             )
         job = context.jobs.find(arguments.id)
-        awaited = _awaited(arguments.until)
+        awaited = _screen_matcher(arguments.until)
         if arguments.input and job.is_taken:
             raise ToolError(TAKEN)
         if arguments.input:
@@ -141,8 +141,8 @@ def _job_of(arguments: JobInput, context: ToolContext) -> Job:
     return context.jobs.find(arguments.id)
 
 
-def _awaited(text: str) -> Callable[[str], bool] | None:
-    """Return a function that says whether the regular expression ``text`` is found in a screen.
+def _screen_matcher(text: str) -> Callable[[str], bool] | None:
+    """Return a function that returns True if the regular expression ``text`` matches a screen.
 
     None for an empty text. Raises ToolError if the expression is invalid; the function raises it if
     a search takes more than ``SEARCH_SECONDS``.
@@ -156,13 +156,13 @@ def _awaited(text: str) -> Callable[[str], bool] | None:
     except regex.error as error:
         raise ToolError(f"until is not a regular expression: {error}.") from None
 
-    def holds(shown: str) -> bool:
+    def matches(shown: str) -> bool:
         try:
             return pattern.search(shown, timeout=SEARCH_SECONDS) is not None
         except TimeoutError:
             raise ToolError("until takes too long to match. Write a simpler one.") from None
 
-    return holds
+    return matches
 
 
 async def job_result(
@@ -171,8 +171,8 @@ async def job_result(
     """Return a job's output since the last result, or its terminal's screen, with the job's state.
 
     ``first`` is True for the call that started the job; ``note`` is a line to add below the output.
-    If the job has ended, the result's full output is all output of the job. Marks the end as known
-    to the model.
+    If the job has ended, the result's full output is all output of the job, and the job is marked
+    as reported.
     """
     state = job.state
     job.reported = job.reported or not state.running
@@ -184,14 +184,14 @@ async def job_result(
         text = job.terminal.text()
         raw = None
     elif lost:
-        text = f"[{size_text(lost)} before this were dropped.]\n{text}"
+        text = f"[The {size_text(lost)} before this were dropped.]\n{text}"
     result = await finish(
         Output(
             text=text if text.strip() or first else "[No new output.]",
             title=f"job {job.id}",
             keep="ends",
             footer="\n".join(
-                filter(None, [note, f"[{_how(state)}]", _ports(job, context), job.note])
+                filter(None, [note, f"[{_state_text(state)}]", _ports(job, context), job.note])
             ),
             cut_hint=FILTER_OUTPUT,
             metadata=ToolMetadata(exit_code=state.exit_code),
@@ -213,9 +213,9 @@ def _ports(job: Job, context: ToolContext) -> str:
     notes: list[str] = []
     for port in sorted(context.sandbox.listening(job.state.pid)):
         if port in opened:
-            notes.append(f"[The user reaches port {port} at http://127.0.0.1:{opened[port]}.]")
+            notes.append(f"[The user can reach port {port} at http://127.0.0.1:{opened[port]}.]")
         else:
-            notes.append(f"[Port {port} is reached by commands only, by the user after /ports.]")
+            notes.append(f"[Only commands can reach port {port}. The user can open it in /ports.]")
     return "\n".join(notes)
 
 
@@ -226,10 +226,10 @@ def job_line(state: JobState) -> str:
         shown = command
     else:
         shown = f"{command[: _COMMAND_CHARS - 1]}…"
-    return f"{_how(state)} {shown}"
+    return f"{_state_text(state)} {shown}"
 
 
-def _how(state: JobState) -> str:
+def _state_text(state: JobState) -> str:
     name = f"Job {state.id}"
     seconds = (state.ended_at if state.ended_at is not None else time.time()) - state.started_at
     if state.running:

@@ -1,4 +1,4 @@
-"""The ``ls`` tool, and the listing of two levels of a directory that ``read`` shows too."""
+"""The ``ls`` tool, and the listing of a directory, two levels deep, that ``read`` also shows."""
 
 import asyncio
 from dataclasses import field
@@ -16,13 +16,13 @@ from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, 
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 
 MAX_ROWS = 400
-"""Maximum names in a listing."""
+"""Maximum number of names in a listing."""
 
 MAX_CHILDREN = 60
-"""Maximum names shown of one subdirectory in a listing."""
+"""Maximum number of names shown of one subdirectory in a listing."""
 
 _IGNORED_SHOWN = 10
-"""Maximum names ignored by git that are shown below a listing."""
+"""Maximum number of ignored names that are shown below a listing."""
 
 
 @dataclass
@@ -33,11 +33,11 @@ class _Listing:
 
 
 async def list_tree(location: Location, context: ToolContext) -> ToolResult:
-    """Return a directory's names, with those in its subdirectories indented below, as a result.
+    """Return a tool result that lists a directory, with the names in subdirectories indented.
 
-    Of names that git ignores, only those at the first level are mentioned, in a note. If there are
-    more than ``MAX_ROWS`` names, only the first level is listed. Raises OSError if the directory
-    can't be read.
+    Names that git ignores are mentioned only in a note, and only those at the first level. If there
+    are more than ``MAX_ROWS`` names, only the first level is listed. Raises OSError if the
+    directory can't be read.
     """
     listing = await asyncio.to_thread(_listing, location, 2)
     if len(listing.lines) > MAX_ROWS:
@@ -116,8 +116,8 @@ class LsInput(ToolInput):
 class LsTool(Tool[LsInput]):
     """Lists a directory.
 
-    No request offers the tool, since ``read`` lists directories too; it answers models that call it
-    from habit.
+    No request offers the tool, because ``read`` lists directories, too. It exists for models that
+    call it from habit.
     """
 
     name = "ls"

@@ -1,7 +1,7 @@
-"""Turns a tool's text into its result: cuts the text to the limits, stores all of it, adds a hint.
+"""Turns a tool's text into its result: cuts it to the limits, stores the full output, adds a hint.
 
-The hint says how the model gets the rest. Tools with text output end with ``finish``. Pictures are
-scaled and stored for a result here, too (`shown_picture`, `image_part`).
+The hint says how the model can get the rest. Tools with text output end with ``finish``. Also
+scales pictures and stores them for results (`shown_picture`, `image_part`).
 """
 
 import asyncio
@@ -23,7 +23,7 @@ LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of 
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 
 SMALL = 100_000
-"""Longest output, in characters, that is processed on the event loop; longer ones in a thread."""
+"""Maximum length, in characters, of output that is processed on the event loop, not in a thread."""
 
 CutHint = str | Callable[[Truncation], str]
 
@@ -32,12 +32,13 @@ CutHint = str | Callable[[Truncation], str]
 class Output:
     """A tool's output before it is cut.
 
-    ``keep`` says whether the beginning or both ends are kept. ``footer`` is added at the end,
-    uncut. ``cut_hint`` says how to get the rest if lines are cut: with ``keep="head"`` it replaces
-    the footer (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
-    ``keep="ends"`` it is put where lines are missing. ``raw`` are the bytes to store as full
-    output, None for ``text``. ``seen`` has the total sizes if the tool already left something out
-    of ``text``. With ``stored`` False no full output is stored, because it can be produced again.
+    ``keep`` says whether the beginning or both ends are kept when ``text`` is cut. ``footer`` is
+    added at the end, uncut. ``cut_hint`` tells the model how to get the rest if lines were cut:
+    with ``keep="head"`` it replaces the footer (a format with ``{shown}`` and ``{total}`` lines, or
+    a function of the counts), with ``keep="ends"`` it stands where lines are missing. ``raw`` is
+    the full output to store, in bytes, None for ``text``. ``seen`` has the total sizes if the tool
+    already left something out of ``text``. If ``stored`` is False, no full output is stored,
+    because it can be produced again.
     """
 
     text: str
@@ -72,7 +73,7 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
             count = min(count, truncation.kept_lines)
     parts = [cut.text.rstrip("\n"), output.footer]
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
-        # The truncation's own note counts only this text; the tool knows the total.
+        # The note that ``truncate`` added counts only this text; the tool knows the total.
         shown = cut.text.split("\n")[: truncation.kept_lines]
         parts = ["\n".join(shown), _hint(output, truncation) or output.footer]
     encoded = output.text.encode("utf-8", "replace")
@@ -102,11 +103,11 @@ def _hint(output: Output, truncation: Truncation) -> str:
 def shown_picture(
     raw: bytes, *, vision: bool, path: str | None = None
 ) -> tuple[str, Picture | None]:
-    """Return a note for the model on an image, and the picture to attach.
+    """Return a note for the model on an image file, and the picture to attach.
 
-    The picture is scaled or converted as far as providers require. It is None if the bytes can't be
-    decoded, or if the model takes no images (``vision`` is False). ``path`` is the file's name for
-    the note. Decoding may take seconds: call it in a thread.
+    ``raw`` is the file's content. The picture is scaled or converted if providers require that. It
+    is None if the bytes can't be decoded, or if the model takes no images (``vision`` is False).
+    ``path`` is the file's name for the note. Decoding may take seconds: call it in a thread.
     """
     named = "Image, "
     if path:
@@ -148,7 +149,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def size_text(number: int) -> str:
-    """Return a number of bytes for people: ``12 bytes``, ``3.4 kB``; a kB has 1,000 bytes."""
+    """Return a number of bytes as text: ``12 bytes``, ``3.4 kB``. A kB is 1,000 bytes."""
     if number < 1_000:
         return counted(number, "byte")
     for unit, factor in (("kB", 1_000), ("MB", 1_000_000)):

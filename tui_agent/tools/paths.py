@@ -1,4 +1,4 @@
-"""Resolves paths in tool arguments, finds the permissions they need, and suggests similar paths."""
+"""Resolves paths in tool arguments, finds the permissions for them, and suggests similar paths."""
 
 import difflib
 import os
@@ -17,13 +17,13 @@ from tui_agent.text_files.names import AlikeError, as_on_disk
 from tui_agent.tools.base import ToolContext
 
 _SUGGESTIONS = 3
-"""Maximum paths suggested for one that does not exist."""
-_SIBLINGS_LOOKED_AT = 2_000
-"""Maximum names of a directory that are compared for suggestions."""
-_FILES_LOOKED_AT = 20_000
-"""Maximum files of the project that are compared for suggestions."""
-_ENDS_LOOKED_AT = 30
-"""Maximum components at the end of a path that are looked up in the project."""
+"""Maximum number of paths suggested in place of one that doesn't exist."""
+_MAX_SIBLINGS = 2_000
+"""Maximum number of names in a directory that are compared for suggestions."""
+_MAX_FILES = 20_000
+"""Maximum number of project files that are compared for suggestions."""
+_MAX_END_PARTS = 30
+"""Maximum number of components at the end of a path that are looked up in the project."""
 _MAX_CHARS = 300
 """Maximum characters of a path in a message."""
 _WILD = frozenset("*?")
@@ -35,10 +35,10 @@ _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 class Location:
     """A path from a call's arguments, resolved.
 
-    ``path`` is absolute, ``real`` the same with symbolic links followed. ``shown`` is for the user
-    and the model: relative to the working directory if possible. ``pattern`` and ``real_pattern``
-    are ``path`` and ``real`` as rules match them: relative to the project, or absolute if outside.
-    ``inside`` says whether ``real`` is in the project.
+    ``path`` is absolute, ``real`` the same with symbolic links resolved. ``shown`` is the path for
+    the user and the model, relative to the working directory if possible. ``pattern`` and
+    ``real_pattern`` are ``path`` and ``real`` as rules match them: relative to the project, or
+    absolute if outside. ``inside`` is True if ``real`` is in the project.
     """
 
     path: Path
@@ -87,10 +87,10 @@ def locate(raw: str, context: ToolContext) -> Location:
 
 
 def _written(raw: str, context: ToolContext) -> Path:
-    """Return the absolute path that a text means, exactly as written if that exists.
+    """Return the absolute path that a text means: exactly as written, if that exists.
 
-    Otherwise spaces around it are removed and ``~`` is expanded; if that does not exist either,
-    quotes and the like are removed too.
+    Otherwise surrounding spaces are removed and ``~`` is expanded. If that doesn't exist either,
+    quotes and the like are removed, too.
     """
     as_said = _as_on_disk(raw, context)
     if os.path.lexists(as_said):
@@ -99,7 +99,7 @@ def _written(raw: str, context: ToolContext) -> Path:
     plain = _as_on_disk(_with_home(text), context)
     if os.path.lexists(plain):
         return plain
-    return _as_on_disk(_with_home(_undressed(text)), context)
+    return _as_on_disk(_with_home(_without_quotes(text)), context)
 
 
 def _as_on_disk(name: str | Path, context: ToolContext) -> Path:
@@ -115,11 +115,9 @@ def _as_on_disk(name: str | Path, context: ToolContext) -> Path:
 def find(raw: str, context: ToolContext) -> Location:
     """Resolve a path that should exist, before the user is asked for permission.
 
-    A missing path is an error only if it is outside the project and the project has a path with the
-    same end (models make up directories above the project).
-
     Raises:
-        ToolError: the path is missing in this way, or for the reasons of ``locate``.
+        ToolError: the path doesn't exist, is outside the project, and the project has a path with
+            the same end (models invent directories above the project); or as ``locate`` does.
     """
     location = locate(raw, context)
     if (
@@ -160,9 +158,9 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
-    """Return the permissions to use a path: for the path, and for its target if it is a link.
+    """Return the permissions that a path needs: for the path, and for its real path if that differs.
 
-    If the target is outside the project, one for its directory is added.
+    If the real path is outside the project, also the one for its directory.
     """
     real = location.real
     secret = permission is Permission.READ and not is_sensitive(real) and is_secret_file(real)
@@ -177,7 +175,7 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
-    """Return the error for a path that does not exist, with suggestions of similar paths if any.
+    """Return the error for a path that doesn't exist, with suggestions of similar paths if any.
 
     A link to a missing path, and a pattern such as ``*.py``, get no suggestions. Searches the
     project: call it in a thread.
@@ -197,9 +195,9 @@ def missing(location: Location, context: ToolContext) -> ToolError:
 
 
 def _suggestions(location: Location, context: ToolContext) -> list[str]:
-    """Return up to ``_SUGGESTIONS`` existing paths like a missing one, most likely first.
+    """Return up to ``_SUGGESTIONS`` existing paths similar to a missing one, most likely first.
 
-    Those in the working directory are relative to it.
+    Paths in the working directory are relative to it.
     """
     found = []
     if meant := _same_end(location, context):
@@ -212,13 +210,13 @@ def _suggestions(location: Location, context: ToolContext) -> list[str]:
 
 
 def _same_name(location: Location, context: ToolContext) -> list[str]:
-    """Return the project's files with the same name in any case.
+    """Return the project's files with the location's name, ignoring case.
 
-    Those that share most directory names with the location come first.
+    Files that share most directory names with the location come first.
     """
     name = location.path.name.lower()
     files = []
-    for path in walk_files(context.project, limit=_FILES_LOOKED_AT):
+    for path in walk_files(context.project, limit=_MAX_FILES):
         if path.name.lower() == name:
             files.append(_relative(path, context.cwd))
     parts = set(location.shown.split("/"))
@@ -237,7 +235,7 @@ def _cut(shown: str) -> str:
     return f"{shown[:_MAX_CHARS]}..."
 
 
-def _undressed(text: str) -> str:
+def _without_quotes(text: str) -> str:
     """Return a path without quotes around it and without a leading ``@`` or ``file://``.
 
     Backslashes become slashes if there is no slash.
@@ -271,7 +269,7 @@ def _relative(path: Path, *bases: Path) -> str:
 def _close_siblings(path: Path) -> list[str]:
     try:
         with os.scandir(path.parent) as rows:
-            names = [row.name for row, _ in zip(rows, range(_SIBLINGS_LOOKED_AT), strict=False)]
+            names = [row.name for row, _ in zip(rows, range(_MAX_SIBLINGS), strict=False)]
     except OSError:
         return []
     lowered = {name.lower(): name for name in sorted(names)}
@@ -280,11 +278,11 @@ def _close_siblings(path: Path) -> list[str]:
 
 
 def _same_end(location: Location, context: ToolContext) -> str:
-    """Return the project's existing path that ends in the most components of a location.
+    """Return the existing project path that has the longest end in common with a location.
 
-    Relative to the working directory if it is below it; "" if there is none.
+    It is relative to the working directory if it is below that. "" if there is none.
     """
-    parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
+    parts = location.path.parts[1:][-_MAX_END_PARTS:]
     for start in range(len(parts)):
         path = context.project.joinpath(*parts[start:])
         if os.path.lexists(path) and path != location.path:

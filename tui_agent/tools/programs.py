@@ -1,7 +1,7 @@
-"""Runs a call's program, in the sandbox or outside; again if the user grants access it lacked.
+"""Runs the program of a tool call, in the sandbox or outside it.
 
-Processes that it leaves running become a background job. The caller has decided on the sandbox and
-on the view.
+If the program lacked access and the user grants it, it runs again. Processes that it leaves running
+become a background job. The caller decides whether to use the sandbox, and with which view.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ from tui_agent.tools.base import ToolContext
 _SEARCH_NOTICE_SECONDS = 1.0
 """Seconds after which the user gets a notice that files are being searched for secrets."""
 MAX_RUNS = 4
-"""Maximum runs of one program, each with more access that the user granted."""
+"""Maximum number of runs of one program, each with further access that the user granted."""
 
 
 @frozen
 class Program:
-    """A program to run for a call.
+    """A program to run for a tool call.
 
-    ``name`` is for the user, ``words`` is the command line, ``timeout`` is in seconds, and
-    ``descriptors`` are file descriptors that the program inherits. ``terminal`` is the one it runs
-    in, None for pipes.
+    ``name`` is its name for the user, ``words`` the argument list, ``timeout`` the time limit in
+    seconds, and ``descriptors`` are file descriptors that the program inherits. ``terminal`` is the
+    terminal in which it runs, None for pipes.
     """
 
     name: str
@@ -41,14 +41,14 @@ class Program:
     descriptors: tuple[int, ...] = ()
     terminal: Terminal | None = None
     foreground: Foreground | None = None
-    """By which the user can move the program to the background; None if that is not possible."""
+    """Lets the user move the program to the background; None if that isn't possible."""
 
     @property
     def is_moved(self) -> bool:
         return self.foreground is not None and self.foreground.moved.is_set()
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command to run, in the sandbox prepared as ``launch``; None for no sandbox."""
+        """Return the command to run: in the sandbox as prepared in ``launch``, outside if None."""
         if launch is None:
             return Command(
                 self.words,
@@ -71,7 +71,7 @@ class Program:
 
 @frozen
 class EndedProgram:
-    """The last run of a program, and a note for the model on the sandbox's effects, "" for none."""
+    """A program's last run, and a note for the model on the sandbox's effects, "" for none."""
 
     run: CommandRun
     note: str = ""
@@ -80,11 +80,11 @@ class EndedProgram:
 async def run_program(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram:
-    """Run a program until it ends or its time limit is over; without a sandbox if that is None.
+    """Run a program until it ends or exceeds its time limit; outside the sandbox if that is None.
 
-    If the run lacked access, the user is asked to grant it and the program runs again, up to
-    ``MAX_RUNS`` times. Returns the last run. Output is reported as it comes, so nothing is lost if
-    the call is cancelled.
+    If the program lacked access, the user is asked to grant it, and the program runs again, up to
+    ``MAX_RUNS`` times in all. Returns the last run. Output is reported while the program runs, so
+    nothing is lost if the call is cancelled.
 
     Raises:
         ToolError: the program could not be started.
@@ -102,7 +102,7 @@ async def run_program(
         granted = await context.request_grants(wanted, program.name)
         if isinstance(granted, str):
             return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
-        if sandbox.lacks(view.opened(granted)) or not granted.beyond(view.grants):
+        if sandbox.why_unsupported(view.opened(granted)) or not granted.beyond(view.grants):
             break
         view = view.opened(granted)
         runs = runs + 1
@@ -113,7 +113,7 @@ async def run_program(
 async def run_or_move(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram | Job:
-    """Run a program like `run_program`, or return a job once the user moves it to the background."""
+    """Run a program as `run_program` does. If the user moves it to the background, return its job."""
     jobs = context.jobs
     if jobs is None:
         return await run_program(program, context, sandbox)
@@ -177,7 +177,7 @@ async def _run(program: Program, command: Command, context: ToolContext, run: Co
     except OSError as error:
         raise not_started(error) from error
     if run.left is not None and context.jobs is not None:
-        # Processes it left running become a job.
+        # The processes that it left running become a job.
         run.job = context.jobs.adopt(program.name, run.left).id
 
 
@@ -186,7 +186,7 @@ async def launch_program(
 ) -> Launch:
     """Prepare the sandbox for a program; ``live`` is True for a background job.
 
-    Tells the user if searching files for secrets takes long.
+    Notifies the user if searching files for secrets takes long.
 
     Raises:
         ToolError: the sandbox can't be set up.
@@ -217,10 +217,10 @@ async def launch_program(
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Return a context manager that records changes which a program makes to the project's files.
+    """Record, for checkpoints, the changes that a program makes to the project's files in the block.
 
-    It records nothing if the view allows no change of sources, or if the program writes to a layer:
-    the sandbox then records the changes when it copies them to the project.
+    Records nothing if the view doesn't allow changes of sources, or if the program writes to a
+    layer, because the sandbox then records the changes when it moves them into the project.
     """
     recorded = context.recorded if view.changes_sources else None
     if recorded is None or await asyncio.to_thread(sandbox.is_layered, view):
@@ -236,9 +236,9 @@ def not_started(error: OSError) -> ToolError:
 
 
 def ending(run: CommandRun) -> str:
-    """Return notes for the model on a failed exit code, a signal and processes left running.
+    """Return notes for the model on the exit code, a signal, and processes left running.
 
-    "" if there is nothing to note.
+    "" if the run succeeded and left none running.
     """
     notes = []
     if run.exit_code is not None and run.exit_code < 0:

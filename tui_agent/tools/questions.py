@@ -1,4 +1,4 @@
-"""Questions to the user, from the model or from MCP servers, and the answers to them."""
+"""Questions from the model or MCP servers to the user: their forms, and how answers are checked."""
 
 import json
 import math
@@ -21,10 +21,10 @@ _KINDS: dict[str, FieldKind] = {
     "boolean": "yes_no",
     "array": "choices",
 }
-"""Kinds of fields by JSON schema type; a field of another type is a choice if it lists values, else
+"""Kinds of fields by JSON schema type. A field of another type is a choice if it lists values, else
 a text."""
 _BOUNDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
-"""JSON schema keywords for the lower and upper bound, by type; other types have "minimum" and
+"""JSON schema keywords for the lower and upper bound, by type. Other types use "minimum" and
 "maximum"."""
 
 
@@ -34,7 +34,7 @@ _NO = {"no", "n", "false"}
 
 @frozen
 class FormField:
-    """A field of a form.
+    """A field of a form that the user fills in.
 
     ``about`` explains the field. ``options`` are the values to choose from, each with its label.
     """
@@ -56,11 +56,11 @@ class FormField:
     none."""
 
     def read(self, text: str) -> Value | None:
-        """Return the value of a text that the user typed; None for no text.
+        """Return the value that a text typed by the user means; None for an empty text.
 
-        A choice is named by its value or its label; several are separated by commas. Raises
-        ValueError with a message for the user if the field is required and empty, or the text
-        doesn't fit its kind, its options or its bounds.
+        An option is given by its value or its label, several options separated by commas. Raises
+        ValueError with a message for the user if the field is required and the text empty, or the
+        text doesn't fit the field's kind, options or bounds.
         """
         text = text.strip()
         if not text and self.required:
@@ -103,15 +103,15 @@ class FormField:
         return number
 
     def _chosen(self, text: str) -> list[str]:
-        """Return the chosen values, each once, for values or labels that are separated by commas.
+        """Return the chosen values, each once; ``text`` has values or labels separated by commas.
 
-        Raises ValueError for one that is not among the options.
+        Raises ValueError for one that isn't among the options.
         """
         words = [part.strip() for part in text.split(",")]
         return list(dict.fromkeys(self._option(word) for word in words if word))
 
     def _option(self, word: str) -> str:
-        """Return the option with this value, or else with this label.
+        """Return the value of the option with this value, or else with this label.
 
         Raises ValueError if there is none.
         """
@@ -135,7 +135,7 @@ class FormField:
 
 @frozen
 class ModelQuestions:
-    """Questions of the model to the user, one field each."""
+    """Questions of the model to the user, each as a field of a form."""
 
     fields: tuple[FormField, ...]
 
@@ -163,9 +163,9 @@ ServerQuestion = ServerForm | ServerLink
 
 @frozen
 class Answer:
-    """The user's answer to a question; "cancel" if they closed it without an answer.
+    """The user's answer to a question; ``action`` is "cancel" if they closed it without an answer.
 
-    ``values`` has the value of each filled field by its name, if they accepted.
+    If they accepted, ``values`` has the value of each filled field by its name.
     """
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
@@ -173,12 +173,12 @@ class Answer:
 
 
 Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
-"""Asks a session's user and returns the answer."""
+"""Asks a session's user a question and returns the answer."""
 
 
 @dataclass
-class Person:
-    """Holds the function that asks a session's user; shared by the parts that ask questions."""
+class UserContact:
+    """Holds the function that asks a session's user. Shared by the parts that ask questions."""
 
     asker: Asker | None = None
     """Asks the user; None if no one can be asked."""
@@ -186,10 +186,10 @@ class Person:
     """Number of questions that the user has not answered yet."""
 
 
-class Host(Protocol):
-    """A session whose user can be asked by MCP servers.
+class QuestionHost(Protocol):
+    """A session whose user MCP servers can ask.
 
-    Servers are shared by sessions: a question goes to a busy session, which most likely caused it.
+    Sessions share servers, so a question goes to a busy session, which most likely caused it.
     """
 
     @property
@@ -237,7 +237,7 @@ def _number_in(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the values that a JSON schema allows, each with its label; empty if it allows any."""
+    """Return the values that a JSON schema lists, each with its label; () if it lists none."""
     options = []
     if isinstance(values := row.get("enum"), list):
         labels = as_list(row.get("enumNames"))
@@ -253,7 +253,7 @@ def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def as_text(value: object) -> str:
-    """Return an answer's value for people: "yes" or "no", a list with commas, "" for None."""
+    """Return an answer's value as text: "yes" or "no", a list with commas, "" for None."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -53,12 +53,12 @@ SECRETS_LEFT_OUT = (
 MAX_DOCUMENT_BYTES = 100_000_000
 """Maximum size of a document that is converted to text, in bytes."""
 DOCUMENT_LINES = 2_000
-"""Maximum lines of a document's text in one read if the call gives no limit."""
+"""Maximum lines of a document's text per read if the call gives no limit."""
 STORED_LINES = 20_000
-"""Maximum lines of one read; those not shown to the model are stored for ``recall``."""
+"""Maximum lines per read. Those not shown to the model are stored for ``recall``."""
 
 _NUMBER_CHARS = 12
-"""Characters of a line's limit kept free for its number."""
+"""Characters of the limit for a line that are reserved for the line's number."""
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 
 
@@ -67,9 +67,9 @@ class ReadInput(ToolInput):
 
     path: str
     offset: int = Field(default=1, ge=0)
-    """Number of the first line, from 1; 0 means 1."""
+    """Number of the first line, counted from 1; 0 means 1."""
     limit: int | None = Field(default=None, ge=1)
-    """Maximum number of lines; None for as many as the output may have."""
+    """Maximum number of lines; None for as many as fit in the output."""
 
     @model_validator(mode="before")
     @classmethod
@@ -108,10 +108,10 @@ def _integer(value: Any) -> int | None:
 
 
 def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
-    """Return the arguments with a path such as ``path:12`` or ``path:12-20`` split up.
+    """Return the arguments with a path such as ``path:12`` or ``path:12-20`` split.
 
     The lines become offset and limit unless the call gives an offset. A path that exists as written
-    stays.
+    is not split.
     """
     found = _PLACE.fullmatch(arguments.path.strip())
     if (
@@ -130,7 +130,7 @@ def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
 
 
 class ReadTool(Tool[ReadInput]):
-    """Shows lines of a file as text with numbers, an image, or the names in a directory."""
+    """Shows numbered lines of a file, an image, or the names in a directory."""
 
     name = "read"
     description = (
@@ -186,7 +186,7 @@ class ReadTool(Tool[ReadInput]):
         sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)
         if (
             sample is None
-        ):  # the file is opened without blocking, and a generated one may have no data yet
+        ):  # the file is opened non-blocking, and a generated file may have no data yet
             raise ToolError(f"{location.shown} has no data to read at the moment.")
         if picture_type(sample):
             return await _image(location, context)
@@ -213,10 +213,11 @@ class ReadTool(Tool[ReadInput]):
 async def _window(
     arguments: ReadInput, location: Location, encoding: Encoding, context: ToolContext
 ) -> Window:
-    """Return the wanted lines of a text file, with secrets redacted.
+    """Return the requested lines of a text file, with secrets redacted.
 
-    Shows unsaved text of the editor that the program runs in, else the file on disk; of a notebook
-    its cells on disk. Records the file's state, so that an edit notices later changes.
+    They come from the unsaved text in the editor in which the program runs, or else from the file
+    on disk; for a notebook, from its cells on disk. Records the file's state, so that an edit
+    notices later changes.
     """
     # Recorded before the read, so that a change during the read is noticed at the next edit.
     await asyncio.to_thread(context.reads.note, location.real)
@@ -239,9 +240,9 @@ async def _window(
 
 
 def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
-    """Return the wanted lines of a notebook's text form, with secrets redacted.
+    """Return the requested lines of a notebook's text form, with secrets redacted.
 
-    None if the file can't be loaded or is no valid notebook; the caller then shows it as JSON.
+    None if the file can't be loaded or isn't a valid notebook; the caller then shows it as JSON.
     """
     try:
         file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
@@ -256,10 +257,10 @@ def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
 async def _document(
     kind: str, arguments: ReadInput, location: Location, context: ToolContext
 ) -> tuple[Window, tuple[ImagePart, ...]]:
-    """Return the wanted lines of a document's text, and with them perhaps the document.
+    """Return the requested lines of a document's text, and the document itself if it is attached.
 
-    The document is included if it is a PDF that the model accepts, the call is for all of it, and
-    nothing in its text is redacted.
+    It is attached if it is a PDF that the model accepts, the call asks for all of it, and nothing
+    in its text is redacted.
 
     Raises:
         ToolError: the document is too large or can't be converted to text.
@@ -285,9 +286,10 @@ async def _document(
 
 
 def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:
-    """Return the wanted lines of a text converted from a file, with secrets redacted.
+    """Return the requested lines of a text converted from a file, with secrets redacted.
 
-    Nothing is redacted if the whole file is a secret: the user then allowed to read it.
+    If the file as a whole is a secret, nothing is redacted, because the user has allowed reading
+    it.
     """
     before = window_of(text, wanted, line_chars)
     if is_secret_file(path):

@@ -1,4 +1,4 @@
-"""Records the state of each file that was read, so that an edit notices later changes to it."""
+"""Records the state of each file that was read, so that an edit notices later changes."""
 
 import hashlib
 import os
@@ -7,11 +7,12 @@ from pathlib import Path
 from tui_agent.lazy import frozen
 
 HASHED_BYTES = 8 * 1024 * 1024
-"""Largest file, in bytes, that is compared by content; larger ones by modification time and
-size."""
+"""Maximum size, in bytes, of a file that is compared by content. Larger files are compared by
+modification time and size."""
 
 _ALWAYS_HASHED_BYTES = 256 * 1024
-"""Largest file, in bytes, that is compared by content even if time and size are the same."""
+"""Maximum size, in bytes, of a file that is compared by content even if its time and size are the
+same."""
 
 
 @frozen
@@ -24,8 +25,9 @@ class _State:
 class FileReads:
     """The state of each file when it was last read, written or edited.
 
-    A file counts as changed only if its content did: a touch, or a build that writes the same bytes
-    again, is no change. In a file larger than `HASHED_BYTES`, another modification time is one.
+    A file counts as changed only if its content changed: setting its time, or writing the same
+    bytes again, is not a change. A file larger than `HASHED_BYTES` counts as changed if its
+    modification time did.
     """
 
     def __init__(self) -> None:
@@ -38,7 +40,7 @@ class FileReads:
         """
         real = os.path.realpath(path)
         try:
-            status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
+            status = os.stat(real)  # noqa: PTH116 - a text, the key of its state
             # Files that the kernel generates claim to be empty, and some never end.
             digest = None
             if 0 < status.st_size <= HASHED_BYTES:
@@ -49,16 +51,16 @@ class FileReads:
         self._states[real] = _State(status.st_mtime_ns, status.st_size, digest)
 
     def changed_since(self, path: Path) -> bool | None:
-        """Return True if a file changed or vanished since ``note``, False if it did not.
+        """Return True if a file has changed or vanished since ``note``, False if not.
 
-        None if no state of the file is recorded. Reads the file if it has to: call it in a thread.
+        None if no state of the file is recorded. May read the file: call it in a thread.
         """
         real = os.path.realpath(path)
         known = self._states.get(real)
         if known is None:
             return None
         try:
-            status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
+            status = os.stat(real)  # noqa: PTH116 - a text, the key of its state
         except OSError:
             return True
         if status.st_size != known.size:
@@ -74,5 +76,5 @@ class FileReads:
 
 
 def _digest(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 - a text, as the states are kept by
+    with open(path, "rb") as file:  # noqa: PTH123 - a text, the key of its state
         return hashlib.file_digest(file, "blake2b").digest()

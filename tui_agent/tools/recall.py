@@ -1,7 +1,6 @@
 """The ``recall`` tool: shows the model session content that is no longer sent to it.
 
-The call names an entry by its number, words to search for on all branches, or a topic of the
-memory.
+A call gives an entry's number, words to search for on all branches, or a topic of the memory.
 """
 
 import asyncio
@@ -27,16 +26,17 @@ from tui_agent.tools.base import (
 from tui_agent.tools.outputs import Output, counted, finish
 
 MAX_HITS = 12
-"""Maximum entries found by a search."""
+"""Maximum number of entries that a search finds."""
 WITH_LINES = 6
-"""Number of hits shown with their matching lines; the others are shown in one line."""
+"""Number of found entries shown with their matching lines. The others are shown in one line."""
 _ADDRESS = re.compile(
     r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9})?)?\s*", re.IGNORECASE
 )
 """Matches an entry's number, with or without a range of lines: ``#12``, ``12 30-60``, ``12
 30-``."""
 _REMEMBERED = re.compile(r"\s*memory[\s:]+(\S.*?)\s*", re.IGNORECASE)
-"""Matches ``memory TOPIC``, which asks for the entry from which the memory's line was made."""
+"""Matches ``memory TOPIC``, which asks for the entry from which the memory's line on the topic was
+made."""
 _NUMBERED = re.compile(r"(\d+)\t")
 """Matches the line number at the beginning of a line in the output of ``read``."""
 
@@ -48,11 +48,11 @@ class RecallInput(ToolInput):
     offset: SkipJsonSchema[int] = Field(default=1, ge=1)
     limit: SkipJsonSchema[int | None] = Field(default=None, ge=1)
     grep: str = ""
-    """Text that the shown lines must contain, in any case; "" for all lines."""
+    """Text that the shown lines must contain, ignoring case; "" for all lines."""
 
 
 class RecallTool(FreeTool[RecallInput]):
-    """Shows an entry, a part of it, or search results; needs no permission to read the session."""
+    """Shows an entry, a part of it, or search results. Reading the session needs no permission."""
 
     name: ClassVar[str] = "recall"
     description: ClassVar[str] = (
@@ -79,7 +79,7 @@ class RecallTool(FreeTool[RecallInput]):
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try other words.")
         lines = []
         for place, hit in enumerate(found):
-            lines += _told(hit, whole=place < WITH_LINES)
+            lines += _hit_lines(hit, whole=place < WITH_LINES)
         footer = "[Recall an entry by its #number to see all of it.]"
         metadata = ToolMetadata(count=len(found))
         title = f"“{arguments.what}”"
@@ -106,7 +106,7 @@ class RecallTool(FreeTool[RecallInput]):
         if wanted == RecallInput(what=wanted.what) and not fits(lines, context.limits):
             names = await asyncio.to_thread(archive.names_in_use)
             shown = await asyncio.to_thread(outline, lines, names, context.limits)
-            return await finish(_part(entry_id, lines, shown, before), context)
+            return await finish(_outline_output(entry_id, lines, shown, before), context)
         total = len(lines)
         words = wanted.grep.lower()
         numbers = [at for at in range(offset, total + 1) if words in lines[at - 1].lower()]
@@ -121,13 +121,11 @@ class RecallTool(FreeTool[RecallInput]):
                 rest = ""
                 if shown < len(numbers):
                     following = before + given[max(shown, 1) - 1] + 1
-                    rest = f' Go on with "#{entry_id} {following}-".'
+                    rest = f' Continue with "#{entry_id} {following}-".'
                 return f"[{shown} of {counted(len(numbers), 'matching line')}, of {total} in all.{rest}]"
             first = before + offset
             last = before + offset - 1 + shown
-            return (
-                f'[Lines {first}-{last} of {before + total}. Go on with "#{entry_id} {last + 1}-".]'
-            )
+            return f'[Lines {first}-{last} of {before + total}. Continue with "#{entry_id} {last + 1}-".]'
 
         rows = []
         for at in given:
@@ -162,11 +160,14 @@ def _span(first: str, last: str | None) -> dict[str, int]:
     return {"offset": offset, "limit": max(most - offset + 1, 1)}
 
 
-def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:
+def _outline_output(
+    entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int
+) -> Output:
     """Return the output for a long entry: its beginning, and its most important lines with numbers.
 
-    ``shown`` are pairs of line index, from 0, and text, perhaps cut. ``before`` is how many lines
-    the file has before the entry's first line if the entry is a read of a part; else 0.
+    ``shown`` are pairs of a line's index, from 0, and its text, perhaps cut. ``before`` is the
+    number of lines that the file has before the entry's first line, if the entry is a read of a
+    part of a file; else 0.
     """
     head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
     rows = []
@@ -188,8 +189,8 @@ def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before:
     )
 
 
-def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
-    """Return the output lines for a search hit; if not ``whole``, one with the longest match."""
+def _hit_lines(hit: FoundEntry, *, whole: bool) -> list[str]:
+    """Return the output lines for a found entry; if not ``whole``, one with its longest match."""
     head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:

@@ -27,21 +27,21 @@ OFFERED = (
     "remember",
     "ask",
 )
-"""The tools of every session, each in the module of its name.
+"""The tools of every session, each in a module named like it.
 
-The order is part of the prompt cache. ``websearch`` is offered only if a service is configured or
-the model's provider can search. A module ``NAME_tool.py`` in this package adds a tool after these,
-in alphabetical order.
+Changing the order would break the prompt cache. ``websearch`` is offered only if a service is
+configured or the model's provider can search. A module ``NAME_tool.py`` in this package adds a tool
+after these, in alphabetical order.
 """
 
 _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""What follows the tool's name in the name of its module: "" or "_tool"."""
+"""Suffix that a tool's module has after the tool's name, "" or "_tool", by tool name."""
 
 _CLOSE = 0.7
-"""Likeness of two names, from 0 to 1, from which one is suggested for the other."""
+"""Minimum likeness of two names, from 0 to 1, for one to be suggested instead of the other."""
 
 BUILTIN = (*_MODULES, "code", "skill", "task")
 """Names of all built-in tools. The last three are created elsewhere, because they need the project,
@@ -50,7 +50,7 @@ the skills or the agents."""
 
 @cache
 def tool_traits() -> TraitsByName:
-    """Return the traits of the built-in tools by name; imports their modules."""
+    """Return the traits of the built-in tools by name. Imports their modules."""
     return TraitsByName({name: _class_of(name).traits for name in BUILTIN})
 
 
@@ -77,9 +77,9 @@ def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
 
 
 def builtin_named(name: str) -> str:
-    """Return the name of the built-in tool that other programs call ``name``; "" if none.
+    """Return the name of the built-in tool that is called ``name`` here or in other programs.
 
-    ``TodoWrite`` gives "todo". Case, hyphens and underscores don't count.
+    ``TodoWrite`` gives "todo". Case, hyphens and underscores don't count. "" if there is none.
     """
     plain = name.strip().lower()
     squeezed = plain_name(plain)
@@ -97,13 +97,13 @@ def find_tool(
     tools: Iterable[Tool[Any]],
     offered: Callable[[], Collection[str]] | None = None,
 ) -> Tool[Any]:
-    """Return the one of ``tools`` that a call names, by its name or another program's name for it.
+    """Return the tool that a call names, by its name or another program's name for it.
 
-    A prefix such as ``functions.`` and the case don't count. ``offered`` returns the names of those
-    that the model was offered; None: all.
+    A prefix such as ``functions.`` and the case don't count. ``offered`` returns the names of the
+    tools that the model was offered; None means all.
 
     Raises:
-        ToolError: there is no such tool; the message lists the names of those offered.
+        ToolError: there is no such tool; the message lists the offered tools.
     """
     by_name = {tool.name: tool for tool in tools}
     plain = name.strip().rsplit(".", 1)[-1].rsplit(":", 1)[-1].lower()

@@ -1,4 +1,4 @@
-"""Shortens the result of a read if the model can still see the same lines from an earlier read."""
+"""Shortens the result of a read if the model still sees the same lines from an earlier read."""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class Known:
     """A short answer that refers to an earlier read.
 
     ``source`` is the id of the earlier read's entry. ``all_of_it`` is True if no line has changed,
-    False if ``text`` has a diff.
+    False if ``text`` contains a diff.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Known:
 def short_answer(
     title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]
 ) -> Known | None:
-    """Return a note or a diff to show in place of a read's lines; None if the lines must be shown.
+    """Return a note or a diff to show instead of a read's lines; None if the lines must be shown.
 
     Args:
         title: title of the result, which names the path and lines; equal for equal calls.
@@ -50,7 +50,7 @@ def short_answer(
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # The model already got a short answer to this call and is asking again.
+                break  # The model already got a short answer to this call, and calls again.
             continue
         known = _lines(result.output)
         # A file that grew or shrank has changed, even if the lines shown are the same.
@@ -70,7 +70,7 @@ def short_answer(
         ):
             return Known(changed, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
-            break  # The newest read of these lines is outdated, and so are earlier ones.
+            break  # The newest read of these lines is outdated, and so are older ones.
     return None
 
 
@@ -93,7 +93,7 @@ def _is_whole(output: str, lines: dict[int, str]) -> bool:
 def _difference(
     shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int
 ) -> str | None:
-    """Return a note with the diff between an earlier read of a whole file and the file now.
+    """Return a note with the diff between an earlier read of a whole file and the present file.
 
     ``known`` and ``lines`` are the lines then and now, by number; ``whole`` is the length of the
     output that the diff would replace, in characters. None if the diff is empty or too long.

@@ -1,4 +1,4 @@
-"""The scope of a search by ``grep`` and ``glob``: the directory or file to search, and its glob.
+"""The scope of a search by ``grep`` or ``glob``: the directory or file to search, and the glob.
 
 Also cuts long lines for the output of searches.
 """
@@ -19,7 +19,7 @@ from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, check_allowed, find, locate, missing, path_needs
 
 MAX_NAMED = 3
-"""Maximum names of skipped files in a note."""
+"""Maximum number of skipped files that a note names."""
 MAX_COLUMNS = 300
 """Maximum characters shown of a line."""
 
@@ -29,9 +29,9 @@ class Scope:
     """A directory or file to search, and the glob that files in it have to match.
 
     ``glob`` is the glob as one pattern, "" if there is none or it has several parts. ``matcher`` is
-    the compiled glob, None to take all files; with ``excludes`` the files that don't match are
-    taken. ``alike`` matches paths, passed through ``folded``, that only look like the glob in
-    Unicode.
+    the compiled glob, None to take all files. With ``excludes``, the files that don't match are
+    taken. ``alike`` matches paths, passed through ``folded``, that match the glob only by their
+    look: with similar Unicode characters.
     """
 
     location: Location
@@ -44,7 +44,7 @@ class Scope:
 
     @property
     def directory(self) -> Path:
-        """The directory to search; for a single file the one it is in."""
+        """The directory to search; for a single file, the directory that contains it."""
         if is_directory(self.location.real):
             return self.location.real
         return self.location.real.parent
@@ -57,7 +57,7 @@ class Scope:
         return self.location.real.name
 
     def takes(self, path: str) -> bool:
-        """Return True if the glob takes a file, given relative to ``directory``."""
+        """Return True if the glob selects a file, whose path is relative to ``directory``."""
         if (
             self.excludes
             and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip()
@@ -66,9 +66,10 @@ class Scope:
         return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
-        """Return a path relative to ``directory`` as the model is shown it.
+        """Return the form of a path for the model; ``path`` is relative to ``directory``.
 
-        Relative to the call's working directory if the scope is below it, else absolute.
+        The result is relative to the call's working directory if the scope is below that, else
+        absolute.
         """
         base = self.location.shown
         if self.single_file is not None:
@@ -77,10 +78,10 @@ class Scope:
             return listed_name(path)
         return f"{base.rstrip('/')}/{listed_name(path)}"
 
-    def some(self, paths: Iterable[str]) -> str:
-        """Return up to ``MAX_NAMED`` paths as ``shown``, sorted and joined, with "..." for more.
+    def first_names(self, paths: Iterable[str]) -> str:
+        """Return up to ``MAX_NAMED`` paths in the form of ``shown``, sorted and joined for a note.
 
-        ``paths`` are relative to ``directory``.
+        ``paths`` are relative to ``directory``. If there are more, "..." follows.
         """
         names = [self.shown(path) for path in sorted(paths)]
         if len(names) > MAX_NAMED:
@@ -96,8 +97,8 @@ class Scope:
 def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """Return the scope of a search for a call's ``path`` and ``glob``, as the model wrote them.
 
-    Directories without wildcards at the start of the glob become part of the path. A glob given as
-    ``path``, with no other, is used as the glob. The path need not exist.
+    Directories without wildcards at the start of the glob become part of the path. If ``glob`` is
+    empty and ``path`` is a glob, that is used. The path need not exist.
 
     Raises:
         ToolError: the glob contains ``..`` after a wildcard, or ``paths.find`` refuses the path.
@@ -108,17 +109,17 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     place = locate(path, context).real if path.strip() else context.cwd
     is_name = bool(glob.strip()) and _is_there(place / glob)
     excludes = glob.strip().startswith("!") and not is_name
-    wanted = [_inside(part) for part in _parts(glob, excludes=excludes, is_name=is_name)]
+    wanted = [_all_below(part) for part in _parts(glob, excludes=excludes, is_name=is_name)]
     base = ""
     if len(wanted) == 1 and "/" in wanted[0] and not excludes:
         base, rest = _split(wanted[0], place)
         if base:
             wanted = [f"/{rest}"]
         if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
-            # A leading slash means the root of the search, not of the file system.
+            # A leading slash means the searched directory, not the root of the file system.
             base = base.strip("/")
-    # Folded into the path even when they are ``..``: the permission check then sees where the
-    # search leads.
+    # These directories become part of the path even if they are ``..``, so that the permission
+    # check sees where the search leads.
     location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if any(".." in part.split("/") for part in wanted):
         raise ToolError(f"glob {glob.strip()!r} can't contain '..'; put it in path.")
@@ -160,8 +161,8 @@ def _is_there(path: Path) -> bool:
         return True
 
 
-def _inside(glob: str) -> str:
-    """Return the glob for all files below a directory that ends in "/"; other globs unchanged.
+def _all_below(glob: str) -> str:
+    """Return a glob that ends in "/" as one for all files below; other globs unchanged.
 
     As in .gitignore, ``src/`` matches at any depth (``**/src/**``), ``a/src/`` only from the top.
     """
@@ -173,7 +174,7 @@ def _inside(glob: str) -> str:
 
 
 def _split(glob: str, place: Path) -> tuple[str, str]:
-    """Return a glob's leading directories without wildcards, "" if none, and the rest.
+    """Split a glob into its leading directories without wildcards ("" if none) and the rest.
 
     Directories that exist in ``place`` as written, such as ``[id]``, count as having no wildcards.
     """
@@ -190,7 +191,7 @@ def _any_of(globs: list[str]) -> re.Pattern[str]:
 
 
 def cut_line(line: str) -> str:
-    """Return a line without its line end; if longer than ``MAX_COLUMNS``, cut and with " [...]"."""
+    """Return a line without its line end, cut after ``MAX_COLUMNS`` characters with " [...]"."""
     line = line.rstrip("\r\n")
     if len(line) <= MAX_COLUMNS:
         return line
@@ -206,7 +207,7 @@ def check_exists(scope: Scope, context: ToolContext) -> None:
     """Check, when a call runs, that the path to search exists and is the one that was allowed.
 
     Raises:
-        ToolError: the path does not exist, or now leads to a place that was not allowed.
+        ToolError: the path doesn't exist, or now leads to a place that was not allowed.
     """
     check_allowed(scope_needs(scope), context)
     if not os.path.lexists(scope.location.real):

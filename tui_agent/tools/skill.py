@@ -1,6 +1,6 @@
 """The ``skill`` tool: gives the model the text of a skill, whose name and description it knows.
 
-Also what a skill is (`Skill`), for the agent too, which reads skills from files.
+Also defines `Skill`; the agent reads skills from files.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 
 MAX_LISTED = 20
-"""Maximum files of a skill that are listed below its text."""
+"""Maximum number of a skill's files that are listed below its text."""
 
 
 @frozen
 class Skill:
     """Instructions for a kind of task, which the model or the user can load by name.
 
-    ``folder`` has the skill's ``SKILL.md`` and other files; None if the skill is a single file.
-    ``body`` is its text with placeholders for arguments.
+    ``folder`` contains ``SKILL.md`` and other files of the skill; None if the skill is a single
+    file. ``body`` is the skill's text with placeholders for arguments.
     """
 
     name: str
@@ -52,25 +52,25 @@ class Skill:
     """The skill's folder, as shown to the user; "" for a command that the model may use as a
     skill."""
     program: str = ""
-    """The other program whose folder that is; "" for ours."""
+    """The other program to which that folder belongs; "" for a folder of this program."""
     file: str = ""
-    """Name of the skill's file for screens; "" for a command."""
+    """Name of the skill's file as shown to the user; "" for a command."""
 
     def filled(self, text: str, arguments: str) -> str:
-        """Return a part of the skill's text with its placeholders replaced by the arguments."""
+        """Return a part of the skill's text with its placeholders replaced with the arguments."""
         if self.fill is None:
             return text
         return self.fill(text, arguments)
 
     def text(self, arguments: str = "") -> str:
-        """Return the text for the model: the body with the arguments filled in, then file names.
+        """Return the text for the model: the body with the arguments filled in, and file names.
 
         Lists the skill's folder: call it in a thread.
         """
         return self.with_files(self.filled(self.body, arguments))
 
     def with_files(self, body: str) -> str:
-        """Return a body that is already filled in, followed by the folder and its files' names."""
+        """Return an already filled body, followed by the folder and the names of its files."""
         if self.folder is None:
             return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
@@ -84,8 +84,8 @@ class SkillInput(ToolInput):
 
     name: str
     arguments: SkipJsonSchema[str] = ""
-    """Values for the body's placeholders. Left out of the schema: the model knows the task
-    already."""
+    """Values for the body's placeholders. Left out of the schema, because the model knows the task
+    anyway."""
 
 
 class SkillTool(Tool[SkillInput]):
@@ -136,9 +136,9 @@ def _plain_name(arguments: SkillInput) -> str:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return up to ``MAX_LISTED`` files of a skill's folder, relative to it, then "..." for more.
+    """Return up to ``MAX_LISTED`` files of a skill's folder, relative to it.
 
-    ``SKILL.md`` and hidden files are left out.
+    If there are more, "..." follows. ``SKILL.md`` and hidden files are left out.
     """
     found: list[str] = []
     for parent, directories, names in os.walk(folder):

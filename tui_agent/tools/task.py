@@ -28,19 +28,19 @@ class TaskInput(ToolInput):
     agent: str = "explore"
     task: str = Field(description="All it needs to know")
     context: Literal["task", "conversation"] = Field(
-        default="task", description="conversation: it knows all said here"
+        default="task", description="conversation: it sees this conversation"
     )
     continue_: int | None = Field(
         default=None,
         alias="continue",
-        description="Number at the end of a report: its subagent goes on",
+        description="Number at the end of a report: continues its subagent",
     )
 
     model_config = ConfigDict(validate_by_alias=True, validate_by_name=True)
 
 
 class TaskTool(Tool[TaskInput]):
-    """Starts or continues a subagent; several may run in parallel, each with a separate context."""
+    """Starts or continues a subagent. Several can run in parallel, each with a separate context."""
 
     name: ClassVar[str] = "task"
     description: ClassVar[str] = (
@@ -85,7 +85,7 @@ class TaskTool(Tool[TaskInput]):
         arguments: TaskInput, context: ToolContext, subagents: SubagentHost
     ) -> SubagentReport:
         if arguments.continue_ is not None:
-            return await subagents.go_on(
+            return await subagents.resume(
                 arguments.continue_, arguments.task, context.report, call_id=context.call_id
             )
         forked = arguments.context == "conversation"

@@ -1,4 +1,4 @@
-"""The ``todo`` tool, which keeps the model's to-do list, and the search for the list on a path."""
+"""The ``todo`` tool, by which the model keeps a to-do list, and finding the list on a path."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -22,7 +22,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
-"""Maximum items of a list; a longer list is refused, because the model has to be sent all of it."""
+"""Maximum items of a list. A longer list is refused, because all of it must be sent to the model."""
 MAX_CHARS = 8_000
 """Maximum characters of a list."""
 
@@ -34,7 +34,7 @@ _NAME = "todo"
 _LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
 
 _CONTENT = ("content", "text", "title", "task", "step", "description", "name")
-"""Names that models use for the text of an item, preferred first."""
+"""Names that models use for the field with an item's text, preferred first."""
 
 _OTHER_NAMES = {
     "completed": "done",
@@ -42,7 +42,7 @@ _OTHER_NAMES = {
     "canceled": "cancelled",
     "doing": "in_progress",
 }
-"""Names that models use for a status, with the status each means."""
+"""Other names that models use for a status, each with the status it means."""
 
 
 class TodoStatus(StrEnum):
@@ -92,7 +92,7 @@ class TodoInput(ToolInput):
 
 
 class TodoTool(FreeTool[TodoInput]):
-    """Replaces the whole list, which is stored only as the call's result (see `current_todos`)."""
+    """Replaces the whole list. The list is stored only as the call's result; see `current_todos`."""
 
     name: ClassVar[str] = _NAME
     description: ClassVar[str] = "Your plan for several steps; replaces the whole list."
@@ -121,13 +121,13 @@ class TodoTool(FreeTool[TodoInput]):
 
 
 def progress(todos: Sequence[Todo]) -> str:
-    """Return how many items are done, as ``2/5 done``; cancelled items are not counted."""
+    """Return the number of done items as ``2/5 done``. Cancelled items are not counted."""
     done, count = done_of(todo.status for todo in todos)
     return f"{done}/{count} done"
 
 
 def done_of(statuses: Iterable[str]) -> tuple[int, int]:
-    """Return how many items are done, and how many there are without the cancelled ones."""
+    """Return the number of done items, and of all items without the cancelled ones."""
     counted = [status for status in statuses if status != TodoStatus.CANCELLED]
     return counted.count(TodoStatus.DONE), len(counted)
 
@@ -152,10 +152,10 @@ def parse(text: str) -> tuple[Todo, ...]:
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
     """Return the to-do list as of the end of a path; empty if there is none.
 
-    It is the newest result of the tool, or the list carried in a newer branch summary. The list in
-    a compaction counts only if there is neither on the path: entries that the compaction kept come
-    before it on the path, but are newer than its summary. ``path`` may be only the part that a
-    request needs.
+    It is the newest result of the tool, or the list carried in a newer branch summary. A list
+    carried in a compaction counts only if the path has neither: the entries that the compaction
+    kept are newer than its summary, although they come before it on the path. ``path`` may be only
+    the part that a request needs.
     """
     carried: str | None = None
     for entry in reversed(path):
@@ -185,7 +185,7 @@ def is_of_newest_turn(path: Sequence[Entry]) -> bool:
 
 
 def _line(item: Any) -> str:
-    """Return an item given as an object, as other programs' tools take it, as a line.
+    """Return an item as a line. It may be an object, which other programs' tools take.
 
     Raises ValueError if the object has an unknown status or no text.
     """

@@ -24,14 +24,14 @@ _TEXT = LazyPattern(
     r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$"
 )
 _META_CHARSET = LazyPattern(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-_SNIFFED_CHARS = 4_096
-"""Bytes at the beginning of a page that are searched for its encoding, and decide whether it is
-text."""
+_SNIFFED_BYTES = 4_096
+"""Number of bytes at the beginning of a page that are searched for its encoding, and from which it
+is decided whether it is text."""
 _ERROR_CHARS = 2_000
 """Maximum characters shown of an error page."""
 _LONG_LINE = 2_000
-"""Longest line, in characters, in JSON that is shown as received; JSON with a longer line is
-reformatted."""
+"""Maximum length of a line, in characters, in JSON that is shown as received. JSON with a longer
+line is reformatted."""
 _MAX_PDF_LINES = 20_000
 """Maximum lines of text taken from a PDF."""
 _AROUND = 2
@@ -43,14 +43,13 @@ class WebFetchInput(ToolInput):
 
     url: str
     offset: int = Field(default=1, ge=1)
-    """Number of the first line to show, from 1."""
+    """Number of the first line to show, counted from 1."""
     find: str = ""
-    """Words that a line must contain, all of them, to be shown with the lines around it; "" for all
-    lines."""
+    """Words that a line must all contain to be shown, with the lines around it; "" for all lines."""
 
 
 class WebFetchTool(Tool[WebFetchInput]):
-    """Fetches a page and returns it as text; sends out nothing but the request for its address."""
+    """Fetches a page and returns it as text. Sends nothing but the request for the page."""
 
     name: ClassVar[str] = "webfetch"
     description: ClassVar[str] = "Read a web page or PDF."
@@ -101,9 +100,7 @@ async def _output(
     page: WebPage, asked: WebAddress, arguments: WebFetchInput, context: ToolContext
 ) -> Output:
     title = f"{page.address.netloc}{page.address.target}"
-    is_text = (
-        _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
-    )
+    is_text = _TEXT.match(page.content_type) or page.content_type in _HTML or _is_utf8(page.body)
     is_pdf = page.body.startswith(PDF)
     if page.binary or not (is_text or is_pdf):
         kind = page.content_type or "no known type"
@@ -139,10 +136,10 @@ async def _output(
 
 
 def _part(text: str, arguments: WebFetchInput) -> str:
-    """Return the lines of a page that a call asks for by ``offset`` and ``find``.
+    """Return the lines of a page that a call selects by ``offset`` and ``find``.
 
     With ``find`` they are numbered, and the lines around them are included. Raises ToolError if the
-    offset is past the end, or no line has the words.
+    offset is past the end, or no line has all the words.
     """
     lines = text.rstrip("\n").split("\n")
     if arguments.offset > len(lines):
@@ -183,19 +180,19 @@ def _rest(truncation: Truncation) -> str:
     return f"[Lines 1-{shown} of {truncation.total_lines}. Recall this result by its #number with offset={shown + 1}.]"
 
 
-def _reads_as_text(body: bytes) -> bool:
+def _is_utf8(body: bytes) -> bool:
     """Return True if the beginning of a body is UTF-8."""
     try:
-        body[:_SNIFFED_CHARS].decode("utf-8")
+        body[:_SNIFFED_BYTES].decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start > _SNIFFED_CHARS - 4
+        return error.start > _SNIFFED_BYTES - 4
     return True
 
 
 async def _text(page: WebPage, context: ToolContext) -> str:
-    """Return a page that is no PDF as text: HTML as Markdown, JSON with long lines reformatted."""
+    """Return a page other than a PDF as text: HTML as Markdown, JSON with long lines reformatted."""
     charset = page.charset
-    if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_CHARS])):
+    if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_BYTES])):
         charset = found[1].decode("ascii")
     try:
         text = page.body.decode(charset or "utf-8", "replace")
@@ -224,7 +221,7 @@ async def _pdf_text(page: WebPage, context: ToolContext) -> str:
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
-    """Return HTML as Markdown; converts it in another process, because a large page takes seconds.
+    """Return HTML as Markdown. Converts it in another process, because a large page takes seconds.
 
     Raises ToolError if the conversion fails.
     """

@@ -35,7 +35,7 @@ class WebSearchInput(ToolInput):
 
 
 class WebSearchTool(Tool[WebSearchInput]):
-    """Searches the web; sends out only the call's arguments, and doesn't open the pages found."""
+    """Searches the web. Sends only the call's arguments, and doesn't open the pages found."""
 
     name: ClassVar[str] = "websearch"
     description: ClassVar[str] = "Find web pages."
@@ -52,7 +52,7 @@ class WebSearchTool(Tool[WebSearchInput]):
     def __init__(
         self, service: Searcher | None = None, missing: str = "", *, by_model: bool = False
     ) -> None:
-        """Make the tool for a search service; None if none is configured.
+        """Make the tool; ``service`` is None if no search service is configured.
 
         ``missing`` is a sentence on how to configure one. With ``by_model`` the model's provider
         searches if there is no service.
@@ -70,12 +70,12 @@ class WebSearchTool(Tool[WebSearchInput]):
 
     def needs(self, arguments: WebSearchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         words = _query(arguments).with_sites()
-        detail = f"Sent to {self._asked(context).name}: {words}"
+        detail = f"Sent to {self._searcher(context).name}: {words}"
         return (PermissionNeed(Permission.WEBSEARCH, words, detail=detail),)
 
     async def run(self, arguments: WebSearchInput, context: ToolContext) -> ToolResult:
         query = _query(arguments)
-        found = await self._asked(context).search(query)
+        found = await self._searcher(context).search(query)
         blocks = [_block(number, page) for number, page in enumerate(found.pages, start=1)]
         footer = ""
         if found.note:
@@ -91,7 +91,7 @@ class WebSearchTool(Tool[WebSearchInput]):
     def title(self, arguments: WebSearchInput) -> str:
         return " ".join([*arguments.query.split(), *arguments.domains])[:120]
 
-    def _asked(self, context: ToolContext) -> Searcher:
+    def _searcher(self, context: ToolContext) -> Searcher:
         if self._service is not None:
             return self._service
         if self._by_model and context.searcher is not None:

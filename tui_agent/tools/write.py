@@ -46,7 +46,7 @@ class WriteInput(ChangeInput):
 
 
 class WriteTool(ChangeTool[WriteInput]):
-    """Creates a file, or replaces all its content; refuses to replace a file that was not read."""
+    """Creates a file, or replaces all its content. Refuses to replace a file that was not read."""
 
     name = "write"
     description = "Create or overwrite a file; read an existing one first."
@@ -97,10 +97,11 @@ class WriteTool(ChangeTool[WriteInput]):
 
 
 def _with_odd_bytes(content: str, file: TextFile, location: Location) -> str:
-    """Return the content with each U+FFFD replaced by the undecodable byte shown as that character.
+    """Return the content with each U+FFFD replaced with the undecodable byte that it stands for.
 
     Raises:
-        ToolError: content and file differ in the number of such bytes, so their places are unclear.
+        ToolError: content and file differ in the number of such bytes, so it is unclear which
+            byte stands where.
     """
     if odd_bytes_shown(file.text) == file.text:
         return content

@@ -23,7 +23,7 @@ from tui_agent.pictures import MAX_PDF_PAGES
 from tui_agent.processes.jobs import Jobs
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.base import SubagentHost, ToolContext
-from tui_agent.tools.questions import Person
+from tui_agent.tools.questions import UserContact
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import tool_traits
 
@@ -42,7 +42,7 @@ class ToolContexts:
         *,
         jobs: Jobs,
         keeper: ContextKeeper,
-        person: Person,
+        person: UserContact,
         subagents: SubagentHost | None,
         propose: Callable[[str], str] | None,
     ) -> None:

@@ -38,7 +38,7 @@ from tui_agent.path_checks import real_path
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import FilePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import Tool
-from tui_agent.tools.questions import Asker, Host
+from tui_agent.tools.questions import Asker, QuestionHost
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ class McpHub:
         """Called with notices for the user."""
         self.watchers: list[Callable[[], None]] = []
         """Called whenever ``status`` may have changed."""
-        self.sessions: list[Host] = []
+        self.sessions: list[QuestionHost] = []
         """Sessions whose users servers may ask, oldest first."""
 
     @property

@@ -1,1 +1,1 @@
-"""Tools made of typed Python functions: of add-ons, tool files, and programs using the library."""
+"""Tools made from typed Python functions: from add-ons, tool files, and users of the library."""

@@ -1,7 +1,7 @@
-"""The tool made of an add-on's function, and the object with which add-ons register functions.
+"""The tool made from an add-on's function, and the object with which add-ons register functions.
 
-What an add-on's code prints goes to standard error: ``sys.stdout`` is replaced for the whole
-process when such code runs first (`add_on_running`).
+Text that an add-on's code prints goes to standard error: when such code first runs, ``sys.stdout``
+is replaced for the whole process (`add_on_running`).
 """
 
 import asyncio
@@ -25,19 +25,19 @@ _is_add_on: ContextVar[bool] = ContextVar("is_add_on", default=False)
 
 
 class AddOnError(UserFacingError):
-    """A tool that an add-on registers can't be offered; the message says why."""
+    """A function that an add-on registers can't become a tool; the message says why."""
 
 
 class AddOnTool(FunctionTool):
-    """A function of an add-on; its calls need the permission ``TOOL``.
+    """A function of an add-on as a tool. Its calls need the permission ``TOOL``.
 
-    A function that is no coroutine function runs in a thread.
+    A coroutine function runs on the event loop, any other function in a thread.
     """
 
     about = "runs in the program, outside the sandbox"
 
     def __init__(self, function: Callable[..., Any], shown: str) -> None:
-        super().__init__(_off_the_loop(function))
+        super().__init__(_in_thread(function))
         self.shown = shown
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -49,14 +49,14 @@ class AddOnTool(FunctionTool):
         try:
             with add_on_running():
                 return await super().run(arguments, context)
-        except SystemExit as error:  # it would end the program
+        except SystemExit as error:  # would end the program
             raise ToolError(f"{self.name} called sys.exit({error.code!r})") from None
-        except (KeyboardInterrupt, GeneratorExit) as error:  # so would these
+        except (KeyboardInterrupt, GeneratorExit) as error:  # would end the program, too
             raise ToolError(f"{self.name} raised {type(error).__name__}") from None
 
 
 class AddOn:
-    """Registers tools; an add-on's ``def register(add_on: AddOn) -> None`` is called with it."""
+    """Registers an add-on's tools. The add-on's ``def register(add_on: AddOn) -> None`` gets it."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
@@ -71,7 +71,8 @@ class AddOn:
         """Register a typed function with a docstring as a tool, and return it. Also a decorator.
 
         Raises:
-            UserFacingError: the function can't be a tool, or the add-on has registered its name.
+            AddOnError: the function can't be a tool, or the add-on has already registered a tool
+                of that name.
         """
         if not callable(function):
             raise AddOnError(f"{function!r} is not a function")
@@ -85,7 +86,7 @@ class AddOn:
         return function
 
 
-def _off_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a coroutine function that calls a plain function in a thread.
 
     A coroutine function is returned unchanged.
@@ -95,7 +96,7 @@ def _off_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     async def in_thread(**arguments: Any) -> Any:
-        returned = await asyncio.to_thread(_called, function, arguments)
+        returned = await asyncio.to_thread(_call, function, arguments)
         if inspect.isawaitable(returned):
             return await returned
         return returned
@@ -103,10 +104,10 @@ def _off_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     return in_thread
 
 
-def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return function(**arguments)
-    except StopIteration as error:  # a future can't hold it, so that awaiting would never end
+    except StopIteration as error:  # a future can't hold it, so awaiting it would never end
         raise RuntimeError(f"StopIteration: {error}".removesuffix(": ")) from error
 
 
@@ -115,9 +116,9 @@ def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def add_on_running() -> Iterator[None]:
-    """Return a context manager in which printed text goes to standard error.
+    """Make text that the block prints go to standard error.
 
-    Only for an add-on's code: standard output belongs to the program.
+    Use it around an add-on's code, because standard output belongs to the program.
     """
     if not isinstance(sys.stdout, _Output):
         sys.stdout = _Output(sys.stdout)

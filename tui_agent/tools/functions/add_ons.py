@@ -1,8 +1,8 @@
 """Finds and loads add-ons: installed Python packages that give the program tools.
 
 A distribution names a function in the entry-point group `GROUP`. The function gets an `AddOn` and
-registers tools with it. Its code runs in this process, so it is imported only when the tools are
-needed; until then only the `entry_points.txt` of the installed distributions is read.
+registers tools with it. An add-on's code runs in this process, so it is imported only when the
+tools are needed; until then only the `entry_points.txt` of the installed distributions is read.
 """
 
 import os
@@ -29,18 +29,18 @@ MAX_BYTES = 1_000_000
 LOAD_SECONDS = 20.0
 """Seconds that an add-on's import and registration may take."""
 EVERY = "*"
-"""Name in the list of left-out distributions that stands for all of them."""
+"""In the list of distributions to leave out: all distributions."""
 _PLACES = ("site-packages", "dist-packages")
-"""Names of the directories on ``sys.path`` that hold installed distributions. The working directory
+"""Names of directories on ``sys.path`` that contain installed distributions. The working directory
 is skipped even if it has such a name, because it may be an untrusted project."""
 _SUFFIX = ".dist-info"
 
 
 @frozen
-class Declared:
+class DeclaredAddOn:
     """An entry point of the group `GROUP`.
 
-    ``distribution`` and ``version`` are of the package that declares it. ``value`` names the
+    ``distribution`` and ``version`` belong to the package that declares it. ``value`` names the
     function as ``module:function``.
     """
 
@@ -56,17 +56,17 @@ class Declared:
 
 @frozen
 class AddOns:
-    """The tools of add-ons, and a sentence for the user on each thing that can't be offered."""
+    """The tools of add-ons, and a sentence for the user on each add-on or tool left out."""
 
     tools: "tuple[AddOnTool, ...]" = ()
     problems: tuple[str, ...] = ()
 
 
 def load_add_ons(left_out: Collection[str], reserved: Collection[str]) -> AddOns:
-    """Import the installed add-ons and return their tools; may take seconds, so use a thread.
+    """Import the installed add-ons and return their tools. May take seconds, so use a thread.
 
     Args:
-        left_out: names of distributions that are not imported; `EVERY` for all.
+        left_out: names of distributions not to import; `EVERY` for all.
         reserved: names that no tool may have.
     """
     if EVERY in left_out:
@@ -77,7 +77,7 @@ def load_add_ons(left_out: Collection[str], reserved: Collection[str]) -> AddOns
     for declared in declared_add_ons():
         if _plain(declared.distribution) in skipped:
             continue
-        loaded = _loaded(declared)
+        loaded = _load_in_time(declared)
         tools += loaded.tools
         problems += loaded.problems
     offered, clashes = without_clashes(tools, dict.fromkeys(reserved, "the program"))
@@ -89,7 +89,7 @@ def without_clashes(
 ) -> "tuple[tuple[AddOnTool, ...], list[str]]":
     """Return the tools whose names are free, and a sentence for the user on each of the others.
 
-    ``taken`` has the owner of each taken name, for the sentence; the returned tools are added to
+    ``taken`` maps each taken name to its owner, for the sentence. The returned tools are added to
     it.
     """
     free: list[AddOnTool] = []
@@ -105,12 +105,12 @@ def without_clashes(
     return tuple(free), problems
 
 
-def declared_add_ons() -> list[Declared]:
-    """Return the entry points of the group in all installed distributions, sorted by distribution.
+def declared_add_ons() -> list[DeclaredAddOn]:
+    """Return the entry points of `GROUP` in all installed distributions, sorted by distribution.
 
-    Parses the files here, because `importlib.metadata` takes several times as long.
+    Parses the files itself, because `importlib.metadata` takes several times as long.
     """
-    found: dict[str, list[Declared]] = {}
+    found: dict[str, list[DeclaredAddOn]] = {}
     for place in map(Path, sys.path):
         if place.name not in _PLACES or _is_working_directory(place):
             continue
@@ -132,13 +132,13 @@ def _is_working_directory(place: Path) -> bool:
         return False
 
 
-def _rows(place: Path, name: str) -> list[Declared]:
-    """Return the entry points of the group in ``NAME.dist-info``; empty if it has none."""
+def _rows(place: Path, name: str) -> list[DeclaredAddOn]:
+    """Return the entry points of `GROUP` in the directory ``name`` (``*.dist-info``); [] if none."""
     data = read_regular(f"{place}/{name}/entry_points.txt", MAX_BYTES)
     if data is None or f"[{GROUP}]".encode() not in data:
         return []
     distribution, _, version = name.removesuffix(_SUFFIX).partition("-")
-    rows: list[Declared] = []
+    rows: list[DeclaredAddOn] = []
     section = ""
     for line in data.decode(errors="replace").splitlines():
         text = line.strip()
@@ -146,13 +146,13 @@ def _rows(place: Path, name: str) -> list[Declared]:
             section = text
         elif section == f"[{GROUP}]" and "=" in text and not text.startswith("#"):
             key, _, value = text.partition("=")
-            rows.append(Declared(distribution, version, key.strip(), value.strip()))
+            rows.append(DeclaredAddOn(distribution, version, key.strip(), value.strip()))
     return rows
 
 
 @lru_cache(maxsize=100)
-def _loaded(declared: Declared) -> AddOns:
-    """Load an add-on once in this process, in a thread that may go on after `LOAD_SECONDS`."""
+def _load_in_time(declared: DeclaredAddOn) -> AddOns:
+    """Load an add-on, once in this process. If it takes over `LOAD_SECONDS`, its thread is left."""
     found: list[AddOns] = []
     loading = Thread(target=lambda: found.append(_load(declared)), name=declared.shown, daemon=True)
     loading.start()
@@ -166,10 +166,10 @@ def _loaded(declared: Declared) -> AddOns:
     return AddOns(problems=(problem,))
 
 
-def _load(declared: Declared) -> AddOns:
-    """Import an add-on and call its function; return the tools it registered.
+def _load(declared: DeclaredAddOn) -> AddOns:
+    """Import an add-on, call its function, and return the tools that it registered.
 
-    Whatever the add-on raises becomes a problem.
+    If the add-on raises anything, that becomes a problem.
     """
     from importlib.metadata import EntryPoint
 

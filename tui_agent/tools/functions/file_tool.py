@@ -1,6 +1,7 @@
-"""A function of a tool file as a tool: each call runs in a separate process, in the sandbox.
+"""A function of a tool file as a tool. Each call runs in a separate process, in the sandbox.
 
-The call may do what the file declares by constants: hosts, paths, variables, time limit.
+The file declares by constants what its functions need: hosts, paths, variables, a time limit. This
+module turns these into the permissions and the view of a call.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import Grants, Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult
-from tui_agent.tools.functions.in_process import told
+from tui_agent.tools.functions.in_process import result_of
 from tui_agent.tools.functions.signature import Returned
 from tui_agent.tools.programs import EndedProgram, Program, ending, run_program
 
@@ -61,7 +62,7 @@ main()
 """
 
 
-class Declared(BaseModel):
+class DeclaredNeeds(BaseModel):
     """The needs of a tool file's functions, declared by its constants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -71,7 +72,7 @@ class Declared(BaseModel):
     READS: tuple[str, ...] = ()
     """Paths outside the project that the functions read."""
     WRITES: tuple[str, ...] = ()
-    """What the functions change: ``.`` for the project's files, and paths outside the project."""
+    """Paths that the functions change: ``.`` for the project's files, and paths outside it."""
     ENVIRONMENT: tuple[Variable, ...] = ()
     """Environment variables that the functions get although they look like secrets."""
     READ_ONLY: bool = False
@@ -79,7 +80,7 @@ class Declared(BaseModel):
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
-        """Return the needs as a phrase for the user: "reaches example.org; changes nothing"."""
+        """Return the needs as text for the user: "reaches example.org; changes nothing"."""
         changed = []
         for path in self.WRITES:
             changed.append("files of the project" if _place(path) is None else path)
@@ -96,21 +97,21 @@ class Declared(BaseModel):
 
 
 class FileTool(DynamicTool):
-    """One function of a tool file; each call runs the file's text as it is then."""
+    """One function of a tool file as a tool. Each call runs the file's text as of that moment."""
 
     def __init__(
         self,
         schema: ToolSchema,
-        declared: Declared,
+        declared: DeclaredNeeds,
         *,
         path: Path,
         shown: str,
         source: Callable[[], str],
     ) -> None:
-        """Make the tool of one function in the file ``path``.
+        """Make the tool for one function in the file ``path``.
 
-        ``shown`` is the file's name for the user. ``source`` returns the file's present text; it
-        raises OSError or ValueError if it can't be read.
+        ``shown`` is the file's name for the user. ``source`` returns the file's present text, and
+        raises OSError or ValueError if the file can't be read.
         """
         super().__init__(schema, read_only=declared.READ_ONLY)
         self.path = path
@@ -120,7 +121,7 @@ class FileTool(DynamicTool):
 
     @property
     def about(self) -> str:
-        """What the file's functions need, as a phrase for the user; "" if it declares no needs."""
+        """The needs of the file's functions as text for the user; "" if it declares none."""
         return self.declared.words()
 
     def command(self, arguments: RawInput) -> str:
@@ -148,11 +149,11 @@ class FileTool(DynamicTool):
                 needs.append(outside_need(path))
         for path in written:
             needs.append(PermissionNeed(Permission.EDIT, str(path)))
-        for name in self._given():
+        for name in self._passed_variables():
             needs.append(PermissionNeed(Permission.READ, f"${name}", secret=True))
         return tuple(needs)
 
-    def _given(self) -> dict[str, str]:
+    def _passed_variables(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self.declared.ENVIRONMENT if name in os.environ}
 
     def touches(self, arguments: RawInput, context: ToolContext) -> tuple[()] | None:
@@ -177,10 +178,10 @@ class FileTool(DynamicTool):
             view = replace(
                 context.view,
                 writes=Writes.NOTHING,
-                grants=context.view.grants.changing_nothing,
+                grants=context.view.grants.without_changes,
             )
             context = replace(context, view=view, request_grants=None)
-        environment = command_environment(context.environment) | self._given()
+        environment = command_environment(context.environment) | self._passed_variables()
         ended = await run_file(
             self.path,
             {"source": source, "function": self.name, "arguments": arguments.values},
@@ -197,14 +198,14 @@ class FileTool(DynamicTool):
         if answer.error:
             said = "\n  ".join([answer.error, *answer.frames])
             raise ToolError(f"{said}\n{note}".rstrip())
-        return await told(
+        return await result_of(
             Returned(answer.text, answer.images), self.title(arguments), context, footer=note
         )
 
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
-        """Return the sandbox to run in; None to run without one.
+        """Return the sandbox in which calls run; None if they run outside it.
 
-        That is so if there is no active sandbox, or if it can't open the hosts that the file
+        That is so if no sandbox is active, or if it can't open just the hosts that the file
         declares.
 
         Raises:
@@ -216,16 +217,16 @@ class FileTool(DynamicTool):
         if refusal := sandbox.refusal():
             raise ToolError(refusal)
         wanted = context.view.opened(Grants(hosts=frozenset(self.declared.NETWORK)))
-        if sandbox.active and not sandbox.lacks(wanted):
+        if sandbox.active and not sandbox.why_unsupported(wanted):
             return sandbox
         return None
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the call's view, with read access to what a tool file's process imports.
+    """Return the call's view with read access to everything that a tool file's process imports.
 
-    That is Python, this package and pydantic, and the file's directory. The view is unchanged
-    without a sandbox. Reads the file system: call it in a thread.
+    That is Python, this package, pydantic, and the file's directory. Without a sandbox the view is
+    unchanged. Reads the file system: call it in a thread.
     """
     if sandbox is None:
         return context.view
@@ -255,17 +256,18 @@ def _places(texts: Iterable[str]) -> list[Path]:
 
 
 class Answer(BaseModel):
-    """The answer of a tool file's process: only ``error`` and its place, or else the other fields.
+    """The answer of a tool file's process.
 
-    The answer to a call has ``text`` and ``images``; the answer to a request to describe the file
-    has ``tools``, ``problems`` and ``declared``.
+    A failed process sets ``error``, ``line`` and ``frames``. The answer to a call has ``text`` and
+    ``images``; the answer to a request to describe the file has ``tools``, ``problems`` and
+    ``declared``.
     """
 
     model_config = ConfigDict(defer_build=True)
 
     error: str = ""
     line: int = 0
-    """Line of the file where the error was raised, 0 if unknown; ``frames`` has the traceback."""
+    """Line of the file at which the error was raised, 0 if unknown. ``frames`` is the traceback."""
     frames: tuple[str, ...] = ()
     text: str = ""
     images: tuple[Base64Bytes, ...] = ()
@@ -275,11 +277,11 @@ class Answer(BaseModel):
 
 
 @frozen
-class Ended:
+class EndedFile:
     """A tool file's process that has ended.
 
-    ``answer`` is None if it timed out or gave no valid one. ``printed`` has the last lines of
-    output.
+    ``answer`` is None if it timed out or gave no valid answer. ``printed`` has the last lines of
+    its output.
     """
 
     program: EndedProgram
@@ -287,7 +289,7 @@ class Ended:
     printed: str
 
     def why(self, seconds: float) -> str:
-        """Return why there is no answer, as a message; ``seconds`` is the process's time limit."""
+        """Return a message that says why there is no answer; ``seconds`` is the time limit."""
         if self.program.run.timed_out:
             said = f"The process took longer than {seconds:g} s and was stopped."
         else:
@@ -306,8 +308,8 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
     *,
     name: str,
     seconds: float,
-) -> Ended:
-    """Run a tool file in a process, in the sandbox unless that is None, and wait for the end.
+) -> EndedFile:
+    """Run a tool file in a process, in the sandbox unless that is None, and wait for its end.
 
     ``request`` is for ``runner.main``: the file's text as "source", and for a call the function's
     name and arguments. ``name`` is shown to the user if the process needs more access. ``seconds``
@@ -334,12 +336,12 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
         )
         answer = await asyncio.to_thread(_answer, said.fileno())
     lines = plain_text(ended.run.capture.raw()).rstrip().splitlines()[-LAST_LINES:]
-    return Ended(ended, None if ended.run.timed_out else answer, "\n".join(lines))
+    return EndedFile(ended, None if ended.run.timed_out else answer, "\n".join(lines))
 
 
 @lru_cache(maxsize=1)
 def _import_places() -> tuple[str, ...]:
-    """Return this package's directory, and the directory that pydantic is imported from."""
+    """Return this package's directory, and the directory from which pydantic is imported."""
     spec = find_spec("pydantic")
     libraries = []
     if spec is not None and spec.origin:

@@ -1,4 +1,4 @@
-"""A Python function as a tool that runs in this process, not in the sandbox."""
+"""Makes a Python function a tool that runs in this process, not in the sandbox."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, image_part, s
 
 
 class FunctionTool(DynamicTool, FreeTool[RawInput]):
-    """A function that the program using the library gave to an agent; its calls need no permission.
+    """A function that a user of the library gave to an agent. Its calls need no permission.
 
     The constructor raises FunctionError if the function can't be a tool.
     """
@@ -31,28 +31,30 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
         super().__init__(schema_of(signature.name, signature.description, signature.parameters))
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """Call the function on the event loop; what it raises becomes a ToolError for the model."""
+        """Call the function on the event loop. Its exceptions become a ToolError for the model."""
         try:
             value = returned(await self._signature.call(arguments.values))
         except FunctionError as error:
             raise ToolError(f"{self.name}: {error}") from None
         except Exception as error:  # the function's own
             raise ToolError(traceback.format_exception_only(error)[-1].strip()) from error
-        return await told(value, self.title(arguments), context)
+        return await result_of(value, self.title(arguments), context)
 
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
-    """Return the schema of a function as a tool, with slimmed parameters.
+    """Return the tool schema of a function, with slimmed parameters.
 
-    Parameters in which a type contains itself are kept unchanged.
+    If a type contains itself, the parameters stay unchanged.
     """
     with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)
 
 
-async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
-    """Return a function's value as the result of a call; ``footer`` is added below the text."""
+async def result_of(
+    value: Returned, title: str, context: ToolContext, footer: str = ""
+) -> ToolResult:
+    """Return a function's value as the result of a call, with ``footer`` below the text."""
     said: list[str] = []
     if value.text:
         said = [value.text]

@@ -1,7 +1,7 @@
 """The main program of a tool file's process: loads the file, then lists or calls its functions.
 
-The request is JSON in one inherited open file, and the answer is written as JSON to another. What
-the functions print is shown to the user, and isn't part of the answer.
+The request is JSON in one inherited open file, and the answer is written as JSON to another. Text
+that the functions print is shown to the user, and isn't part of the answer.
 """
 
 import base64
@@ -27,14 +27,14 @@ from tui_agent.tools.functions.signature import (
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
 """Names of a tool file's constants that declare its functions' needs."""
 MAX_FRAMES = 5
-"""Maximum frames of a traceback that are reported, the innermost ones."""
+"""Maximum number of frames of a traceback that are reported; these are the innermost ones."""
 
 
 def main() -> None:
-    """Read the request from the first of two descriptors, carry it out, and answer on the second.
+    """Read the request from one descriptor, carry it out, and write the answer to another.
 
-    The program's two arguments are the descriptors' numbers. Ends the process, with exit code 1 if
-    the file raised an error.
+    The program's two arguments are the numbers of these descriptors. Ends the process, with exit
+    code 1 if the file raised an error.
     """
     request, answer = (int(word) for word in sys.argv[1:3])
     process = os.getpid()
@@ -45,19 +45,19 @@ def main() -> None:
             stream.reconfigure(line_buffering=True, errors="replace")
     failed = False
     try:
-        said = _done(json.loads(os.pread(request, os.fstat(request).st_size, 0)))
+        said = _carry_out(json.loads(os.pread(request, os.fstat(request).st_size, 0)))
     except BaseException as error:  # noqa: BLE001 - whatever the file does, sys.exit included
         frames = _frames(error)
         failed = True
         said = {
-            "error": _told(error),
+            "error": _error_text(error),
             "line": frames[-1].lineno if frames else 0,
-            "frames": [_shown(frame) for frame in frames],
+            "frames": [_frame_text(frame) for frame in frames],
         }
-        sys.stderr.write("\n  ".join([_told(error), *said["frames"]]) + "\n")
+        sys.stderr.write("\n  ".join([_error_text(error), *said["frames"]]) + "\n")
     if os.getpid() != process:
-        os._exit(0)  # the function has forked, and this is the copy: only the original answers
-    # File names that are not UTF-8 contain lone surrogates, which JSON in UTF-8 can't.
+        os._exit(0)  # the function has forked, and this is the child: only the parent answers
+    # File names that aren't UTF-8 contain lone surrogates, which UTF-8 can't encode.
     data = json.dumps(said, ensure_ascii=False).encode(errors="replace")
     os.ftruncate(answer, 0)
     while data:
@@ -67,19 +67,19 @@ def main() -> None:
     os._exit(1 if failed else 0)  # doesn't wait for threads that the function left running
 
 
-def _done(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer: the value of the function that the request names, as text and images.
+def _carry_out(request: dict[str, Any]) -> dict[str, Any]:
+    """Call the function that the request names, and return its value as text and images.
 
-    If the request names none, the answer describes all tools of the file.
+    If the request names no function, return a description of the file's tools.
     """
-    module = _loaded(Path(request["path"]), request["source"])
+    module = _load(Path(request["path"]), request["source"])
     if "function" not in request:
-        return _described(module)
+        return _describe(module)
     name = request["function"]
     functions = {function.__name__: function for function in _functions(module)}
     if name not in functions:
         raise FunctionError(f"the file has no function {name} any more")
-    import asyncio  # a fifth of the time it takes to describe a file, and not needed for that
+    import asyncio  # not needed to describe a file, and takes a fifth of the time for that
 
     value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
     return {
@@ -88,12 +88,12 @@ def _done(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _loaded(path: Path, source: str) -> ModuleType:
+def _load(path: Path, source: str) -> ModuleType:
     """Run ``source``, the text of the file ``path``, and return the module that results."""
     module = ModuleType(f"tools_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    # At the end of the path, so that a file beside it can't replace a module of Python's library.
+    # At the end of the path, so that a file beside this one can't replace a standard module.
     sys.path.append(str(path.parent))
     linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
     exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102 - this process's purpose
@@ -103,8 +103,8 @@ def _loaded(path: Path, source: str) -> ModuleType:
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
     """Return the functions of a module that become tools, in order.
 
-    These are the functions in ``__all__``; without it, those that the file itself defines, with a
-    docstring and a public name.
+    These are the functions in ``__all__``; without that, the functions with a docstring and a
+    public name that the file itself defines.
     """
     named = getattr(module, "__all__", None)
     held = vars(module)
@@ -118,8 +118,8 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
     return list(found)
 
 
-def _described(module: ModuleType) -> dict[str, Any]:
-    """Return the module's tools, problems with others of its functions, and its declarations."""
+def _describe(module: ModuleType) -> dict[str, Any]:
+    """Return the module's tools, the problems with its other functions, and its declarations."""
     tools: list[dict[str, Any]] = []
     problems: list[dict[str, Any]] = []
     for function in _functions(module):
@@ -143,7 +143,7 @@ def _described(module: ModuleType) -> dict[str, Any]:
     }
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, FunctionError):
         return str(error)
     if isinstance(error, SystemExit):
@@ -154,7 +154,7 @@ def _told(error: BaseException) -> str:
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the frames of an error's traceback that are in the tool file's directory.
 
-    The innermost is last; at most ``MAX_FRAMES``. A syntax error has one frame, for its place.
+    At most ``MAX_FRAMES``, the innermost one last. For a syntax error, one frame with its line.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]
@@ -166,7 +166,7 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     return [frame for frame in passed if str(Path(frame.filename).parent) in places][-MAX_FRAMES:]
 
 
-def _shown(frame: traceback.FrameSummary) -> str:
+def _frame_text(frame: traceback.FrameSummary) -> str:
     shown = f"{Path(frame.filename).name}:{frame.lineno}"
     if frame.name != "<module>":
         shown = f"{shown} in {frame.name}"

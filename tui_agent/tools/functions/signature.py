@@ -1,7 +1,7 @@
 """Derives a tool's name, description and schema from a typed function, and calls the function.
 
-Also turns the returned value into text and images. The module is imported in the process of a tool
-file too, so it imports pydantic and nothing else of this program.
+Also turns the returned value into text and images. The process of a tool file imports this module,
+too, so apart from pydantic it imports only the standard library.
 """
 
 import inspect
@@ -31,12 +31,12 @@ _SIGNATURES = (
 
 
 class FunctionError(ValueError):
-    """A function can't be a tool, a call's arguments don't fit it, or its value can't be shown."""
+    """A function can't be a tool, a call's arguments don't fit it, or its value isn't usable."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """A function with its name, description and arguments as a tool.
+    """A function with its name, description and parameters as a tool.
 
     ``parameters`` is the JSON schema of the arguments, ``accepted`` the model that validates them.
     """
@@ -58,7 +58,7 @@ class FunctionSignature:
         except ValidationError as error:
             problems = [_problem(one) for one in error.errors(include_url=False)]
             raise FunctionError(f"{'; '.join(problems)}.") from None
-        # Only fields that were sent, so that the function fills in its defaults itself.
+        # Only the fields that were given, so that the function applies its own defaults.
         given = {}
         for name, field in self.accepted.model_fields.items():
             if name in taken.model_fields_set:
@@ -70,18 +70,18 @@ class FunctionSignature:
 
 
 def signature_of(function: Callable[..., Any]) -> FunctionSignature:
-    """Return a function's signature as a tool; the docstring gives the descriptions.
+    """Return a function's signature as a tool. The descriptions come from its docstring.
 
     Raises:
         FunctionError: the function has no docstring or no valid name, an argument has no type or
-            can't be given by name, or a type has no JSON schema.
+            can't be passed by name, or a type has no JSON schema.
     """
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
         raise FunctionError(
-            f"“{name}” can't be a tool's name: use letters, digits and _, 64 at most"
+            f"“{name}” can't be a tool's name: use at most 64 letters, digits and _"
         )
-    description, about = _documented(inspect.getdoc(function) or "")
+    description, about = _parse_docstring(inspect.getdoc(function) or "")
     if not description:
         raise FunctionError(f"{name} has no docstring to tell the model what it does")
     fields: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
         schema = accepted.model_json_schema()
     except FunctionError:
         raise
-    except Exception as error:  # noqa: BLE001 - types are the author's, and anything may stand there
+    except Exception as error:  # noqa: BLE001 - the author's types may raise anything
         raise FunctionError(
             f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}"
         ) from None
@@ -112,7 +112,7 @@ def _field(
         default = ...
     else:
         default = parameter.default
-    # Fields are numbered, because a field can't have a name that pydantic itself uses.
+    # The fields' names are numbered, because pydantic forbids some names.
     if name in about:
         described = Field(default, alias=name, description=about[name])
     else:
@@ -120,7 +120,7 @@ def _field(
     return Annotated[hints[name], described], default
 
 
-def _documented(text: str) -> tuple[str, dict[str, str]]:
+def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return a docstring without its ``Args:`` section, and that section's descriptions by name."""
     lines: list[str] = []
     about: dict[str, str] = {}
@@ -151,16 +151,16 @@ def _problem(error: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A function's value as text and images; each image is the content of an image file."""
+    """A function's value as text and images. Each image is the content of an image file."""
 
     text: str = ""
     images: tuple[bytes, ...] = ()
 
 
 def returned(value: Any) -> Returned:
-    """Return a function's value as it is shown to a model.
+    """Return a function's value in the form in which a model gets it.
 
-    A string stays as it is, and None becomes an empty text. The bytes of a PNG, JPEG, GIF or WebP,
+    A string stays unchanged, and None becomes an empty text. The bytes of a PNG, JPEG, GIF or WebP,
     and objects with a method ``_repr_png_`` (figures), become images; a list may mix those with
     other values. Everything else is written as JSON.
 

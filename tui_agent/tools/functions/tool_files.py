@@ -1,4 +1,4 @@
-"""Keeps a session's tools from tool files and add-ons; reloads a tool file that has changed."""
+"""Loads a session's tools from tool files and add-ons, and reloads a tool file that has changed."""
 
 import asyncio
 import os
@@ -24,16 +24,16 @@ from tui_agent.tools.registry import BUILTIN
 
 if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
-    from tui_agent.tools.functions.file_tool import Ended, FileTool
+    from tui_agent.tools.functions.file_tool import EndedFile, FileTool
 
 # The modules that run tool files are imported when there is a file.
 
 DESCRIBE_SECONDS = 30.0
-"""Time limit for loading a file, in seconds."""
+"""Time limit for loading a tool file, in seconds."""
 MAX_TOOLS = 50
-"""Maximum functions of one file that are offered, because each costs tokens in every request."""
+"""Maximum number of functions that one file can offer. Each costs tokens in every request."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
-"""Names that no function may have as a tool."""
+"""Names that no tool made from a function may have."""
 
 
 MAX_FILE_BYTES = 1_000_000
@@ -44,7 +44,7 @@ MAX_FILE_BYTES = 1_000_000
 class FoundFile:
     """A tool file.
 
-    ``shown`` is its name for the user; ``inside`` is the project that it must be in, None for one
+    ``shown`` is its name for the user. ``inside`` is the project in which it must be, None for one
     of the user's own files.
     """
 
@@ -57,7 +57,7 @@ class FoundFile:
 
         Raises:
             OSError: the file can't be read, or is a link that leads out of the project.
-            ValueError: the file is not text, or is larger than ``MAX_FILE_BYTES``.
+            ValueError: the file isn't text, or is larger than ``MAX_FILE_BYTES``.
         """
         limit = MAX_FILE_BYTES + 1
         data, _state = (
@@ -93,7 +93,8 @@ class LoadedFile:
 class ToolFiles:
     """Loads and keeps the tools of tool files and add-ons.
 
-    ``find`` returns the tool files, and sentences on those that can't be used.
+    ``find`` returns the tool files, and a sentence for the user on each that can't be used;
+    ``find_add_ons`` returns the tools of add-ons.
     """
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
@@ -101,7 +102,7 @@ class ToolFiles:
     tools: "tuple[FileTool | AddOnTool, ...]" = ()
     """All tools, as of the last `load`."""
     problems: tuple[str, ...] = ()
-    """A sentence for the user on each thing that can't be offered, as of the last `load`."""
+    """A sentence for the user on each file or tool that can't be used, as of the last `load`."""
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
     _said: SayOnce = field(default_factory=SayOnce)
     _reading: asyncio.Lock | None = None
@@ -132,11 +133,11 @@ class ToolFiles:
         return found, problems, self.find_add_ons()
 
     def take_problems(self) -> str:
-        """Return the problems that no earlier call returned, joined; "" for none."""
+        """Return the problems that no earlier call returned, as one text; "" if there are none."""
         return " ".join(self._said.remember_all(self.problems))
 
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
-        """Return a loaded file; loads it only if its text has changed since the last time."""
+        """Return the result of loading a file; loads it only if its text has changed since."""
         try:
             source = await asyncio.to_thread(file.source)
         except (OSError, ValueError) as error:
@@ -148,9 +149,9 @@ class ToolFiles:
 
 
 def installed_add_ons(left_out: Collection[str]) -> AddOns:
-    """Import the installed add-ons and return their tools; call it in a thread.
+    """Import the installed add-ons and return their tools. Call it in a thread.
 
-    ``left_out`` names the distributions not to import, "*" for all.
+    ``left_out`` are the names of distributions not to import, "*" for all.
     """
     return load_add_ons(left_out, _RESERVED)
 
@@ -158,7 +159,7 @@ def installed_add_ons(left_out: Collection[str]) -> AddOns:
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
     """Add a file's tools to ``tools``, and yield a sentence for each that can't be offered.
 
-    These are tools whose names are taken. Tools beyond `MAX_TOOLS` share one sentence.
+    These are tools whose names are taken. One sentence covers all tools beyond `MAX_TOOLS`.
     """
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
@@ -175,11 +176,11 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
 
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
-    """Run a tool file with the text ``source`` in a process, to find out which tools it has."""
+    """Run a tool file with the text ``source`` in a process that describes the file's tools."""
     from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
     sandbox = place.sandbox
-    # In the sandbox, changes made while the file loads are discarded, and it reaches no host.
+    # In the sandbox, changes made while the file loads are discarded, and no host is reachable.
     context = ToolContext(
         cwd=place.cwd,
         project=place.project,
@@ -207,15 +208,15 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
         )
     except ToolError as error:
         return LoadedFile(source, problems=(f"{file.shown}: {error}",))
-    return _said(file, source, ended)
+    return _read_description(file, source, ended)
 
 
-def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
+def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> LoadedFile:
     """Return the tools that a tool file's process described, with a sentence for each problem.
 
-    If the process gave no valid answer, there are no tools, and the reason is the problem.
+    If the process gave no valid answer, there are no tools, and a problem says why.
     """
-    from tui_agent.tools.functions.file_tool import Declared, FileTool
+    from tui_agent.tools.functions.file_tool import DeclaredNeeds, FileTool
     from tui_agent.tools.functions.in_process import schema_of
 
     answer = ended.answer
@@ -232,9 +233,9 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
         )
     problems = [f"{file.shown}:{row.get('line')}: {row.get('text')}." for row in answer.problems]
     try:
-        declared = Declared.model_validate(answer.declared)
+        declared = DeclaredNeeds.model_validate(answer.declared)
         tools = []
-        for said in map(_SaidTool.model_validate, answer.tools):
+        for said in map(_DescribedTool.model_validate, answer.tools):
             schema = schema_of(said.name, said.description, said.parameters)
             tools.append(
                 FileTool(schema, declared, path=file.path, shown=file.shown, source=file.source)
@@ -251,8 +252,8 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
     return LoadedFile(source, tuple(tools), tuple(problems))
 
 
-class _SaidTool(BaseModel):
-    """A tool as the file's process describes it; validated, because the process isn't trusted."""
+class _DescribedTool(BaseModel):
+    """The description of a tool by the file's process. Validated, as the process isn't trusted."""
 
     model_config = ConfigDict(defer_build=True)
 

@@ -1,1 +1,7 @@
-"""Finds and runs a project's language servers, and converts their answers to places in files."""
+"""Finds and runs a project's language servers, and converts their answers to places in files.
+
+- ``known``, ``settings``: the servers for each language.
+- ``servers``, ``server``, ``connection``: start servers, send requests, and end servers.
+- ``documents``, ``place``: the files that a server gets, and their URIs.
+- ``lookup``, ``spots``, ``answers``: answer a call of the ``code`` tool.
+"""

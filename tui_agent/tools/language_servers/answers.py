@@ -1,4 +1,4 @@
-"""Parses the results of requests to language servers; invalid rows are left out. Pure."""
+"""Parses the results of requests to language servers, leaving out invalid rows. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from tui_agent.lazy import LazyPattern, frozen
 MAX_NESTED = 50
 """Maximum depth of nested symbols."""
 MAX_READ = 20_000
-"""Maximum rows of one list that are read."""
+"""Maximum number of rows of a list that are read."""
 MAX_FINDINGS = 500
 _ERROR = 1
-"""The protocol's severity of errors; others are warnings and hints."""
+"""The protocol's severity of errors. The others are warnings and hints."""
 _FUNCTIONS = frozenset({6, 9, 12})
 _VARIABLES = frozenset({13, 14})
 """The protocol's kinds of symbols that are variables and constants."""
@@ -26,7 +26,7 @@ Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Position(BaseModel):
-    """A position in a file: line and character from 0, characters in UTF-16 units."""
+    """A position in a file: line and character, both from 0, characters in UTF-16 units."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -84,7 +84,7 @@ class _Diagnostic(BaseModel):
 
 @frozen
 class Finding:
-    """An error that a server reports; ``line`` counts from 0."""
+    """An error that a server reports. ``line`` counts from 0."""
 
     line: int
     message: str
@@ -94,8 +94,8 @@ class Finding:
 class Symbol:
     """A named thing in a file, such as a class or a function.
 
-    ``names`` are those of the symbols around it, outermost first, then its own. ``uri`` is "" if
-    the server was asked about one file.
+    ``names`` are the names of the symbols around it, outermost first, then its own. ``uri`` is ""
+    if the server was asked about a single file.
     """
 
     names: tuple[str, ...]
@@ -103,7 +103,7 @@ class Symbol:
     uri: str = ""
 
     def is_called(self, names: tuple[str, ...]) -> bool:
-        """Return True if the symbol's names end in the given ones."""
+        """Return True if the symbol's names end with ``names``."""
         return self.names[-len(names) :] == names
 
 
@@ -124,10 +124,10 @@ def places_of(result: Any) -> list[Place]:
 
 
 def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list[Symbol]:
-    """Return the symbols of a result, each followed by those inside it.
+    """Return the symbols in a result, each followed by those inside it.
 
-    Local variables of functions are left out. ``around`` has the names and ``kind`` the protocol's
-    kind of the symbol that ``result`` is inside.
+    Local variables of functions are left out. If ``result`` lists the children of a symbol,
+    ``around`` are that symbol's names and ``kind`` is its kind in the protocol.
     """
     found: list[Symbol] = []
     for row in _rows(result, _Symbol):
@@ -144,7 +144,7 @@ def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list
 
 
 def plain_names(name: str) -> tuple[str, ...]:
-    """Return the plain names in a server's name for a symbol, without types and parameters.
+    """Return the plain names in the name that a server gives a symbol, without types and parameters.
 
     ``(*T).M`` gives T and M, ``impl A for T<U>`` gives T, ``m(int)`` gives m, ``a::b`` gives a and
     b.
@@ -157,9 +157,9 @@ def plain_names(name: str) -> tuple[str, ...]:
 
 
 def callers_of(result: Any) -> list[Place]:
-    """Return the places of the calls in the result of ``callHierarchy/incomingCalls``.
+    """Return the places of the calls in a result of ``callHierarchy/incomingCalls``.
 
-    The caller's own place stands for calls without a place.
+    If a caller's calls have no places, the caller's own place is returned.
     """
     places = []
     for caller in _rows(result, _Caller):
@@ -176,7 +176,7 @@ def _starts(caller: _Caller) -> list[Position]:
 def errors_of(result: Any) -> list[Finding]:
     """Return the errors in a list of diagnostics, without warnings and hints.
 
-    Of each message, only the text before the first blank line is kept.
+    A message is cut at its first blank line.
     """
     found = []
     for one in _rows(as_list(result)[:MAX_FINDINGS], _Diagnostic):

@@ -28,11 +28,11 @@ MAX_OPEN_ANSWERS = 200
 MAX_ID = 10_000
 """Maximum characters of the id of a server's request."""
 MAX_SAID = 300
-"""Maximum characters shown of a message that a server wrote."""
+"""Maximum characters quoted of a server's message."""
 _ERROR_BYTES = 4_000
-"""Bytes kept at the end of a server's standard error."""
-_LAST_WORDS_SECONDS = 1.0
-"""Seconds to wait, after sending failed, for the end of a server, which says more about the
+"""Number of bytes kept from the end of a server's standard error."""
+_EXIT_SECONDS = 1.0
+"""Seconds to wait for a server's end after sending failed. Its exit code says more about the
 cause."""
 _METHOD_NOT_FOUND = -32601
 _LENGTH = re.compile(rb"content-length:\s*(\d{1,12})\s*$", re.IGNORECASE | re.MULTILINE)
@@ -42,7 +42,7 @@ _HEADER_END = b"\r\n\r\n"
 class ServerError(Exception):
     """A server can't be used, or gave no answer.
 
-    The message is the rest of a sentence that begins with the server's name.
+    The message is a predicate, which callers put after the server's name.
     """
 
 
@@ -61,7 +61,7 @@ class Frames:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Add output to the rest of earlier output, and yield the messages that are now complete.
+        """Add output to the rest of earlier output, and yield the messages that it completes.
 
         Raises ServerError if the output breaks the protocol.
         """
@@ -99,22 +99,23 @@ def _message(body: bytes) -> dict[str, Any]:
 class Connection:
     """A server's process, and the connection to it.
 
-    ``hears`` gets the method and parameters of each notification from the server. ``answers`` gets
-    those of its requests and returns the results; it raises LookupError for an unknown method.
+    ``on_notification`` gets the method and parameters of each notification from the server.
+    ``on_request`` gets those of each request from the server and returns the result; it raises
+    LookupError for an unknown method.
     """
 
     def __init__(
         self,
         command: Command,
-        hears: Callable[[str, Any], None],
-        answers: Callable[[str, Any], Any],
+        on_notification: Callable[[str, Any], None],
+        on_request: Callable[[str, Any], Any],
     ) -> None:
-        """Start the server; needs a running event loop. Raises OSError if it can't be started."""
+        """Start the server. Needs a running event loop. Raises OSError if it can't be started."""
         self.why_ended = ""
-        """Why the server can't be used any more, as the rest of a sentence; "" while it can."""
+        """Why the server can't be used any more, as for ServerError; "" while it can be used."""
         self.ended = asyncio.Event()
-        self._hears = hears
-        self._answers = answers
+        self._on_notification = on_notification
+        self._on_request = on_request
         self._frames = Frames()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -150,7 +151,7 @@ class Connection:
                 await self._send({"id": number, "method": method, "params": params})
                 return await answer
         except (TimeoutError, asyncio.CancelledError) as error:
-            self._later({"method": "$/cancelRequest", "params": {"id": number}})
+            self._send_later({"method": "$/cancelRequest", "params": {"id": number}})
             if isinstance(error, TimeoutError):
                 raise ServerError(f"did not answer within {seconds:g} s") from None
             raise
@@ -160,7 +161,7 @@ class Connection:
                 answer.exception()  # marks it as retrieved if sending failed before
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification; raises ServerError if the server has ended."""
+        """Send a notification. Raises ServerError if the server has ended."""
         await self._send({"method": method, "params": params})
 
     async def aclose(self) -> None:
@@ -185,9 +186,9 @@ class Connection:
         self.end(f"ended with exit code {code}{said}")
 
     def end(self, why: str) -> None:
-        """Stop sending and receiving, without ending the process; open requests raise ServerError.
+        """Stop sending and receiving, without ending the process. Open requests raise ServerError.
 
-        ``why`` is the rest of a sentence after the server's name; only the first one counts.
+        ``why`` is the message of that error; if this is called again, the first one stays.
         """
         self.why_ended = self.why_ended or why
         self.ended.set()
@@ -195,7 +196,7 @@ class Connection:
             if not answer.done():
                 answer.set_exception(ServerError(self.why_ended))
 
-    # -- what it says ------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def _take_errors(self, chunk: bytes) -> None:
         self._errors += chunk
@@ -206,17 +207,17 @@ class Connection:
             return
         try:
             for message in self._frames.feed(chunk):
-                self._understand(message)
+                self._dispatch(message)
         except ServerError as error:
             self.end(str(error))
 
-    def _understand(self, message: dict[str, Any]) -> None:
+    def _dispatch(self, message: dict[str, Any]) -> None:
         method = message.get("method")
         number = message.get("id")
         if not isinstance(method, str):
             self._answered(number, message)
         elif number is None:
-            self._hears(method, message.get("params"))
+            self._on_notification(method, message.get("params"))
         else:
             self._answer(number, method, message.get("params"))
 
@@ -240,14 +241,14 @@ class Connection:
         if len(self._tasks) >= MAX_OPEN_ANSWERS:
             raise ServerError("sends requests without reading the answers")
         try:
-            self._later({"id": number, "result": self._answers(method, params)})
+            self._send_later({"id": number, "result": self._on_request(method, params)})
         except LookupError:
             unknown = {"code": _METHOD_NOT_FOUND, "message": f"{_plain(method)} is not supported"}
-            self._later({"id": number, "error": unknown})
+            self._send_later({"id": number, "error": unknown})
 
-    # -- what it is sent ---------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
-    def _later(self, message: dict[str, Any]) -> None:
+    def _send_later(self, message: dict[str, Any]) -> None:
         """Send a message in the background; does nothing if the server has ended."""
 
         async def send() -> None:
@@ -271,12 +272,12 @@ class Connection:
             except OSError:
                 # The server has probably ended; its exit code says more than this error.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                    async with asyncio.timeout(_EXIT_SECONDS):
                         await self.ended.wait()
                 self.end("no longer reads its input")
                 raise ServerError(self.why_ended) from None
             except asyncio.CancelledError:
-                # Perhaps only a part of the message was sent.
+                # Perhaps only part of the message was sent.
                 self.end("did not read all of a request")
                 raise
 

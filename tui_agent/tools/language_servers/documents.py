@@ -16,23 +16,23 @@ from tui_agent.tools.language_servers.known import Language
 from tui_agent.tools.language_servers.place import ServerPlace
 
 MAX_FILE_BYTES = 4_000_000
-"""Maximum size of a file that is opened in a server, in bytes."""
+"""Maximum size, in bytes, of a file that is opened in a server."""
 MAX_OPEN = 30
-"""Maximum files open in a server at once; beyond it the one sent least recently is closed."""
+"""Maximum number of files open in a server. Beyond it, the least recently sent one is closed."""
 MAX_OPENED = 10
-"""Maximum files written outside the server that are opened in it at one update."""
+"""Maximum number of created or changed files that one update opens in a server."""
 MAX_WATCHED = 20_000
-"""Maximum files of a project whose changes are sent to a server."""
+"""Maximum number of a project's files whose changes are sent to a server."""
 CHECK_SECONDS = 20.0
-"""Seconds to wait for a server's report on a file; without a report there are no errors."""
+"""Seconds to wait for a server's report on a file. Without a report, the file has no errors."""
 UNSURE_SECONDS = 3.0
-"""Seconds to wait for a report from a server whose reports have no version numbers: it may send
-none if nothing changed."""
+"""Seconds to wait for a report from a server whose reports have no version numbers, because it may
+send none if nothing changed."""
 MORE_SECONDS = 0.5
 """Seconds to wait after each report for another, because some servers report syntax errors
 first."""
 MAX_REPORTS = 10
-"""Maximum further reports on one text of a file that are waited for."""
+"""Maximum number of further reports to wait for on one text of a file."""
 _CREATED = 1
 _CHANGED = 2
 _DELETED = 3
@@ -49,10 +49,10 @@ class _Document:
 
 
 class Documents:
-    """The files of a project as one server knows them, open or only watched.
+    """The files of a project as one server knows them: open, or only watched for changes.
 
     ``notify`` sends the server a notification. It raises ServerError if the server has ended, and
-    so do the coroutines here.
+    so do the coroutine methods that use it.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class Documents:
         self._updating = asyncio.Lock()
 
     async def record_files(self) -> None:
-        """Record the state of the project's files; call it before the server starts."""
+        """Record the state of the project's files. Call it before the server starts."""
         self._stamps = await self._seen_files()
 
-    async def tell_changes(self) -> None:
-        """Tell the server which project files were created, changed or deleted since the last call.
+    async def send_changes(self) -> None:
+        """Notify the server of project files created, changed or deleted since the last call.
 
         Also sends the texts of changed files that are open, and opens up to ``MAX_OPENED`` other
         files of the server's language that were created or changed.
         """
         async with self._updating:
-            await self._tell_changes()
+            await self._send_changes()
 
     async def open(self, path: Path) -> None:
         """Open a file in the server, or update it, with its text on disk.
@@ -91,27 +91,27 @@ class Documents:
             await self._send(path, await asyncio.to_thread(self._content, path))
 
     async def errors(self, path: Path, text: str) -> list[Finding]:
-        """Return the errors that the server reports for a file if it has the given text.
+        """Return the errors that the server reports for a file with the given text.
 
-        Empty if there are none, if no report comes in time, or if the server may not see the file.
+        [] if there are none, if no report comes in time, or if the server may not see the file.
         """
         async with self._updating:
-            await self._tell_changes()
-            if await asyncio.to_thread(self._place.keeps_back, path):
+            await self._send_changes()
+            if await asyncio.to_thread(self._place.withholds, path):
                 return []
             document = await self._send(path, text)
             seconds = CHECK_SECONDS if self._numbers_reports else UNSURE_SECONDS
-            if document is None or not await in_time(document.heard, seconds):
+            if document is None or not await is_set_in_time(document.heard, seconds):
                 return []
             for _ in range(MAX_REPORTS):
                 document.heard.clear()
-                if not await in_time(document.heard, MORE_SECONDS):
+                if not await is_set_in_time(document.heard, MORE_SECONDS):
                     break
             document.heard.set()
             return document.errors
 
     def hear(self, params: Mapping[str, Any]) -> None:
-        """Record a server's errors for an open file; ignores a report on an older text.
+        """Record the errors that the server reports for an open file. Ignores reports on older texts.
 
         ``params`` are those of ``textDocument/publishDiagnostics``.
         """
@@ -124,7 +124,7 @@ class Documents:
         document.errors = errors_of(params.get("diagnostics"))
         document.heard.set()
 
-    async def _tell_changes(self) -> None:
+    async def _send_changes(self) -> None:
         seen = await self._seen_files()
         before = self._stamps
         self._stamps = seen
@@ -155,9 +155,9 @@ class Documents:
         return kind != _DELETED and Path(name).suffix.lower() in self._language.suffixes
 
     async def _seen_files(self) -> dict[str, tuple[int, int]]:
-        """Return modification time (nanoseconds) and size (bytes) of the project's files by path.
+        """Return the modification time (nanoseconds) and size (bytes) of the project's files.
 
-        Paths are relative to the project. Files that git ignores are left out.
+        The keys are paths relative to the project. Files that git ignores are left out.
         """
         names = await shared_files(self._place.project, MAX_WATCHED)
 
@@ -172,7 +172,7 @@ class Documents:
         return await asyncio.to_thread(look)
 
     async def _send(self, path: Path, text: str | None) -> _Document | None:
-        """Open a file in the server with a text, or update it; with None close it.
+        """Open a file in the server with a text, or update its text; if ``text`` is None, close it.
 
         Returns the open document, None if it was closed.
         """
@@ -204,7 +204,7 @@ class Documents:
 
     def _content(self, path: Path) -> str | None:
         """Return a file's text; None if the server may not see it, or it can't be read."""
-        if self._place.keeps_back(path):
+        if self._place.withholds(path):
             return None
         data = read_regular(path, MAX_FILE_BYTES + 1)
         if data is None or len(data) > MAX_FILE_BYTES:
@@ -212,8 +212,8 @@ class Documents:
         return user_text(data)
 
 
-async def in_time(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event for at most ``seconds`` seconds; returns True if it was set."""
+async def is_set_in_time(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event for at most ``seconds``. Returns True if it was set by then."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,4 +1,4 @@
-"""Lists the known language servers by language, and finds the installed one for a file."""
+"""Lists the known language servers by language, and finds the one to use for a file."""
 
 import fnmatch
 import shlex
@@ -11,15 +11,15 @@ from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_NAMES = 3_000
-"""Maximum file names looked at to find a project's languages, those in the top directories
-first."""
+"""Maximum number of file names that are checked to find a project's languages, those in the top
+directories first."""
 MAX_DEPTH = 4
-"""Maximum depth of directories in which these files are looked for."""
+"""Maximum depth of the directories that are searched for these files."""
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
 
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
-"""Servers that load what a request needs before they answer it, so that no request has to wait
-until the whole project is loaded."""
+"""Servers that load the files that a request needs before they answer it. Requests to them don't
+wait until the whole project is loaded."""
 _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
 
 
@@ -27,7 +27,7 @@ _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) so
 class Language:
     """A language with the command lines of its servers, preferred first.
 
-    ``suffixes`` has the protocol's language id by file suffix (".tsx": "typescriptreact"). For
+    ``suffixes`` maps file suffixes to the protocol's language ids (".tsx": "typescriptreact"). For
     files whose server the settings name, ``name`` is the settings' pattern and ``servers`` is
     empty.
     """
@@ -39,7 +39,7 @@ class Language:
 
 @frozen
 class ServerCommand:
-    """The command line that starts a language's server; ``is_users``: it is from the settings."""
+    """The command line of a language's server. ``is_users``: the settings name the server."""
 
     language: Language
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class ServerCommand:
     def ready_words(self) -> str:
         """Regular expression for the message that the server logs when it has loaded the project.
 
-        "" if it logs none.
+        "" if it logs no such message.
         """
         return _READY_WORDS.get(self.name, "")
 
@@ -106,9 +106,9 @@ LANGUAGES = (
 
 
 def language_of(path: str, settings: CodeSettings) -> Language | None:
-    """Return the language of a file by its name: from the settings' patterns, else by its suffix.
+    """Return the language of a file: by the settings' patterns for names, else by its suffix.
 
-    None if neither fits.
+    None if neither matches.
     """
     name = Path(path).name
     suffix = Path(path).suffix.lower()
@@ -119,9 +119,9 @@ def language_of(path: str, settings: CodeSettings) -> Language | None:
 
 
 def find_server(language: Language, root: Path, settings: CodeSettings) -> ServerCommand | None:
-    """Return the command of a language's server: from the settings, the project, or ``PATH``.
+    """Return the command of a language's server from the settings, the project or ``PATH``.
 
-    The first of these that has one counts. None if none has, or the settings switch the server off.
+    These are tried in this order. None if none has a server, or the settings switch it off.
     """
     chosen = settings.servers.get(language.name)
     if chosen is not None:
@@ -139,7 +139,7 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
 def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], bool]) -> bool:
     """Return True if a server can run for a file in the top ``MAX_DEPTH`` levels of a project.
 
-    Without a sandbox only servers that the settings name can run. Takes some milliseconds.
+    Without a sandbox, only servers that the settings name can run. Takes some milliseconds.
     """
     served = {pattern for pattern, command in settings.servers.items() if command.strip()}
     found = {one.name for one in LANGUAGES if find_server(one, root, settings) is not None}
@@ -156,5 +156,5 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
 
 
 def _is_of_project(directory: str) -> bool:
-    """Return True unless a directory is hidden, or named like one for build output or packages."""
+    """Return True unless a directory is hidden, or has a usual name of build output or packages."""
     return not directory.startswith(".") and directory not in _LEFT_OUT

@@ -1,4 +1,4 @@
-"""Answers a call of the ``code`` tool: finds the symbol, asks servers, returns places in files."""
+"""Answers a call of the ``code`` tool: finds the symbol, asks servers, and returns places in files."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -42,18 +42,18 @@ from tui_agent.tools.language_servers.spots import (
 from tui_agent.tools.searching import cut_line
 
 MAX_CANDIDATES = 20
-"""Maximum files in which a server is asked for the declaration of a name."""
+"""Maximum number of files in which a server is asked for the declaration of a name."""
 MAX_SPOTS = 5
-"""Maximum declarations of one name for which a question is answered."""
+"""Maximum number of a name's declarations about which servers are asked."""
 MAX_HOVER = 8_000
 """Maximum characters of a hover text."""
 
 _KNOWS_SYMBOLS = "workspaceSymbolProvider"
 _AMBIGUOUS = (
-    "[{name} is declared in {count} places. For one of them ask with Class.name or path:line.]"
+    "[{name} is declared in {count} places. To choose one, ask with Class.name or path:line.]"
 )
 _ELSEWHERE = "[The project has no declaration of {name}. This answer is for its use in {place}.]"
-_LOADING = "[{name} is still loading the project: there may be more. Ask again later.]"
+_LOADING = "[{name} is still loading the project, so results may be missing. Ask again later.]"
 
 Operation = Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
 _METHODS = {
@@ -70,8 +70,8 @@ _METHODS = {
 class Question:
     """A question about a symbol or a place, from a call of the ``code`` tool.
 
-    ``path`` is the file or directory to look in, absolute and without links; ``shown`` is its name
-    for the model. ``symbol`` may be "". ``line`` and ``column`` count from 1.
+    ``path`` is the file or directory to search, absolute and without links; ``shown`` is its name
+    for the model. ``symbol`` is "" if the call names none. ``line`` and ``column`` count from 1.
     """
 
     op: Operation
@@ -86,7 +86,7 @@ class Question:
 class Answer:
     """The places found, and notes for the model.
 
-    ``text`` is the server's hover text for the only place, "" for other operations.
+    For ``hover``, ``text`` is the server's text about the only place; otherwise "".
     """
 
     spots: Sequence[Spot]
@@ -95,7 +95,7 @@ class Answer:
 
 
 class Lookup:
-    """Answers the question of one call; made for each call.
+    """Answers the question of one call.
 
     Its methods raise ToolError, with a message for the model, if they find nothing to ask about or
     a server fails.
@@ -120,7 +120,7 @@ class Lookup:
             raise ToolError("Name a symbol, or a line as path:line.")
         if question.line is None:
             names = names_of(question.symbol)
-            declared = await self._declared(names, question.path)
+            declared = await self._declarations(names, question.path)
             if declared and question.op == "definition":
                 return self._answer(declared)
             if len(declared) > 1:
@@ -130,7 +130,7 @@ class Lookup:
             spots = await self._in_line(question, question.line)
         if question.op == "hover":
             return await self._hover(spots)
-        shown = [spot for spot in spots if not self._place.keeps_back(spot.path)]
+        shown = [spot for spot in spots if not self._place.withholds(spot.path)]
         places: list[Spot] = []
         for spot in shown[:MAX_SPOTS]:
             places += await self._places(question.op, spot)
@@ -142,15 +142,15 @@ class Lookup:
         loading = [_LOADING.format(name=one.name) for one in self._asked if one.is_loading]
         return Answer(list(dict.fromkeys(spots)), text, (*self._notes, *loading))
 
-    # -- what is meant -----------------------------------------------------------------------------
+    # -- finding the symbol ------------------------------------------------------------------------
 
-    async def _declared(self, names: tuple[str, ...], where: Path) -> list[Spot]:
-        """Return the places where a symbol is declared in a file or directory; empty if none.
+    async def _declarations(self, names: tuple[str, ...], where: Path) -> list[Spot]:
+        """Return the places where a symbol is declared in a file or directory; [] if none.
 
-        ``names`` are the parts of ``Class.name``. In a directory, the files searched are those with
-        a line that looks like a declaration, or the first that mentions the name if there is none.
-        Servers with an index of the project are asked, too; all servers if more than
-        `MAX_CANDIDATES` files seem to declare the name.
+        ``names`` are the parts of ``Class.name``. In a directory, up to `MAX_CANDIDATES` files with
+        a line that looks like a declaration are searched; without such a file, the first that
+        mentions the name. Servers with an index of the project are asked, too; if more than
+        `MAX_CANDIDATES` files seem to declare the name, all servers are.
         """
         found: list[Spot] = []
         files = [where]
@@ -162,21 +162,22 @@ class Lookup:
         for path in files[: len(seem) or 1][:MAX_CANDIDATES]:
             symbols = await self._symbols_in(path)
             found += [Spot(path, symbol.start) for symbol in symbols if symbol.is_called(names)]
-        # A server without an index would have to read the whole project to find a symbol by name.
+        # To find a symbol by name, a server without an index would have to read the whole project.
         asked = files
         if len(seem) <= MAX_CANDIDATES:
             asked = [path for path in files if self._is_indexed(path)]
         if is_directory(where):
-            for spot, symbol in await self._symbols_known(names[-1], asked):
+            for spot, symbol in await self._project_symbols(names[-1], asked):
                 if symbol.is_called(names) and spot.path.is_relative_to(where):
                     found.append(spot)
         named = [await asyncio.to_thread(at_name, spot, names[-1]) for spot in found]
         return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
-        """Return the first place with a name that is declared elsewhere, such as in a library.
+        """Return the first place that uses a name declared outside the project, as in a library.
 
-        Notes the place for the model. Raises ToolError if no file of code contains the name.
+        Adds a note for the model that names the place. Raises ToolError if no code file contains
+        the name.
         """
         for mention in await self._mentions(name, where, "--word-regexp"):
             lines = await asyncio.to_thread(lines_in, mention.path)
@@ -188,7 +189,7 @@ class Lookup:
         raise ToolError(f"The name {name} is in no code file. Search for text with grep.")
 
     async def _in_line(self, question: Question, number: int) -> list[Spot]:
-        """Return the place, in a list, that a question about line ``number``, from 1, means.
+        """Return a list with the place that a question about line ``number`` (from 1) means.
 
         That is the place of the question's symbol or column; without these, of the line's only word
         or, among several words, of the only one that is declared there. Raises ToolError if there
@@ -223,7 +224,10 @@ class Lookup:
         return declared
 
     async def _symbols(self, symbol: str, path: Path) -> list[Spot]:
-        """Return the places of a file's or directory's symbols whose names contain ``symbol``."""
+        """Return the places of the symbols in a file or directory whose names contain ``symbol``.
+
+        In a directory, the servers decide what matches.
+        """
         if is_file(path):
             found = await self._symbols_in(path)
             wanted = symbol.lower()
@@ -231,14 +235,14 @@ class Lookup:
         if not symbol:
             raise ToolError("Name a file as path, or part of a name as symbol.")
         mentioned = await self._mentions(symbol, path, "--ignore-case")
-        known = await self._symbols_known(symbol, _files(mentioned))
+        known = await self._project_symbols(symbol, _files(mentioned))
         is_able = any(one.capabilities.get(_KNOWS_SYMBOLS) for one in self._asked)
         if self._asked and not is_able:
             raise ToolError(f"{self._asked[0].name} lists a file's symbols only. Name it as path.")
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
-    async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
-        """Return the project's symbols that match a name, as the servers of ``files`` list them.
+    async def _project_symbols(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
+        """Return the project's symbols that match a name, as listed by the servers for ``files``.
 
         Asks only servers that can list symbols of the whole project. They decide what matches.
         """
@@ -260,10 +264,11 @@ class Lookup:
         return found
 
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
-        """Return the lines that contain a name, in the files for which there is a server.
+        """Return the lines that contain a name, in files for which there is a server.
 
-        ``where`` is the file or directory to search, ``options`` are ripgrep's. Files that servers
-        may not see are left out. Raises ToolError if only files without a server have the name.
+        ``where`` is the file or directory to search, ``options`` are further ones for ripgrep.
+        Files that servers may not see are left out. Raises ToolError if only files without a server
+        contain the name.
         """
         root = where if is_directory(where) else where.parent
         globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]
@@ -274,9 +279,9 @@ class Lookup:
         usable = [mention for mention in found if self._command(mention.path) is not None]
         if found and not usable:
             raise self._no_server(found[0].path)
-        return [mention for mention in usable if not self._place.keeps_back(mention.path)]
+        return [mention for mention in usable if not self._place.withholds(mention.path)]
 
-    # -- questions ---------------------------------------------------------------------------------
+    # -- asking servers ----------------------------------------------------------------------------
 
     def _command(self, path: Path) -> ServerCommand | None:
         """Return the command of the server for a file; None if none is known or installed."""
@@ -296,7 +301,7 @@ class Lookup:
             server = await self._servers.running(command, self._place, self._report)
             if server not in self._asked:
                 self._asked.append(server)
-                await server.documents.tell_changes()
+                await server.documents.send_changes()
         except ServerError as error:
             raise ToolError(f"{command.name} {error}. Search with grep.") from None
         return server
@@ -315,8 +320,8 @@ class Lookup:
         )
 
     async def _open(self, server: LanguageServer, path: Path) -> None:
-        if self._place.keeps_back(path):
-            raise ToolError(f"{server.name} is not shown {path.name}, which may hold secrets.")
+        if self._place.withholds(path):
+            raise ToolError(f"{server.name} may not see {path.name}, which may hold secrets.")
         try:
             await server.documents.open(path)
         except ServerError as error:
@@ -336,8 +341,8 @@ class Lookup:
         document = {"textDocument": {"uri": self._place.uri_of(path)}}
         return symbols_of(await self._ask(server, "textDocument/documentSymbol", document))
 
-    async def _asked_at(self, op: str, spot: Spot, **more: Any) -> tuple[LanguageServer, Any]:
-        """Ask the server for a place's file about the place; return the server and its result.
+    async def _ask_at(self, op: str, spot: Spot, **more: Any) -> tuple[LanguageServer, Any]:
+        """Ask the server for a place's file about that place; return the server and its result.
 
         ``more`` are further parameters of the request.
         """
@@ -356,9 +361,9 @@ class Lookup:
     async def _places(self, op: Operation, spot: Spot) -> list[Spot]:
         if op == "references":
             around = {"includeDeclaration": True}
-            _server, result = await self._asked_at(op, spot, context=around)
+            _server, result = await self._ask_at(op, spot, context=around)
             return self._spots(places_of(result))
-        server, result = await self._asked_at(op, spot)
+        server, result = await self._ask_at(op, spot)
         if op != "callers":
             return self._spots(places_of(result))
         items = result if isinstance(result, list) else []
@@ -370,7 +375,7 @@ class Lookup:
 
     async def _hover(self, spots: Sequence[Spot]) -> Answer:
         for spot in spots:
-            _server, result = await self._asked_at("hover", spot)
+            _server, result = await self._ask_at("hover", spot)
             text = hover_text(result)
             if text:
                 return self._answer([spot], text[:MAX_HOVER])

@@ -1,4 +1,4 @@
-"""The project that a language server runs for: files that it may see, and URIs of files."""
+"""The project for which a language server runs: the files that it may see, and files' URIs."""
 
 import os
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ from tui_agent.sandbox.view import RuleOfReading
 
 @frozen
 class ServerPlace:
-    """The project that a server runs for, with the environment and sandbox it runs in."""
+    """The project for which a server runs, with the server's environment and sandbox."""
 
     project: Path
     environment: Mapping[str, str]
     sandbox: Sandbox | None
     reading: RuleOfReading | None = None
-    """Returns the rules' verdict on reading a file; None if there are no rules about reading."""
+    """The user's rules on reading files of the project; None if there are none."""
     stands_for: Path | None = None
-    """The original project if this one is a copy of it, else None. In bubblewrap the copy is
+    """The original project if ``project`` is a copy of it, else None. In bubblewrap the copy is
     mounted at the original's path."""
 
     @property
@@ -32,8 +32,8 @@ class ServerPlace:
             return self.stands_for
         return self.project
 
-    def keeps_back(self, path: Path) -> bool:
-        """Return True if the server must not get a file: it may hold secrets, or a rule forbids it.
+    def withholds(self, path: Path) -> bool:
+        """Return True if the server must not get a file: it is a secret, or a rule forbids it.
 
         A rule that asks the user counts as forbidding. ``path`` is absolute.
         """
@@ -50,13 +50,13 @@ class ServerPlace:
         return self.sandbox is not None and self.sandbox.state.kind == "bubblewrap"
 
     def uri_of(self, path: Path) -> str:
-        """Return a file's URI as the server sees the file; ``path`` is absolute."""
+        """Return the URI under which the server sees a file; ``path`` is absolute."""
         if path.is_relative_to(self.project):
             return (self.root / path.relative_to(self.project)).as_uri()
         return path.as_uri()
 
     def path_of(self, uri: str) -> Path | None:
-        """Return the absolute path of the file that a server's URI means; None for other URIs."""
+        """Return the absolute path of the file that a server's URI names; None for other URIs."""
         try:
             parts = urlsplit(uri)
             path = Path(os.path.normpath(os.fsdecode(unquote_to_bytes(parts.path))))

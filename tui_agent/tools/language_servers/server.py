@@ -1,6 +1,6 @@
 """Runs one language server for a project: starts and ends its process, and sends it requests.
 
-It runs in the sandbox; without one only if the user's settings name the server.
+The server runs in the sandbox; without one, it runs only if the user's settings name it.
 """
 
 import asyncio
@@ -18,30 +18,29 @@ from tui_agent.processes.own_programs import OWN_PLACES, find_program, limited
 from tui_agent.processes.process import Command
 from tui_agent.sandbox import Launch, Sandbox, SandboxError, View
 from tui_agent.tools.language_servers.connection import Connection, RefusedError, ServerError
-from tui_agent.tools.language_servers.documents import Documents, in_time
+from tui_agent.tools.language_servers.documents import Documents, is_set_in_time
 from tui_agent.tools.language_servers.known import ServerCommand
 from tui_agent.tools.language_servers.place import ServerPlace
 from tui_agent.version import __version__
 
 MEMORY_KILOBYTES = 4 * 1024 * 1024
-"""Memory limit of a server in KiB; rust-analyzer and pyright take 1 to 2 GiB for large projects."""
+"""Memory limit of a server, in KiB. For large projects, rust-analyzer and pyright use 1 to 2 GiB."""
 START_SECONDS = 60.0
 """Time limit of a server's start and handshake, in seconds."""
 LOADING_SECONDS = 60.0
 """Seconds after a server's start during which requests wait for it to load the project."""
-FIRST_WORD_SECONDS = 0.5
+FIRST_REPORT_SECONDS = 0.5
 """Seconds that the first request waits for a server to report that it is loading."""
 MAX_LOADING = 1_000
-"""Maximum progress tokens of a server that are remembered."""
+"""Maximum number of a server's progress tokens that are remembered."""
 MAX_TOKEN = 100
 """Maximum characters of a progress token."""
 TRIES = 3
-"""Maximum times that a request is sent if the server cancels it."""
+"""Maximum number of times that a request is sent if the server cancels it."""
 _TRY_AGAIN = frozenset({-32801, -32802})
-"""Error codes of requests that the server cancelled: ContentModified and ServerCancelled."""
+"""Error codes for requests that the server cancelled: ContentModified and ServerCancelled."""
 _START = "start"
-"""Token in ``LanguageServer._loading`` for the loading that ends with the server's ready
-message."""
+"""Token in ``LanguageServer._loading`` until the server logs that it has loaded the project."""
 
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16"]},
@@ -71,8 +70,8 @@ CAPABILITIES = {
 class LanguageServer:
     """One server process, and the connection to it.
 
-    Methods that use the server raise ServerError, whatever goes wrong. ``capabilities`` are those
-    that the server announced at its start.
+    Methods that use the server raise ServerError if anything goes wrong. ``capabilities`` are those
+    that the server announced when it started.
     """
 
     command: ServerCommand
@@ -84,9 +83,9 @@ class LanguageServer:
     _life: "asyncio.Task[None] | None" = None
     _loading: set[str] = field(default_factory=set)
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
-    _spoke: asyncio.Event = field(default_factory=asyncio.Event)
-    _patience: float = 0.0
-    """The event loop's time until which requests wait for the server to load the project."""
+    _has_reported: asyncio.Event = field(default_factory=asyncio.Event)
+    _loading_deadline: float = 0.0
+    """Time of the event loop until which requests wait for the server to load the project."""
 
     @property
     def name(self) -> str:
@@ -137,10 +136,10 @@ class LanguageServer:
         await self._running().notify(method, params)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Send a request and return the result; waits until the server has loaded the project.
+        """Send a request and return the result. First waits until the server has loaded the project.
 
-        That wait ends `LOADING_SECONDS` after the server's start. The request is sent again if the
-        server cancels it, at most ``TRIES`` times in all.
+        That wait ends `LOADING_SECONDS` after the server's start. If the server cancels the
+        request, it is sent again, at most ``TRIES`` times in all.
         """
         connection = self._running()
         for _ in range(TRIES - 1):
@@ -152,14 +151,14 @@ class LanguageServer:
                     raise
         return await connection.request(method, params, self.timeout)
 
-    # -- its life ----------------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     @property
     def _words(self) -> list[str]:
         return limited(*self.command.words, kilobytes=MEMORY_KILOBYTES)
 
     async def _launch(self) -> Launch | None:
-        """Prepare the sandbox for the server; return None if it runs without one.
+        """Prepare the sandbox for the server; None if the server runs without one.
 
         Raises ServerError if the server may not run without a sandbox, or can't run in it.
         """
@@ -236,11 +235,11 @@ class LanguageServer:
         if not isinstance(able, dict):
             raise ServerError("did not announce its capabilities")
         self.capabilities = able
-        self._patience = asyncio.get_running_loop().time() + LOADING_SECONDS
+        self._loading_deadline = asyncio.get_running_loop().time() + LOADING_SECONDS
         if self.command.ready_words:
             self._loading.add(_START)
         if not self.command.loads_first:
-            self._spoke.set()
+            self._has_reported.set()
         await connection.notify("initialized", {})
 
     def _folders(self) -> list[dict[str, str]]:
@@ -253,15 +252,15 @@ class LanguageServer:
 
     async def _wait_until_loaded(self) -> None:
         loop = asyncio.get_running_loop()
-        if not self._spoke.is_set():
-            # Most servers report at once that they begin to load.
-            await in_time(self._spoke, FIRST_WORD_SECONDS)
-            self._spoke.set()
-        if self._loading and loop.time() < self._patience:
-            await in_time(self._loaded, self._patience - loop.time())
+        if not self._has_reported.is_set():
+            # Most servers report immediately that they are loading.
+            await is_set_in_time(self._has_reported, FIRST_REPORT_SECONDS)
+            self._has_reported.set()
+        if self._loading and loop.time() < self._loading_deadline:
+            await is_set_in_time(self._loaded, self._loading_deadline - loop.time())
             self._loading.discard(_START)
 
-    # -- what it says ------------------------------------------------------------------------------
+    # -- messages from the server ------------------------------------------------------------------
 
     def _hear(self, method: str, params: Any) -> None:
         if not isinstance(params, dict):
@@ -270,20 +269,20 @@ class LanguageServer:
             self.documents.hear(params)
         elif method == "window/logMessage" and self.command.ready_words:
             if re.match(self.command.ready_words, str(params.get("message"))):
-                self._note(_START, busy=False)
+                self._set_loading(_START, busy=False)
         elif not self.command.loads_first:
             return
         elif method == "$/progress" and isinstance(value := params.get("value"), dict):
-            self._note(str(params.get("token"))[:MAX_TOKEN], busy=value.get("kind") != "end")
+            self._set_loading(str(params.get("token"))[:MAX_TOKEN], busy=value.get("kind") != "end")
         elif method == "experimental/serverStatus":
-            self._note(method, busy=params.get("quiescent") is False)
+            self._set_loading(method, busy=params.get("quiescent") is False)
 
-    def _note(self, token: str, *, busy: bool) -> None:
+    def _set_loading(self, token: str, *, busy: bool) -> None:
         if not busy:
             self._loading.discard(token)
         elif len(self._loading) < MAX_LOADING:
             self._loading.add(token)
-        self._spoke.set()
+        self._has_reported.set()
         if self._loading:
             self._loaded.clear()
         else:

@@ -14,9 +14,10 @@ from tui_agent.tools.language_servers.server import LanguageServer
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_RUNNING = 4
-"""Maximum servers of a project that run at once; the least recently used one is ended."""
+"""Maximum number of a project's servers that run at once. Before another one starts, the least
+recently used one is ended."""
 MAX_FAILURES = 3
-"""Failed starts and unexpected ends of a server after which it is not started again in the
+"""Number of failed starts and unexpected ends after which a server isn't started again in the
 session."""
 
 _Key = tuple[Path, str]
@@ -25,7 +26,7 @@ _Key = tuple[Path, str]
 
 @dataclass
 class LanguageServers:
-    """The running servers by project and language, the most recently used last."""
+    """The running servers by project and language, the most recently used one last."""
 
     settings: CodeSettings
     _running: dict[_Key, LanguageServer] = field(default_factory=dict)
@@ -37,11 +38,11 @@ class LanguageServers:
     async def running(
         self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
     ) -> LanguageServer:
-        """Return the running server of a command's language; starts it if needed.
+        """Return the server for a command's language; starts it if it isn't running.
 
-        ``report`` shows the user that a server is being started. If ``MAX_RUNNING`` are running in
-        the project, the one not used for longest is ended. Raises ServerError if the server doesn't
-        start, or has failed too often.
+        ``report`` shows the user that a server is being started. If ``MAX_RUNNING`` servers are
+        running for the project, the least recently used one is ended. Raises ServerError if the
+        server doesn't start, or has failed too often.
         """
         key = (place.project, command.language.name)
         async with self._starting[key]:
@@ -73,7 +74,7 @@ class LanguageServers:
         return server
 
     def of(self, project: Path, language: Language) -> LanguageServer | None:
-        """Return the running server of a language in a project; None if none is running."""
+        """Return the running server for a language in a project; None if it isn't running."""
         server = self._running.get((project, language.name))
         return server if server is not None and server.is_running else None
 

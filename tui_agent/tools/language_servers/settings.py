@@ -13,19 +13,19 @@ def _command(text: str) -> str:
 
 
 class CodeSettings(BaseModel):
-    """``[code]``: the language servers of code navigation."""
+    """The table ``[code]`` of the settings: language servers for code navigation."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     enabled: bool = Field(
         default=True,
-        description="Offer the model code navigation where a language server is found.",
+        description="Offer the model code navigation if a language server is found.",
     )
     timeout: float = Field(
-        default=60.0, gt=0, le=600, description="Seconds a language server may take for an answer."
+        default=60.0, gt=0, le=600, description="Seconds a language server may take to answer."
     )
     servers: dict[str, Annotated[str, AfterValidator(_command)]] = Field(
         default_factory=dict,
-        description="The language server for files of a pattern, in place of the found one; "
-        '"" means none: "*.lua" = "lua-language-server".',
+        description="The language server for files that match a pattern, instead of the one found: "
+        '"*.lua" = "lua-language-server". "" means none.',
     )

@@ -1,4 +1,4 @@
-"""Finds the places in files that have a symbol's name, so that a server can be asked about them."""
+"""Finds the places in files where a symbol's name occurs, so that a server can be asked about them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from tui_agent.tools.language_servers.answers import Position
 from tui_agent.tools.language_servers.documents import MAX_FILE_BYTES
 
 MAX_MENTIONS = 5_000
-"""Lines with a symbol's name after which a search takes no more."""
+"""Approximate maximum number of lines with a symbol's name that a search returns."""
 MAX_ABOVE = 10
-"""Number of lines from the beginning of a declaration that are searched for its name."""
+"""Number of lines, from the beginning of a declaration, that are searched for its name."""
 MAX_NAMED = 12
-"""Maximum names of a line that an error message lists."""
+"""Maximum number of a line's names that an error message lists."""
 _BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
 _WORD = LazyPattern(r"[^\W\d][\w$]*")
 _MENTION = LazyPattern(rb"(\d+):(.*)", re.DOTALL)
@@ -28,8 +28,8 @@ _DECLARED = r"""
       | NAME\s*\(.*\{\s*$
       | NAME\s*(?::[^=]{0,80})?=(?!=)
     )"""
-"""Verbose regular expression for a line that declares ``NAME``: after a keyword such as ``def``, as
-a method with its body, or as a variable."""
+"""Verbose regular expression for a line that seems to declare ``NAME``: after a keyword such as
+``def``, as a method with its body, or as a variable."""
 
 
 @frozen
@@ -42,7 +42,7 @@ class Spot:
 
 @frozen
 class Mention:
-    """A line with a symbol's name; ``line`` counts from 0."""
+    """A line that contains a symbol's name. ``line`` counts from 0."""
 
     path: Path
     line: int
@@ -53,7 +53,7 @@ class Mention:
 def names_of(symbol: str) -> tuple[str, ...]:
     """Return the names in ``Class.method`` or ``crate::function``, the outermost first.
 
-    Raises ToolError if the text is no such symbol.
+    Raises ToolError if the text doesn't consist of such names.
     """
     names = tuple(part for part in _BETWEEN_NAMES.split(symbol.strip().removesuffix("()")) if part)
     if not names or any(not _WORD.fullmatch(name.lstrip("$~@")) for name in names):
@@ -77,12 +77,12 @@ def lines_in(path: Path) -> list[str]:
 
 
 def character_at(line: str, index: int) -> int:
-    """Return the offset in UTF-16 units, as the protocol counts, of a character index in a line."""
+    """Convert a character's index in a line to UTF-16 units, in which the protocol counts."""
     return len(line[:index].encode("utf-16-le", "surrogatepass")) // 2
 
 
 def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
-    """Return the places of a name, as a whole word, in the line with a ``number`` from 0."""
+    """Return the places where a name is a whole word in a line; ``number`` is the line's, from 0."""
     return [
         Spot(path, Position(line=number, character=character_at(line, found.start())))
         for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", line)
@@ -90,10 +90,11 @@ def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
 
 
 def at_name(spot: Spot, name: str) -> Spot:
-    """Return the place of the name in a declaration, given the declaration's beginning.
+    """Return the place of the name in a declaration that begins at ``spot``.
 
-    Some servers report the beginning, decorators included. Returns ``spot`` itself if the name is
-    not in the next ``MAX_ABOVE`` lines. Reads the file: call it in a thread.
+    Some servers report where a declaration begins, decorators included, not where the name is.
+    Returns ``spot`` itself if the name isn't in its ``MAX_ABOVE`` first lines. Reads the file: call
+    it in a thread.
     """
     try:
         lines = lines_in(spot.path)
@@ -108,15 +109,15 @@ def at_name(spot: Spot, name: str) -> Spot:
 
 
 def words_in(line: str) -> list[str]:
-    """Return the words of a line that can be names, each once, in order."""
+    """Return the words of a line that may be names, each once, in order."""
     return list(dict.fromkeys(_WORD.findall(line)))
 
 
 async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -> list[Mention]:
-    """Return the lines that contain a symbol's name, those that look like its declaration first.
+    """Return the lines below ``root`` that contain a symbol's name.
 
-    Of several such lines, those in files nearer to ``root``, the directory to search, come first.
-    ``globs`` are the names of the files to search, ``options`` further options of ripgrep.
+    Lines that look like its declaration come first, then lines in files nearer to ``root``.
+    ``globs`` select the files to search, ``options`` are further options for ripgrep.
 
     Raises:
         ToolError: ripgrep is missing.
