@@ -12,7 +12,7 @@ from tests.support.mcp_place import PLAIN_SERVER, QUICK
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits, directories_of
-from tui_agent.agent.mcp.server import last_words
+from tui_agent.agent.mcp.server import error_line
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
     FoundServers,
@@ -40,17 +40,21 @@ def test_paths_that_are_there_and_not_in_the_view_are_named(tmp_path: Path) -> N
         box.root, ("/usr/bin/env", str(tool), "/", "src/inside.js", "--port=1"), sees, {}
     )
     assert (
-        found.lacks("")
+        found.explanation("")
         == f"it can't see {tool} in the sandbox: add it to [sandbox] read in config.toml"
     )
     said = (
         f"Error: Cannot find module '{lost}'\n at /usr/bin/env /dev/null "
         f"{tmp_path}/nowhere {box.root}/src/inside.js:3"
     )
-    assert str(lost) in found.lacks(said)
-    assert SandboxLimits(box.root, ("env",), sees, {}).lacks("bye /usr/bin/env /dev/null") == ""
+    assert str(lost) in found.explanation(said)
     assert (
-        SandboxLimits(box.root, ("env",), sees, {"npm.corp": "No command reaches it."}).lacks("")
+        SandboxLimits(box.root, ("env",), sees, {}).explanation("bye /usr/bin/env /dev/null") == ""
+    )
+    assert (
+        SandboxLimits(box.root, ("env",), sees, {"npm.corp": "No command reaches it."}).explanation(
+            ""
+        )
         == "No command reaches it"
     )
 
@@ -185,4 +189,4 @@ ModuleNotFoundError: No module named 'x'
     ],
 )  # fmt: skip
 def test_the_line_with_the_error_is_shown(text: str, words: str) -> None:
-    assert last_words(text) == words
+    assert error_line(text) == words

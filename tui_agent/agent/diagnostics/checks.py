@@ -1,6 +1,6 @@
-"""Finds the checkers of a file, reads problems from their output, and decides which problems are new.
+"""Finds the checkers for a file, parses problems from their output, and decides which are new.
 
-Reads the project but runs nothing: `Diagnostics` runs the checks.
+Reads the project but runs nothing; `Diagnostics` runs the checks.
 """
 
 import fnmatch
@@ -22,7 +22,7 @@ from tui_agent.text_files.encodings import user_text
 FILES = "{files}"
 """Placeholder for the edited files in a command."""
 _MAX_MARKER_BYTES = 1_000_000
-"""Maximum bytes of a marker file that are searched for the marker's text."""
+"""Maximum number of bytes of a marker file that are searched for the marker's text."""
 
 _PYTHON = ("*.py", "*.pyi")
 
@@ -48,19 +48,17 @@ MAX_MESSAGE = 240
 """Maximum characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""By file, relative to the project: for each line after an edit, its index before the edit.
-
-Indexes count from 0; None for a new or changed line.
-"""
+"""For each file, by its path relative to the project: for each line after an edit, the index that the
+line had before the edit, counted from 0; None for a new or changed line."""
 
 
 @frozen
 class KnownChecker:
     """A program that checks files matching ``patterns`` if it is installed.
 
-    It runs in the nearest directory above the file that has one of the ``markers``: a file's name
-    and a text that the file has to contain ("" for none). Without such a directory it is not used.
-    If ``markers`` is empty, it runs in the project's root.
+    It runs in the nearest directory above the file with one of the ``markers``: a file's name, and
+    a text that the file must contain ("" for none). Without such a directory it isn't used. If
+    ``markers`` is empty, it runs in the project's root.
     """
 
     name: str
@@ -104,27 +102,25 @@ KNOWN_CHECKERS = (
     ),
     KnownChecker("go", ("*.go",), ("vet", "./..."), (("go.mod", ""),)),
 )
-"""The known checkers; each prints ``path:line: message`` or ``path(line,column): message``."""
+"""The known checkers. Each prints ``path:line: message`` or ``path(line,column): message``."""
 
 
 @frozen
 class Check:
-    """A command to check files, run in the directory ``where``, or a running language server."""
+    """A way to check files: a command to run in the directory ``where``, or a running language server."""
 
     name: str
     words: tuple[str, ...]
-    """The command's arguments, with `FILES` for the files; empty for a language server.
-
-    A command of the settings is one text for the shell.
-    """
+    """The command's argument list, with `FILES` for the files; () for a language server. A command from the
+    settings is a single text for the shell."""
     where: Path
     is_users: bool = False
-    """Whether the settings name the command; others may be the project's own and need a sandbox."""
+    """Whether the settings name the command. Others may belong to the project, so they need a sandbox."""
     is_server: bool = False
-    """Whether the check is done by a language server instead of a command."""
+    """Whether a language server does the check, not a command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """Return the command line for these files; a command of the settings is run by the shell.
+        """Return the argument list for these files. The shell runs a command from the settings.
 
         Paths are relative to ``where``, because a sandbox may show that directory elsewhere.
         """
@@ -140,11 +136,11 @@ class Check:
 def checks_for(
     path: Path, root: Path, settings: DiagnosticSettings, server: str = ""
 ) -> list[Check]:
-    """Return the checks for a file: the commands of the settings, or the known checkers found.
+    """Return the checks for a file: the commands from the settings, or the known checkers found.
 
     ``server`` is the name of the language server that runs for the file, "" for none. It is used
-    only if no known checker with markers is found, as those check types too. Returns an empty list
-    for a file outside the project ``root``.
+    only if no known checker with markers is found, because those also check types. [] for a file
+    outside the project ``root``.
     """
     if not path.is_relative_to(root):
         return []
@@ -169,7 +165,7 @@ def checks_for(
 def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check] | None:
     """Return the checks that the settings name for a file; None if no pattern matches the file.
 
-    The list is empty if a pattern matches but names no command.
+    [] if a pattern matches but has no command.
     """
     found: dict[str, Check] = {}
     is_named = False
@@ -187,7 +183,7 @@ def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> li
 
 
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
-    """Return the directory to run a checker in for a file; None if it is not meant for the file."""
+    """Return the directory in which a checker runs for a file; None if it doesn't check the file."""
     if not any(path.match(pattern) for pattern in checker.patterns):
         return None
     if not checker.markers:
@@ -223,7 +219,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The path, and the message without line numbers: stays the same when lines move."""
+        """The path, and the message without line numbers, so that it stays the same when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:
@@ -233,7 +229,7 @@ class Problem:
 def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
     """Return the problems in a checker's output that are in files of the project ``root``.
 
-    ``where`` is the directory that the checker ran in.
+    ``where`` is the directory in which the checker ran.
     """
     names: dict[str, str] = {}
     found: list[Problem] = []
@@ -255,7 +251,7 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
 def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
     """Return a problem in the file ``name``, a path relative to the project ``root``.
 
-    Secrets are removed from the message, which is cut to `MAX_MESSAGE` characters.
+    Secrets in the message are redacted, and it is cut to `MAX_MESSAGE` characters.
     """
     from tui_agent.secret_detector import remove_secrets
 
@@ -266,11 +262,11 @@ def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
 def new_problems(
     before: Iterable[Problem] | None, after: Iterable[Problem], origins: Origins
 ) -> list[Problem]:
-    """Return the problems of ``after`` that an edit caused, in order.
+    """Return the problems in ``after`` that an edit caused.
 
-    A problem is old if ``before`` has the same message (line numbers aside) for the same line, or
-    else for any line of the file; each earlier problem counts once. If ``before`` is None (not
-    known), only problems on new lines of edited files are returned.
+    A problem is old if ``before`` has the same message (apart from line numbers) for the same line,
+    or else for any line of the file; each problem in ``before`` counts once. If ``before`` is None
+    (unknown), the problems on new lines of edited files are returned.
     """
     if before is None:
         return [problem for problem in after if _is_on_new_line(problem, origins)]

@@ -1,12 +1,13 @@
-"""Runs checkers in the background after edits and returns new problems for the model.
+"""Runs checkers in the background after edits, and returns new problems for the model.
 
-`Loop` asks for them before each request and appends the entry. ``checks`` decides which checkers a
-file has and which problems are new. Edits never wait for a check. The next request waits for a
-check briefly, once; problems found later are sent with a later request, always in a new entry at
-the end.
+`Loop` calls `Diagnostics.findings` before each request and appends the entry. ``checks`` decides
+which checkers a file has and which problems are new. Edits never wait for a check. The next request
+waits briefly for a check, once; problems found later are sent with a later request, always in a new
+entry at the end.
 
-To know which problems an edit caused, a checker's first run is repeated in a sandbox that shows the
-edited files as they were before. Later runs are compared with the findings of the previous one.
+To tell which problems an edit caused, a checker's first run is repeated in a sandbox that shows the
+edited files as they were before. The findings of later runs are compared with those of the previous
+run.
 """
 
 import asyncio
@@ -54,26 +55,26 @@ log = logging.getLogger(__name__)
 
 REASON = "diagnostics"
 """``UserEntry.synthetic`` of the entries that show the model new problems."""
-MAX_TOLD = 10
-"""Maximum problems of one file that the model is shown."""
-MAX_FILES_TOLD = 5
-"""Maximum files whose problems the model is shown in one entry."""
+MAX_SHOWN = 10
+"""Maximum number of a file's problems that the model gets."""
+MAX_FILES_SHOWN = 5
+"""Maximum number of files whose problems the model gets in one entry."""
 MAX_OUTPUT = 8_000_000
-"""Maximum bytes that a checker may print; one that prints more is not used again."""
+"""Maximum number of bytes that a checker may print. One that prints more isn't used again."""
 MAX_KNOWN = 20
-"""Maximum command lines of one checker whose findings are kept; the oldest are dropped."""
+"""Maximum number of a checker's command lines whose findings are kept. The oldest are dropped."""
 MAX_FILE_BYTES = 2_000_000
-"""Largest edited file, in bytes, whose lines are compared with those before the edit."""
+"""Maximum size, in bytes, of an edited file whose lines are compared with those before the edit."""
 
 Before = Mapping[Path, bytes | None]
-"""Edited files with their contents before the edit; None for a file that did not exist."""
+"""Edited files, each with its content before the edit; None for a file that didn't exist."""
 
 
 _content = partial(read_regular, limit=MAX_CHANGED_BYTES)
 
 
 class _GaveUpError(Exception):
-    """Raised if a checker can't be used; the message is a verb phrase that follows its name."""
+    """A checker can't be used. The message is a verb phrase that follows the checker's name."""
 
 
 @dataclass
@@ -82,19 +83,19 @@ class Checker:
 
     check: Check
     edited: dict[Path, bytes | None] = field(default_factory=dict)
-    """Files edited since the last check began, with their contents before."""
+    """Files edited since the last check began, each with its content before the first edit."""
     checking: Before = field(default_factory=dict)
-    """Files that are being checked now, with their contents before the edit."""
+    """Files that are being checked now, each with its content before the edit."""
     known: dict[tuple[str, ...], list[Problem]] = field(default_factory=dict)
     """The findings of the last run of each command line."""
     unreported: list[Problem] = field(default_factory=list)
-    """New problems that the model has not been told about."""
+    """New problems that have not been sent to the model yet."""
     found: int = 0
-    """Number of problems in the last check, old and new."""
+    """Number of problems that the last check found, old and new."""
     seconds: float | None = None
     """Seconds that the last check took; None before the first."""
     gave_up: str = ""
-    """Why the checker is not used any more, as a verb phrase; "" if it is used."""
+    """Why the checker is no longer used, as a verb phrase; "" if it is used."""
     task: asyncio.Task[None] | None = None
     was_waited_for: bool = False
     """Whether a request has already waited for the running check."""
@@ -113,22 +114,20 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_reported_by_run = False
-        """Whether a run is in progress, whose next request shows the model new problems.
-
-        If not, the user gets a notice when a check finds new problems.
-        """
+        """Whether a run is in progress, whose next request will contain new problems. If not, the user gets a
+        notice when a check finds new problems."""
         self.checkers: dict[Check, Checker] = {}
         """The checkers used so far, in the order of their first use."""
 
     @property
     def enabled(self) -> bool:
-        """Whether edited files are checked: as set by `switch`, otherwise as in the settings."""
+        """Whether edited files are checked: as set by `switch`, else as in the settings."""
         if self._switched is None:
             return self._ports.diagnostics.enabled
         return self._switched
 
     def switch(self, *, on: bool) -> None:
-        """Turn checks in this session on or off; checkers that gave up are tried again."""
+        """Turn checks in this session on or off. Checkers that gave up are tried again."""
         self._switched = on
         for checker in self.checkers.values():
             checker.gave_up = ""
@@ -137,10 +136,10 @@ class Diagnostics:
 
     @contextlib.asynccontextmanager
     async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Note which of these files change inside the context; `findings` starts their checks.
+        """Record which of these files change in the block, so that `findings` starts their checks.
 
-        They are noted after an error too: a call that fails may have changed some. Does nothing if
-        ``paths`` is None or checks are off.
+        They are also recorded after an error, because a failed call may have changed some. Does
+        nothing if ``paths`` is None or checks are off.
         """
         if not self.enabled or not paths:
             yield
@@ -152,7 +151,7 @@ class Diagnostics:
             await self._note_edits(before)
 
     async def _note_edits(self, before: Mapping[Path, bytes | None]) -> None:
-        """Note for the checkers which files differ from their contents before."""
+        """Record for each checker which files differ from their contents ``before``."""
 
         def found() -> dict[Path, list[Check]]:
             changed = [path for path, was in before.items() if _content(path) != was]
@@ -169,7 +168,7 @@ class Diagnostics:
         return checks_for(path, self._root, self._ports.diagnostics, name)
 
     def _server_of(self, path: Path) -> "LanguageServer | None":
-        """Return the language server that runs for a file; None if there is none."""
+        """Return the language server that is running for a file; None if there is none."""
         for tool in self._ports.tools:
             if isinstance(tool, CodeTool):
                 server = tool.running_for(path, self._root)
@@ -178,10 +177,10 @@ class Diagnostics:
         return None
 
     async def findings(self) -> UserEntry | None:
-        """Start checks of edited files; return an entry with the new problems, None if there are none.
+        """Start checks of edited files, and return an entry with new problems, None if there are none.
 
-        Waits for each check once, at most for the setting ``wait``, but not for a checker that took
-        longer the last time. Problems found after that are returned by a later call.
+        Waits once for each check, for at most the seconds of the setting ``wait``, but not for a
+        checker that took longer last time. A later call returns problems found after that.
         """
         if self.enabled:
             for checker in self.checkers.values():
@@ -193,11 +192,11 @@ class Diagnostics:
         if not reported:
             return None
         text = self._ports.prompt("diagnostics").strip()
-        more = len(reported) - MAX_FILES_TOLD
+        more = len(reported) - MAX_FILES_SHOWN
         if more > 0:
             text += f"\nThere are problems in {more} more files."
         parts: list[UserPart] = [TextPart(text=text)]
-        for path, lines in list(reported.items())[:MAX_FILES_TOLD]:
+        for path, lines in list(reported.items())[:MAX_FILES_SHOWN]:
             parts.append(FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_as_text(lines)))
         return UserEntry(parts=tuple(parts), synthetic=REASON)
 
@@ -222,7 +221,7 @@ class Diagnostics:
             await asyncio.wait(tasks, timeout=wait)
 
     def _take_unreported(self) -> dict[str, list[str]]:
-        """Return, by file, a line on each problem not yet shown to the model, and forget these.
+        """Remove the unreported problems and return them as lines, by file.
 
         Problems in files that are being checked again stay for a later call.
         """
@@ -270,15 +269,13 @@ class Diagnostics:
             files = dict.fromkeys([problem.path for problem in checker.unreported])
             count = counted(len(checker.unreported), "new problem")
             found = f"{checker.check.name} found {count} in {', '.join(files)}."
-            self._say(f"{found} The model learns of it with your next message.")
+            self._say(f"{found} The model gets this with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up = why
         checker.unreported = []
         checker.edited = {}
-        self._say(
-            f"{checker.check.name} {why} It is not used any more; /diagnostics on retries it."
-        )
+        self._say(f"{checker.check.name} {why} It is no longer used; /diagnostics on retries it.")
 
     def _say(self, text: str) -> None:
         self._emit(Notice(text, action="diagnostics"))
@@ -294,7 +291,7 @@ class Diagnostics:
             after = await self._problems(checker.check, words)
         checker.seconds = (self._ports.clock() - began) / 1_000
         if known is None:
-            # Run after the check, whose caches it uses, and only if there are problems.
+            # This run comes after the check, whose caches it uses, and only if there are problems.
             known = []
             if after:
                 known = await self._problems_before(checker.check, words, edited)
@@ -324,8 +321,8 @@ class Diagnostics:
     ) -> tuple[list[Problem] | None, list[Problem]]:
         """Return the errors that language servers find in edited files: before the edit, and now.
 
-        Files without errors now, new files and files without a server add none from before. Raises
-        _GaveUpError if a server fails.
+        The former are determined only for files that existed before and have errors now. Files
+        without a server have none. Raises _GaveUpError if a server fails.
         """
         from tui_agent.tools.language_servers.connection import ServerError
 
@@ -354,13 +351,13 @@ class Diagnostics:
     ) -> list[Problem] | None:
         """Run a checker with the edited files as they were before, and return its findings.
 
-        None if that needs bubblewrap and there is none, or if the run fails.
+        None if the sandbox isn't bubblewrap, which this needs, or if the run fails.
         """
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
             return None
         with tempfile.TemporaryDirectory(prefix="tui-agent-before-") as place:
-            replaced = await asyncio.to_thread(_written, Path(place), edited)
+            replaced = await asyncio.to_thread(_write_former_contents, Path(place), edited)
             try:
                 return await self._problems(check, words, replaced)
             except _GaveUpError:
@@ -369,9 +366,9 @@ class Diagnostics:
     async def _problems(
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
-        """Run a checker and return its findings; raises _GaveUpError if it can't be used.
+        """Run a checker and return its findings. Raises _GaveUpError if it can't be used.
 
-        ``replaced`` gives, by file, the copy that the checker sees in its place.
+        ``replaced`` maps files to the copies that the checker sees in their place.
         """
         timeout = self._ports.diagnostics.timeout
         run = CommandRun()
@@ -409,7 +406,7 @@ class Diagnostics:
                 Command(words, check.where, environment, timeout), lambda _text: None, run
             )
             return
-        # Caches of a check with replaced files would be wrong later.
+        # Caches from a check with replaced files would be wrong for later checks.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
         launch = await sandbox.launch(
             words, check.where, ports.project, view, environment, replaced=replaced
@@ -429,10 +426,10 @@ class Diagnostics:
             await asyncio.shield(sandbox.finish(launch, "", code))
 
     def _sandbox_for(self, check: Check) -> Sandbox | None:
-        """Return the sandbox to run a checker in; None for a user's command if there is no sandbox.
+        """Return the sandbox in which a checker runs; None to run it without one.
 
-        Raises _GaveUpError if there is no sandbox and the checker is not a user's command, or the
-        settings require one.
+        Only commands from the user's settings run without one. Raises _GaveUpError for other checkers
+        if there is no sandbox, and for all if the settings require one.
         """
         sandbox = self._ports.sandbox
         if sandbox is not None and sandbox.active:
@@ -453,15 +450,15 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
 def _as_text(lines: Sequence[str]) -> str:
     count = counted(len(lines), "new problem")
     shown = ""
-    if len(lines) > MAX_TOLD:
-        shown = f", {MAX_TOLD} of them shown"
-    return "\n".join([f"{count}{shown}:", *lines[:MAX_TOLD]])
+    if len(lines) > MAX_SHOWN:
+        shown = f", {MAX_SHOWN} of them shown"
+    return "\n".join([f"{count}{shown}:", *lines[:MAX_SHOWN]])
 
 
-def _written(place: Path, edited: Before) -> dict[Path, Path]:
+def _write_former_contents(place: Path, edited: Before) -> dict[Path, Path]:
     """Write the former contents of the edited files that still exist into the directory ``place``.
 
-    Return the path of each copy, by edited file.
+    Returns the path of each copy, by edited file.
     """
     copies: dict[Path, Path] = {}
     later = time.time() + 1
@@ -469,7 +466,7 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
         if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
-            # Checkers cache by size and time, often in whole seconds; no other file has this time.
+            # Checkers cache results by size and time, often in whole seconds. This time is unique.
             os.utime(copy, (later, later))
     return copies
 
@@ -478,7 +475,7 @@ def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
     """Yield a line for the user on each checker used so far: its name and state."""
     for checker in diagnostics.checkers.values():
         if checker.gave_up:
-            state = f"not used any more: it {checker.gave_up}"
+            state = f"no longer used: it {checker.gave_up}"
         elif checker.running:
             state = "running"
         else:

@@ -1,8 +1,8 @@
-"""One connection to an MCP server: opens it, and translates between the SDK's types and ours.
+"""One connection to an MCP server: opens it, and translates between the SDK's types and the program's.
 
-Starts the server's program, in the sandbox if its settings say so, or reaches its URL; writes the
-server's log; repairs its messages (``leniency``); asks the user what the server wants to know. When
-to connect, and what to do about a lost connection, is decided by ``server``. Imports the SDK, but
+Starts the server's program, in the sandbox if its settings say so, or connects to its URL; writes
+the server's log; repairs its messages (``leniency``); passes on its questions to the user.
+``server`` decides when to connect, and what to do about a lost connection. Imports the SDK, but
 only when a connection is opened.
 """
 
@@ -75,23 +75,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 1_000_000
-"""Maximum size of a server's log, in bytes; a larger one is cut to its newer half."""
+"""Maximum size of a server's log, in bytes. A larger one is cut to its newer half."""
 DROPPED = "[older lines were dropped: the log is limited to 1 MB]\n"
-"""First line of a log that was shortened."""
+"""First line of a log that was cut."""
 _CHUNK = 65_536
-"""Bytes read from a server's standard error at once."""
+"""Number of bytes read from a server's standard error at once."""
 
 MAX_DESCRIPTION = 8_000
 """Maximum characters of a tool's description. If it is cut, a note in it and ``/mcp`` say so."""
 
 MAX_PAGES = 50
-"""Maximum pages requested of one list, as a server might return pages without end."""
+"""Maximum number of pages requested of one list, because a server might never return the last."""
 
 MAX_NOISE = 500
 """Maximum characters logged of a line that is not an MCP message."""
 
 SSE_SECONDS = 24 * 3600.0
-"""Read timeout of SSE, in seconds; long, since servers are silent between requests."""
+"""Read timeout of SSE, in seconds. It is long, because servers are silent between requests."""
 
 _NOT_STREAMABLE = frozenset(
     {
@@ -107,11 +107,11 @@ _NOT_STREAMABLE = frozenset(
 """HTTP statuses by which servers that support only SSE refuse streamable HTTP."""
 
 _LOST = frozenset({"Session terminated", "Connection closed"})
-"""The SDK's messages for a lost connection."""
+"""The SDK's error messages for a lost connection."""
 
 
 class ServerLog:
-    """The log file of one connection to a server; it overwrites the log of the previous connection."""
+    """The log file of one connection to a server. It replaces the log of the previous connection."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -141,7 +141,7 @@ class ServerLog:
 
     @contextmanager
     def standard_error(self) -> Iterator[TextIO]:
-        """Open a file for a process's standard error; everything written to it goes into the log."""
+        """Yield a file for a process's standard error. Everything written to it goes into the log."""
         loop = asyncio.get_running_loop()
         source, target = os.pipe()
         os.set_blocking(source, False)
@@ -157,7 +157,7 @@ class ServerLog:
             os.close(source)
 
     def _take(self, source: int) -> bool:
-        """Copy the output that is available to the log; return True if there was any."""
+        """Copy the available output to the log. Returns True if there was any."""
         data = b""
         with suppress(BlockingIOError):
             data = os.read(source, _CHUNK)
@@ -170,10 +170,10 @@ class Listener:
     """Callbacks of a connection.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``lost`` is called
-    when the connection ends, ``changed`` when the server's lists may have changed. ``login`` gets the
-    address to open in the browser, ``refused`` the HTTP status of a failed request, ``said`` a log
-    message, ``noise`` a line of standard output that is not an MCP message, and ``limited`` the
-    limits of the server's sandbox, to explain a failure.
+    when the connection ends, ``changed`` when the server's lists may have changed. ``login`` gets
+    the address to open in the browser, ``refused`` the HTTP status of a failed request, ``said`` a
+    log message, ``noise`` a line of standard output that isn't an MCP message, and ``limited`` the
+    limits of the server's sandbox, which may explain a failure.
     """
 
     asker: Callable[[], Asker | None]
@@ -190,32 +190,32 @@ class Listener:
 async def connect(
     spec: ServerSpec, around: ConnectionContext, listener: Listener
 ) -> AsyncIterator["Connection"]:
-    """Connect to a server: start its program or reach its URL, and initialize the protocol.
+    """Connect to a server: start its program or connect to its URL, and initialize the protocol.
 
-    The server is stopped or disconnected at the end of the block. Raises McpConfigError if a variable
-    in the settings is not set. Any other error (FileNotFoundError, SandboxError, McpError, errors
-    of the SDK) may come alone or in an exception group.
+    The server is stopped or disconnected after the block. Raises McpConfigError if a variable in
+    the settings is not set. Any other error (FileNotFoundError, SandboxError, McpError, errors of
+    the SDK) may be raised alone or in an exception group.
     """
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
         server_log = ServerLog(around.log_path(spec.name))
         stack.callback(server_log.close)
-        heard = _Heard(spec, listener, server_log)
+        handler = _MessageHandler(spec, listener, server_log)
         if settings.command is not None:
             from mcp import stdio_client
 
             errors = stack.enter_context(server_log.standard_error())
-            program = await stack.enter_async_context(_program(spec, around, settings, heard))
-            # Lines the SDK can't read are in the server's log.
-            logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
+            program = await stack.enter_async_context(_program(spec, around, settings, handler))
+            # The server's log has the lines that the SDK can't read.
+            logging.getLogger("mcp.client.stdio").addFilter(_is_not_parse_failure)
             client = await stack.enter_async_context(
-                _client(spec, heard, stdio_client(program, errlog=errors))
+                _client(spec, handler, stdio_client(program, errlog=errors))
             )
         else:
-            client = await _reach(spec, around, settings, heard, stack)
-        heard.connected = True
+            client = await _reach(spec, around, settings, handler, stack)
+        handler.connected = True
         subscription = asyncio.create_task(_subscribe(client, listener.changed))
-        connection = Connection(spec, client, heard)
+        connection = Connection(spec, client, handler)
         try:
             await connection.set_log_level(settings.log_level)
             yield connection
@@ -225,28 +225,28 @@ async def connect(
 
 
 @dataclass
-class _Heard:
-    """Handles the messages that a server sends without a request: questions, log messages, changes."""
+class _MessageHandler:
+    """Handles the messages that a server sends unasked: questions, log messages, changes of lists."""
 
     spec: ServerSpec
     listener: Listener
     log: ServerLog
     connected: bool = False
-    """True once the protocol is initialized; an end before that is a failed start, not a loss."""
+    """True once the protocol is initialized. An end before that is a failed start, not a loss."""
 
     open_questions: int = 0
     """Number of the server's questions that the user has not answered yet."""
     problems: list[str] = field(default_factory=list)
-    """Sentences for the user about tools that can't be offered, or a server that offers nothing."""
+    """Sentences for the user about tools that can't be offered, or that the server offers nothing."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
-    """Timeouts of the requests in progress; suspended while the user answers the server's question."""
+    """Timeouts of the requests in progress. Suspended while the user answers the server's question."""
 
     @asynccontextmanager
-    async def patience(self, seconds: float) -> AsyncIterator[None]:
+    async def time_limit(self, seconds: float) -> AsyncIterator[None]:
         """Raise TimeoutError if the block takes more than ``seconds``.
 
-        Suspended while the user answers a question of the server; the server's setting ``timeout``
-        counts from the answer.
+        The time stops while the user answers a question of the server. After the answer, the block
+        has the seconds of the server's setting ``timeout``.
         """
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
@@ -270,7 +270,7 @@ class _Heard:
                     limit.reschedule(until)
 
     async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
-        """Ask the user a question of the server, and return the answer; "cancel" without a user."""
+        """Ask the user the server's question, and return the answer; "cancel" without a user."""
         from mcp.types import ElicitResult
 
         del context
@@ -310,7 +310,7 @@ class _Heard:
         self.listener.said(ServerMessage(params.level, text))
 
     def leave_out(self, problems: list[str]) -> None:
-        """Report problems with the server's offer, a sentence each, in the log and to the user."""
+        """Report problems with the server's offer, one sentence each, in the log and to the user."""
         for problem in problems:
             self.log.line(problem)
             self.listener.said(ServerMessage("warning", problem))
@@ -323,7 +323,7 @@ class _Heard:
 
 def _client(
     spec: ServerSpec,
-    heard: _Heard,
+    handler: _MessageHandler,
     transport: "Transport",
     mode: Literal["auto", "legacy"] = "auto",
 ) -> "Client":
@@ -335,12 +335,12 @@ def _client(
         return ListRootsResult(roots=[Root(uri=spec.cwd.as_uri(), name=spec.cwd.name or None)])
 
     return Client(
-        _watched(transport, heard),
-        message_handler=heard.message,
-        logging_callback=heard.said,
+        _repaired(transport, handler),
+        message_handler=handler.message,
+        logging_callback=handler.said,
         log_level=spec.settings.log_level,
         list_roots_callback=list_roots,
-        elicitation_callback=heard.elicit,
+        elicitation_callback=handler.elicit,
         client_info=Implementation(name="tui-agent", version=__version__),
         cache=None,
         mode=mode,
@@ -349,12 +349,15 @@ def _client(
 
 @asynccontextmanager
 async def _program(
-    spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
+    spec: ServerSpec,
+    around: ConnectionContext,
+    settings: McpServerSettings,
+    handler: _MessageHandler,
 ) -> "AsyncIterator[StdioServerParameters]":
-    """Yield the SDK's parameters that start a server's program, in the sandbox if its settings say so.
+    """Yield the SDK's parameters for starting a server's program, in the sandbox if settings say so.
 
-    The sandbox ends with the block. Raises FileNotFoundError, SandboxError, or McpError if a file
-    that the program runs has changed since the user trusted it.
+    The sandbox is closed after the block. Raises FileNotFoundError, SandboxError, or McpError if a
+    file that the program runs has changed since the user trusted it.
     """
     environment = {**around.environment, **settings.env}
     words = (settings.command or "", *settings.args)
@@ -371,11 +374,11 @@ async def _program(
             raise McpError(
                 f"{changed} changed since you trusted it; restart the program to review it"
             )
-        found = _found(words[0], environment, outside=spec.cwd)
+        found = _program_path(words[0], environment, outside=spec.cwd)
         yield _parameters((found, *words[1:]), spec, environment)
         return
-    # In the sandbox it may be a program of the project.
-    named = (_found(words[0], environment), *words[1:])
+    # In the sandbox, a program of the project is allowed, too.
+    named = (_program_path(words[0], environment), *words[1:])
     launch = await sandbox.launch(
         words,
         spec.directory,
@@ -384,7 +387,7 @@ async def _program(
         environment,
         live=True,
         inherits=False,
-        allow_host=heard.allow_host,
+        allow_host=handler.allow_host,
     )
     hides = sandbox
 
@@ -392,20 +395,20 @@ async def _program(
         is_granted = any(path.is_relative_to(granted) for granted in spec.reads)
         return is_granted or hides.shows(path, project=spec.cwd)
 
-    heard.listener.limited(SandboxLimits(spec.cwd, named, sees, launch.gateway.refused))
+    handler.listener.limited(SandboxLimits(spec.cwd, named, sees, launch.gateway.refused))
     try:
         yield _parameters(launch.arguments, spec, launch.environment)
     finally:
         outcome = await asyncio.shield(sandbox.finish(launch, "", None))
         if outcome.note:
-            heard.log.line(outcome.note)
+            handler.log.line(outcome.note)
         await asyncio.shield(sandbox.aclose())
 
 
-def _found(name: str, environment: Mapping[str, str], outside: Path | None = None) -> str:
-    """Return the path of a program; a name with a slash is returned unchanged.
+def _program_path(name: str, environment: Mapping[str, str], outside: Path | None = None) -> str:
+    """Return the path of a program on ``PATH``. A name with a slash is returned unchanged.
 
-    Programs in the directory ``outside`` don't count. Raises FileNotFoundError.
+    Programs in the directory ``outside`` don't count. Raises FileNotFoundError if there is none.
     """
     if "/" in name:
         return name
@@ -430,7 +433,7 @@ def _parameters(
     )
 
 
-def _is_no_noise(record: logging.LogRecord) -> bool:
+def _is_not_parse_failure(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("Failed to parse")
 
 
@@ -438,7 +441,7 @@ async def _reach(
     spec: ServerSpec,
     around: ConnectionContext,
     settings: McpServerSettings,
-    heard: _Heard,
+    handler: _MessageHandler,
     stack: AsyncExitStack,
 ) -> "Client":
     """Connect to a URL by streamable HTTP, or by SSE.
@@ -455,24 +458,24 @@ async def _reach(
     refusals: list[int] = []
 
     async def on_response(response: Any) -> None:
-        # The SDK's errors do not say with which status a request was refused.
+        # The SDK's errors don't tell with which status a request was refused.
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             refusals.append(response.status_code)
-            heard.listener.refused(response.status_code)
+            handler.listener.refused(response.status_code)
 
     def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
         return http_client(around.environ, on_response, headers=headers, timeout=timeout, auth=auth)
 
     login = None
     if not settings.is_authorized:
-        login = login_for(spec.name, url, around.token_dir, heard.listener.login)
+        login = login_for(spec.name, url, around.token_dir, handler.listener.login)
     headers = dict(settings.headers)
     if settings.type != "sse":
         try:
             async with AsyncExitStack() as attempt:
                 http = await attempt.enter_async_context(make(headers, None, login))
                 client = await attempt.enter_async_context(
-                    _client(spec, heard, streamable_http_client(url, http_client=http))
+                    _client(spec, handler, streamable_http_client(url, http_client=http))
                 )
                 stack.push_async_exit(attempt.pop_all())
                 return client
@@ -484,32 +487,34 @@ async def _reach(
         sse = sse_client(
             url, headers, httpx_client_factory=make, auth=login, sse_read_timeout=SSE_SECONDS
         )
-        return await stack.enter_async_context(_client(spec, heard, sse, "legacy"))
+        return await stack.enter_async_context(_client(spec, handler, sse, "legacy"))
     except Exception:
         if len(refusals) > 1:
-            heard.listener.refused(refusals[0])  # its answer to the current protocol
+            handler.listener.refused(
+                refusals[0]
+            )  # the answer to streamable HTTP, which comes first
         raise
 
 
 @asynccontextmanager
-async def _watched(
-    transport: AbstractAsyncContextManager[Any], heard: _Heard
+async def _repaired(
+    transport: AbstractAsyncContextManager[Any], handler: _MessageHandler
 ) -> AsyncIterator[Any]:
     async with transport as (read, write):
-        yield _WatchedStream(read, heard), write
+        yield _RepairedStream(read, handler), write
 
 
-class _WatchedStream:
+class _RepairedStream:
     """Wraps the SDK's read stream, and repairs messages (``leniency``) before the SDK gets them.
 
-    Reports the end of the stream, and lines that are not messages, to the listener.
+    Reports to the listener the end of the stream, and lines that aren't messages.
     """
 
-    def __init__(self, stream: Any, heard: _Heard) -> None:
+    def __init__(self, stream: Any, handler: _MessageHandler) -> None:
         self._stream = stream
-        self._heard = heard
+        self._handler = handler
         self._read: deque[SessionMessage] = deque()
-        """Messages from a line with several that have not been returned yet."""
+        """Messages that have been read from a line with several, but not returned yet."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -521,12 +526,12 @@ class _WatchedStream:
         try:
             message = await self._next_message()
         except BaseException:
-            if self._heard.connected:
-                self._heard.listener.lost()
+            if self._handler.connected:
+                self._handler.listener.lost()
             raise
         result = getattr(getattr(message, "message", None), "result", None)
         if isinstance(result, dict):
-            self._heard.leave_out(repair_tool_list(result))
+            self._handler.leave_out(repair_tool_list(result))
             repair_introduction(result)
             repair_page(result)
             repair_tool_result(result)
@@ -539,10 +544,10 @@ class _WatchedStream:
             message = await self._stream.__anext__()
             if not isinstance(message, ValidationError):
                 return message
-            written = _written(message)
+            written = _rejected_input(message)
             self._read.extend(_messages(written))
             if not self._read:
-                self._heard.noise(
+                self._handler.noise(
                     written if isinstance(written, str) else json.dumps(written, default=str)
                 )
         return self._read.popleft()
@@ -555,8 +560,8 @@ class _WatchedStream:
         return await self._stream.__aexit__(*error)
 
 
-def _written(error: "ValidationError") -> Any:
-    """Return the message or line that the SDK rejected; the error may also contain only parts of it."""
+def _rejected_input(error: "ValidationError") -> Any:
+    """Return the message or line that the SDK rejected, or a part of it if the error has only that."""
     parts = [one["input"] for one in error.errors(include_url=False)]
     for part in parts:
         if isinstance(part, list) or (isinstance(part, dict) and {"id", "method"} & part.keys()):
@@ -592,21 +597,21 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
 
 
 class Connection:
-    """Sends requests to a connected server; a request that fails raises McpError.
+    """Sends requests to a connected server. A request that fails raises McpError.
 
-    A lost connection is reported to ``Listener.lost``.
+    Reports a lost connection to ``Listener.lost``.
     """
 
-    def __init__(self, spec: ServerSpec, client: "Client", heard: _Heard) -> None:
+    def __init__(self, spec: ServerSpec, client: "Client", handler: _MessageHandler) -> None:
         self._spec = spec
         self._client = client
-        self._heard = heard
+        self._handler = handler
 
     async def offer(self) -> ServerOffer:
-        """Request and return everything the server offers: tools, prompts, resources, templates."""
+        """Request and return everything that the server offers: tools, prompts, resources, templates."""
         client = self._client
         name = self._spec.name
-        self._heard.problems.clear()
+        self._handler.problems.clear()
         able = client.server_capabilities
         tools: list[ToolInfo] = []
         prompts: list[McpPrompt] = []
@@ -623,14 +628,14 @@ class Connection:
                 resources.append(replace(found, mime=row.mime_type, size=row.size))
         templates = await self._templates() if able.resources else []
         if not (able.tools or able.prompts or able.resources):
-            self._heard.leave_out(["The server offers no tools, prompts or resources."])
+            self._handler.leave_out(["The server offers no tools, prompts or resources."])
         return ServerOffer(
             (client.instructions or "").strip(),
             tuple(tools),
             tuple(prompts),
             resources=tuple(resources),
             templates=tuple(templates),
-            problems=tuple(self._heard.problems),
+            problems=tuple(self._handler.problems),
         )
 
     async def _templates(self) -> list[McpResource]:
@@ -639,18 +644,18 @@ class Connection:
         try:
             async for row in self._all(self._client.list_resource_templates, "resource_templates"):
                 found.append(_resource(name, row, row.uri_template))
-        except McpError as error:  # a server may have resources and not know of templates
+        except McpError as error:  # a server with resources may not know templates
             log.info("MCP server %s has no templates: %s", name, error)
         return found
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Ask the server for log messages from a severity upward; does nothing if it can't send any."""
+        """Ask the server for log messages of at least a severity. Does nothing if it can't send any."""
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
             warnings.simplefilter("ignore", MCPDeprecationWarning)
-            with suppress(McpError):  # a server of the newest protocol takes it with each request
-                await self._asked(self._client.set_logging_level(level))
+            with suppress(McpError):  # in the newest protocol, each request contains the level
+                await self._request(self._client.set_logging_level(level))
 
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
@@ -666,26 +671,26 @@ class Connection:
             counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             report(f"{message or counted}\n")
 
-        result = await self._asked(
+        result = await self._request(
             self._client.call_tool(name, arguments, progress_callback=report_progress)
         )
         return await asyncio.to_thread(reader.call_result, result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
-        result = await self._asked(self._client.get_prompt(name, dict(arguments)))
+        result = await self._request(self._client.get_prompt(name, dict(arguments)))
         return await asyncio.to_thread(reader.prompt, result.messages)
 
     async def read(self, uri: str, reader: Reader) -> Content:
-        result = await self._asked(self._client.read_resource(uri))
+        result = await self._request(self._client.read_resource(uri))
         return await asyncio.to_thread(reader.resource, result)
 
-    async def _asked(self, request: "Awaitable[Any]") -> Any:
+    async def _request(self, request: "Awaitable[Any]") -> Any:
         from mcp import MCPError
         from pydantic import ValidationError
 
         limit = self._spec.settings.timeout
         try:
-            async with self._heard.patience(limit):
+            async with self._handler.time_limit(limit):
                 return await request
         except TimeoutError:
             raise McpError(f"{self._spec.name} did not answer within {limit:g} s.") from None
@@ -695,7 +700,7 @@ class Connection:
             ) from None
         except MCPError as error:
             if error.message in _LOST:
-                self._heard.listener.lost()
+                self._handler.listener.lost()
                 raise McpError(
                     f"The connection to {self._spec.name} was lost. It is being restored; try again."
                 ) from None
@@ -708,7 +713,7 @@ class Connection:
     async def _all(self, ask: Callable[..., Awaitable[Any]], rows: str) -> AsyncIterator[Any]:
         cursor: str | None = None
         for _ in range(MAX_PAGES):
-            page = await self._asked(ask(cursor=cursor))
+            page = await self._request(ask(cursor=cursor))
             for row in getattr(page, rows):
                 yield row
             cursor = page.next_cursor

@@ -1,4 +1,4 @@
-"""Converts the content of an MCP server's answers to text and images; images are stored as blobs."""
+"""Converts the content of an MCP server's answers to text and images, and stores the images."""
 
 import base64
 import binascii
@@ -24,10 +24,10 @@ PutBlob = Callable[[bytes], str]
 
 
 class Reader:
-    """Converts the content of one answer; create a new reader for each answer.
+    """Converts the content of one answer. Create a new reader for each answer.
 
-    ``put_blob`` stores an image and returns its hash. Without ``vision`` images are only mentioned in
-    the text.
+    ``put_blob`` stores an image and returns its hash. Without ``vision``, images are only mentioned
+    in the text.
     """
 
     def __init__(self, put_blob: PutBlob, *, vision: bool = True) -> None:
@@ -36,7 +36,7 @@ class Reader:
         self._images: list[ImagePart] = []
 
     def call_result(self, result: "CallToolResult") -> Content:
-        """Return the result of a tool call; structured content counts, as JSON, if there is no other."""
+        """Return the result of a tool call. Structured content is used, as JSON, if there is no other."""
         text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
@@ -45,7 +45,7 @@ class Reader:
         return Content(text, tuple(self._images), result.is_error)
 
     def prompt(self, messages: "Iterable[PromptMessage]") -> Content:
-        """Return a prompt's messages as one text; the assistant's begin with ``[Assistant]:``."""
+        """Return a prompt's messages as one text. The assistant's begin with ``[Assistant]:``."""
         texts = []
         for message in messages:
             text = self._block(message.content)

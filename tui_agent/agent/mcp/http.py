@@ -1,6 +1,6 @@
-"""Creates HTTP clients for MCP servers that use the proxies in the environment.
+"""Creates the HTTP clients for MCP servers. They use the proxies that the environment names.
 
-Imports the SDK, so import this module only when there is a server with a URL.
+Imports the SDK, so import this module only if there is a server with a URL.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,9 +20,9 @@ def http_client(
     timeout: httpx2.Timeout | None,
     auth: httpx2.Auth | None,
 ) -> httpx2.AsyncClient:
-    """Return a client that uses the proxies in ``environ``; ``on_response`` gets every response.
+    """Return a client that uses the proxies in ``environ``. ``on_response`` gets every response.
 
-    Without a ``timeout``, the SDK's default timeouts apply.
+    If ``timeout`` is None, the SDK's default timeouts apply.
     """
     return httpx2.AsyncClient(
         headers=headers,
@@ -34,7 +34,7 @@ def http_client(
 
 
 class _ByProxy(httpx2.AsyncBaseTransport):
-    """Sends each request through the proxy for its URL, which may differ for a server and its login."""
+    """Sends each request through the proxy for its URL. A server and its login may need different ones."""
 
     def __init__(self, proxies: Proxies) -> None:
         self._proxies = proxies

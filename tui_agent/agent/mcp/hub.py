@@ -1,9 +1,9 @@
 """Owns the MCP servers of a project: starts and stops them, and decides which of their tools a head has.
 
-The hub is shared by the project's sessions; ``cli.extensions`` makes and closes it. It also gives
-out the servers' prompts, resources and states. When a head is rendered is decided by
-``prompt_head``, which tells the hub what the model knows. ``server`` runs one server, ``tools`` has
-the tools for the model. The code that runs servers is only imported if there are any.
+A project's sessions share the hub; ``cli.extensions`` makes and closes it. It also returns the
+servers' prompts, resources and states. ``prompt_head`` decides when a head is rendered, and informs
+the hub which tools the model knows. ``server`` runs one server, ``tools`` has the tools for the
+model. The code that runs servers is imported only if there are any.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 
 SHARE_OF_WINDOW = 0.1
 """Maximum size in the head of the tools of all servers with ``schemas`` "auto", as a share of the
-context window; above it, the model has to load these tools' parameters when it needs them."""
+context window. Above it, the model must load these tools' parameters when it needs them."""
 
 LIST_SHARE = 0.03
-"""Maximum size of the list of tools to load, as a share of the context window; details are left out to
-fit."""
+"""Maximum size of the list of tools to load, as a share of the context window. Details are left out
+until it fits."""
 
 INSTRUCTION_SHARE = 0.02
 """Maximum size of the instructions of one server, as a share of the context window."""
 
 MAX_INSTRUCTION_TOKENS = 4_000
-"""Maximum size of the instructions of one server, in tokens, however large the window is."""
+"""Maximum size of the instructions of one server, in tokens, whatever the size of the window."""
 _SECTION = "server_instructions"
 
 _JOINS = "The model can use them from its next step."
@@ -90,11 +90,12 @@ class McpHub:
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._known_tools: set[str] | None = None
-        """Names of the tools that the model knows of; None before the first head is rendered."""
+        """Names of the tools that the model knows; None before the first head is rendered."""
         self._said = SayOnce()
         self._started = False
         self.arrivals = 0
-        """How often new tools became available after a head was rendered; see ``prompt_head``."""
+        """Number of times that new tools became available after a head was rendered; ``prompt_head``
+        compares it."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.watchers: list[Callable[[], None]] = []
@@ -104,29 +105,30 @@ class McpHub:
 
     @property
     def joins_always(self) -> bool:
-        """True if tools that become available late always join the head, as no user can reload them.
+        """Whether tools that become available late always join the head, as no user can reload it.
 
-        If False, ``prompt_head`` renders a new head for them only while that is cheap.
+        If not, ``prompt_head`` renders a new head for them only while that is cheap.
         """
         return self._patience.settle is None
 
     # -- starting and stopping ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read the settings and start all servers in the background; later calls do nothing."""
+        """Read the settings and start all servers in the background. Later calls do nothing."""
         if not self._started:
             self._started = True
             self._take(self._find())
 
     async def settle(self) -> None:
-        """Start the servers and wait until all are ready or failed, for at most ``Timeouts.settle`` s.
+        """Start the servers and wait until all are ready or have failed.
 
-        The wait for required servers is limited only by their setting ``start``.
+        Waits at most ``Timeouts.settle`` seconds, but for required servers as long as their setting
+        ``start`` allows.
         """
         self.start()
         servers = list(self._servers.values())
         required = [server.settled() for server in servers if server.spec.settings.required]
-        async with _no_longer_than(self._patience.settle):
+        async with _at_most_seconds(self._patience.settle):
             await asyncio.gather(*(server.settled() for server in servers))
         await asyncio.gather(*required)
 
@@ -149,9 +151,9 @@ class McpHub:
         server.start()
 
     async def let_read(self, name: str, paths: Iterable[Path]) -> None:
-        """Restart a server in a sandbox that shows it ``paths``, until the program ends.
+        """Restart a server in a sandbox that lets it read ``paths``.
 
-        If the settings of the server change, this no longer applies.
+        That lasts until the program ends or the server's settings change.
         """
         server = self._server(name)
         real = [real_path(path) for path in paths]
@@ -168,7 +170,7 @@ class McpHub:
         wanted = {spec.name: spec for spec in found.specs}
         gone: list[McpServer] = []
         for name, server in tuple(self._servers.items()):
-            if name in wanted and server.spec.runs_on(wanted[name]):
+            if name in wanted and server.spec.keeps_running_as(wanted[name]):
                 server.spec = replace(wanted[name], reads=server.spec.reads)
             else:
                 gone.append(self._servers.pop(name))
@@ -181,7 +183,7 @@ class McpHub:
         self._collect()
 
     async def sign_out(self, name: str) -> None:
-        """Delete the login to a server and restart the server, so that the user can log in again."""
+        """Delete the login to a server, and restart the server so that the user can log in again."""
         tokens = self._tokens(self._server(name))
         if tokens is None:
             raise McpError(f"The MCP server {name} has no login to delete.")
@@ -189,7 +191,7 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Turn a tool on or off from the next head on; return the server's changed settings."""
+        """Turn a tool on or off as of the next head. Returns the server's changed settings."""
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
@@ -220,7 +222,7 @@ class McpHub:
     # -- tools ----------------------------------------------------------------------------------------------
 
     def known(self) -> tuple[Tool[Any], ...]:
-        """Return every tool that a call may name, also those of servers that are not available now."""
+        """Return all tools that a call may name, including those of servers not available now."""
         if not self._tools:
             return ()
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
@@ -228,9 +230,9 @@ class McpHub:
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
         """Return the tools for a head rendered now: those of the servers that are ready.
 
-        One tool that lists tools and loads their parameters replaces those of servers with the
-        setting ``schemas`` "on_demand", and of servers with "auto" if these are too large together.
-        ``window`` is the context window in tokens, ``count`` returns the tokens of a schema.
+        A single tool that lists tools and loads their parameters replaces the tools of servers with
+        the setting ``schemas`` "on_demand", and of servers with "auto" if together they are too
+        large. ``window`` is the context window in tokens, ``count`` returns the tokens of a schema.
         """
         later = self._on_demand(window, count)
         shown: list[Tool[Any]] = []
@@ -249,7 +251,7 @@ class McpHub:
     ) -> McpSearchTool:
         """Return the tool that replaces ``listed``, with the most detailed list that fits ``room``.
 
-        If no list fits, the tool only gives the number of tools of each server.
+        ``room`` is in tokens. If no list fits, the tool gives only the number of tools per server.
         """
         details: tuple[ListDetail, ...] = ("lines", "names")
         for detail in details:
@@ -259,7 +261,7 @@ class McpHub:
         return McpSearchTool(listed, lambda: self._tools, "numbers")
 
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
-        """Return the names of the servers whose tools the model has to load when it needs them."""
+        """Return the names of the servers whose tools the model must load when it needs them."""
         later: set[str] = set()
         auto: set[str] = set()
         tokens = 0
@@ -280,7 +282,7 @@ class McpHub:
         return [tool for tool in self._tools.values() if tool.server.is_ready and tool.is_on]
 
     def note_offered(self) -> None:
-        """Record that the model knows all tools that are ready; called when a head is rendered."""
+        """Record that the model knows all ready tools. Call it when a head is rendered."""
         self._known_tools = {tool.name for tool in self._tools_ready()}
 
     def note_announced(self, names: Iterable[str]) -> None:
@@ -295,13 +297,13 @@ class McpHub:
 
     @property
     def is_settled(self) -> bool:
-        """True if the servers were started and none is still starting or waiting for a login."""
+        """Whether the servers were started, and none is still starting or waiting for a login."""
         opening = {ServerState.STARTING, ServerState.LOGIN}
         states = {server.state for server in self._servers.values()}
         return self._started and states.isdisjoint(opening)
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return the head's sections with the instructions of the servers that are ready.
+        """Return the sections of the head with the instructions of the servers that are ready.
 
         ``window`` is the context window in tokens, ``count`` returns the tokens of a text.
         """
@@ -417,7 +419,7 @@ class McpHub:
     def _asker(self) -> Asker | None:
         """Return the function that asks the user of a session; None if no session has a user.
 
-        Of several sessions, one whose agent is working is preferred, then the one opened last.
+        Sessions whose agent is working are preferred. Of several, the newest is chosen.
         """
         fitting = [session for session in self.sessions if session.asker is not None]
         busy = [session for session in fitting if session.is_busy]
@@ -425,7 +427,7 @@ class McpHub:
         return chosen[-1].asker if chosen else None
 
     def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
-        """Handle a change of a server: take over its tools, notify the user, call the watchers.
+        """Handle a change of a server: collect its tools, notify the user, call the watchers.
 
         ``state`` is the new state, None if it is unchanged.
         """
@@ -448,7 +450,7 @@ class McpHub:
             watcher()
 
     def _take_tools(self, server: McpServer) -> None:
-        """Collect the tools after a server became ready; tell the user if some are new to the model."""
+        """Collect the tools of a server that is ready. Notifies the user if the model lacks some."""
         self._collect()
         for problem in server.offer.problems:
             text = f"The MCP server {server.name}: {problem}"
@@ -466,7 +468,7 @@ class McpHub:
         self._say(f"Tools of the MCP server {server.name} are now available. {how}")
 
     def _collect(self) -> None:
-        """Rebuild the table of all servers' tools by name; a tool keeps the name it got first."""
+        """Rebuild the table of all servers' tools by name. A tool keeps the name that it got first."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):
@@ -488,7 +490,7 @@ async def _stop(servers: Iterable[McpServer]) -> None:
 
 
 @asynccontextmanager
-async def _no_longer_than(seconds: float | None) -> AsyncIterator[None]:
+async def _at_most_seconds(seconds: float | None) -> AsyncIterator[None]:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             yield
@@ -506,7 +508,7 @@ def _tool_row(tool: McpTool, count: Callable[[ToolSchema], int]) -> McpToolRow:
 
 
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
-    """Return a server's instructions as a section of the head, shortened to fit; "" for none."""
+    """Return a server's instructions as a section of the head, shortened to fit; "" if none."""
     text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
     if not text or not server.is_ready:
         return ""

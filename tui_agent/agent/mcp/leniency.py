@@ -1,8 +1,8 @@
 """Repairs the answers of MCP servers that break the protocol, before the SDK validates them.
 
 The SDK rejects a whole list of tools for one invalid row, a whole result for one invalid block, and
-a line for one invalid character. Here each invalid part is converted or left out. Schemas are
-adapted to providers elsewhere (``model.tool_schemas``).
+a line for one invalid character. This module converts each invalid part or leaves it out.
+(``model.tool_schemas`` adapts schemas to providers.)
 """
 
 import json
@@ -26,31 +26,31 @@ _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _SHOWN_CHARS = 60
 """Maximum characters of a tool's name in a message."""
 _MAX_DEPTH = 40
-"""Maximum nesting of a tool's schema; a deeper one is replaced by an empty schema."""
+"""Maximum nesting of a tool's schema. A deeper one is replaced with an empty schema."""
 _MAX_BATCH = 1_000
-"""Maximum messages read from one line; the rest is dropped."""
+"""Maximum number of messages read from one line. The others are dropped."""
 _UNNAMED_ERROR = -32603
 """JSON-RPC's code for an internal error, used for errors without a code."""
 _ABILITY_FLAGS = ("listChanged", "subscribe")
-"""Fields of a capability that are booleans; all others are objects."""
+"""Fields of a capability that are booleans. All others are objects."""
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "image": ("data", "mimeType"),
     "audio": ("data", "mimeType"),
     "resource_link": ("uri", "name"),
 }
-"""Text fields that a content block must have, by its type; a block without them becomes a text block
-with its JSON."""
+"""Text fields that a content block must have, by its type. A block without them becomes a text block
+that contains its JSON."""
 _RESOURCE = ("uri", "mimeType", "text", "blob")
 """Fields of an embedded resource that are passed on."""
 
 
 def repair_line(written: object) -> list[dict[str, Any]]:
-    """Return the repaired messages of a line that the SDK rejected; an empty list if it has none.
+    """Return the repaired messages of a line that the SDK rejected; [] if it contains none.
 
     Repairs unpaired surrogates, several messages in one line (at most ``_MAX_BATCH``), a missing
-    version of JSON-RPC, and a result or error of the wrong type. ``written`` is the line or the JSON
-    value in it.
+    version of JSON-RPC, and a result or error of the wrong type. ``written`` is the line or the
+    JSON value in it.
     """
     if isinstance(written, str):
         try:
@@ -68,12 +68,12 @@ def repair_line(written: object) -> list[dict[str, Any]]:
             number = message.get("id")
             if isinstance(number, float) and number.is_integer():
                 message["id"] = int(number)
-            _mend_answer(message)
+            _repair_response(message)
             messages.append({**message, "jsonrpc": "2.0"})
     return messages
 
 
-def _mend_answer(message: dict[str, Any]) -> None:
+def _repair_response(message: dict[str, Any]) -> None:
     """Repair a response in place, so that it has an object as its result, or a valid error."""
     if "method" in message:
         return
@@ -93,10 +93,10 @@ def _error(error: object) -> dict[str, Any]:
     words = given.get("message")
     if not isinstance(words, str):
         words = json.dumps(error, ensure_ascii=False)
-    mended = {"code": code, "message": words}
+    repaired = {"code": code, "message": words}
     if "data" in given:
-        mended["data"] = given["data"]
-    return mended
+        repaired["data"] = given["data"]
+    return repaired
 
 
 def repair_introduction(result: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ def repair_page(result: dict[str, Any]) -> None:
 
 
 def repair_tool_list(result: dict[str, Any]) -> list[str]:
-    """Repair the list of tools in a result in place; return a sentence for each tool left out.
+    """Repair the list of tools in a result in place, and return a sentence for each tool left out.
 
     Does nothing for results without tools.
     """
@@ -167,7 +167,7 @@ def repair_tool_list(result: dict[str, Any]) -> list[str]:
                 f"There are two tools “{one_line(name, _SHOWN_CHARS)}”; the second one is left out."
             )
         else:
-            kept[name] = _mended(row)
+            kept[name] = _repaired_tool(row)
     result["tools"] = list(kept.values())
     return problems
 
@@ -198,9 +198,10 @@ def repair_tool_result(result: dict[str, Any]) -> None:
 
 
 def _block(block: object) -> dict[str, Any]:
-    """Return a valid content block, with the known fields only.
+    """Return a valid content block with only the known fields.
 
-    A block of an unknown type, or without a required field, becomes a text block with its JSON.
+    A block of an unknown type, or without a required field, becomes a text block that contains its
+    JSON.
     """
     given = as_dict(block)
     kind = as_text(given.get("type"))
@@ -228,7 +229,7 @@ def _as_text(value: object) -> dict[str, Any]:
     return {"type": "text", "text": json.dumps(value, ensure_ascii=False)}
 
 
-def _mended(row: dict[str, Any]) -> dict[str, Any]:
+def _repaired_tool(row: dict[str, Any]) -> dict[str, Any]:
     """Return a tool with only the fields that are used, each of a valid type."""
     tool = {key: row[key] for key in _KEPT if key in row}
     for key in ("title", "description"):
@@ -252,7 +253,7 @@ def _mended(row: dict[str, Any]) -> dict[str, Any]:
 def _object(schema: object) -> dict[str, Any]:
     """Return a valid schema for a tool's arguments, of type "object".
 
-    Invalid parts are removed; a schema that is nested too deeply is replaced by an empty one.
+    Invalid parts are removed. A schema that is nested too deeply is replaced with an empty one.
     """
     given = dict(as_dict(schema))
     if _is_deeper(given, _MAX_DEPTH):

@@ -1,7 +1,7 @@
 """Logs in to MCP servers with OAuth: the SDK runs the protocol, the user logs in with a browser.
 
-Also reads and writes the files with tokens, which only the user can read. The address to open is
-shown by the caller; the answer of the browser comes to a port of this machine.
+The caller shows the address to open; the browser's answer arrives at a port of this machine. This
+module also reads and writes the files with tokens, which only the user can read.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ LOGIN_SECONDS = 300
 def login_for(
     server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]
 ) -> "OAuthClientProvider":
-    """Return the object by which the SDK logs in to a server; tokens are kept in ``directory``.
+    """Return the object with which the SDK logs in to a server. Tokens are stored in ``directory``.
 
-    ``show`` is called with the address that the user has to open in a browser.
+    ``show`` is called with the address that the user must open in a browser.
     """
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
@@ -75,17 +75,17 @@ def login_for(
 
 
 class TokenFile:
-    """The file with the tokens and the client registration for one server; the SDK's token storage."""
+    """The SDK's token storage: a file with the tokens and the client registration for one server."""
 
     def __init__(self, server: str, url: str, directory: Path) -> None:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
         self._path = directory / f"{portable_name('', server).strip('_')}-{digest}.json"
         self.usable_port: int | None = None
-        """Port of the callback of this login; a registration for another port is ignored."""
+        """Port to which this login's answer comes. A registration for another port is ignored."""
 
     @property
     def is_filled(self) -> bool:
-        """True if the file has tokens, so the user has logged in; they may have expired."""
+        """True if the file has tokens, so the user has logged in. They may have expired."""
         return isinstance(self._read().get("tokens"), dict)
 
     def forget(self) -> None:
@@ -93,7 +93,7 @@ class TokenFile:
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
-        """Return the tokens; None without a login, or if they have expired and can't be refreshed.
+        """Return the tokens; None if there are none, or if they have expired and can't be refreshed.
 
         An expired access token is returned as "", so that the SDK refreshes it instead of using it.
         """
@@ -121,7 +121,7 @@ class TokenFile:
         )
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
-        """Return the client registration; None if there is none, or only one for another port."""
+        """Return the client registration; None if there is none, or it is for another port."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         row = self._read().get("client")
@@ -135,7 +135,7 @@ class TokenFile:
         self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
     def port(self) -> int | None:
-        """Return the callback port of the stored registration; None without one or if it is in use."""
+        """Return the port in the stored registration; None if there is none, or the port is in use."""
         client = self._read().get("client")
         for uri in (client.get("redirect_uris") or ()) if isinstance(client, dict) else ():
             port = urlsplit(str(uri)).port

@@ -1,7 +1,7 @@
-"""Data types for MCP servers: state, tools, prompts, resources, answers; and names of their tools.
+"""Data types for MCP servers: state, tools, prompts, resources and answers.
 
-The rest of the program uses only these types, none of the SDK's. Also shortens servers' texts and
-drops what only costs tokens from their schemas.
+The rest of the program uses these types, not the SDK's. Also makes the names of servers' tools that
+models see, shortens servers' texts, and removes fields that only cost tokens from their schemas.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ MAX_LENGTH = 64
 _REST = LazyPattern(r"[^A-Za-z0-9_-]+")
 """Matches characters that not every provider accepts in a tool's name."""
 _DIGEST = 6
-"""Hexadecimal digits of the digest at the end of a name that is taken or was too long."""
+"""Number of hexadecimal digits of the digest at the end of a name that was taken or too long."""
 
 SERVER_PREFIX = "mcp__"
-"""Beginning of the names that Claude Code gives to tools of MCP servers."""
+"""Prefix of the names that Claude Code gives to tools of MCP servers."""
 
 _UNTYPED = LazyPattern(r"[^\w-]+")
 """Matches characters that the name of a command can't have."""
@@ -31,13 +31,13 @@ LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "a
 """Severity of a server's message, from the lowest to the highest."""
 
 Remedy = Literal["restart", "reload", "login", "allow"]
-"""Action by which the user may get a failed server to run again."""
+"""Action with which the user may get a failed server to run again."""
 
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """Return ``SERVER_TOOL`` as a name that every provider accepts and that is not in ``taken``.
 
-    If it is too long or taken, its end is replaced by a digest.
+    If it is too long or taken, its end is replaced with a digest.
     """
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
@@ -54,9 +54,10 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
 
 
 def pattern_of_tools(named: str) -> str:
-    """Return our name of the tool that Claude Code calls ``mcp__SERVER__TOOL``.
+    """Return this program's name of the tool that Claude Code calls ``mcp__SERVER__TOOL``.
 
-    It is a glob if the tool's name has a star, or is missing. Raises ValueError without a server.
+    If the tool's name is missing or contains a star, the result is a glob. Raises ValueError if the
+    server's name is missing or contains a star.
     """
     server, _separator, tool = named.removeprefix(SERVER_PREFIX).partition("__")
     if not server:
@@ -65,7 +66,7 @@ def pattern_of_tools(named: str) -> str:
         raise ValueError(f"“{named}”: the server's name can't contain a star")
     if not tool:
         return f"{portable_name(server, '')}*"
-    # Stars are not part of portable names, so the parts between them are converted one by one.
+    # A portable name can't contain stars, so the parts between them are converted one by one.
     parts = [_REST.sub("_", part) for part in tool.split("*")]
     if len(parts) == 1:
         return portable_name(server, tool)
@@ -73,7 +74,7 @@ def pattern_of_tools(named: str) -> str:
 
 
 def tidy_schema(schema: object) -> object:
-    """Return a copy of a JSON schema without title, ``$schema`` and ``$id``, which only cost tokens."""
+    """Return a copy of a JSON schema without ``title``, ``$schema`` and ``$id``, which only cost tokens."""
     if isinstance(schema, list):
         return [tidy_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -88,9 +89,9 @@ def tidy_schema(schema: object) -> object:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text cut to about ``most`` characters, between lines or words.
+    """Return a text, stripped, and cut between lines or words if longer than ``most`` characters.
 
-    A note with the number of characters left out follows. A shorter text is only stripped.
+    At the end of a cut text, a note says how many characters were left out.
     """
     text = text.strip()
     if len(text) <= most:
@@ -121,7 +122,7 @@ class ServerState(StrEnum):
 
 @frozen
 class ToolInfo:
-    """A tool as its server describes it; tools with ``read_only`` may run in parallel.
+    """A tool as its server describes it. Tools with ``read_only`` may run in parallel.
 
     ``parameters`` is the JSON schema of its arguments.
     """
@@ -176,13 +177,13 @@ class McpPrompt:
         return " ".join([row.usage for row in self.arguments])
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """Return the required arguments that the text after the command lacks, as in ``usage``."""
+        """Return the required arguments that ``text`` lacks, in the form of ``usage``."""
         given = self.values(text)
         needed = [row for row in self.arguments if row.required]
         return tuple(row.usage for row in needed if row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
-        """Return the arguments in a typed text by name: one word each, the rest for the last one."""
+        """Return the arguments in a typed text by name: a word for each, and the rest for the last."""
         if not self.arguments:
             return {}
         names = [row.name for row in self.arguments]
@@ -212,7 +213,7 @@ class McpResource:
 
 @frozen
 class ServerOffer:
-    """Everything that a server offers; ``instructions`` is the server's text for models."""
+    """Everything that a server offers. ``instructions`` is the server's text for models."""
 
     instructions: str = ""
     tools: tuple[ToolInfo, ...] = ()
@@ -220,7 +221,7 @@ class ServerOffer:
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     problems: tuple[str, ...] = ()
-    """A sentence for each tool that can't be offered, or one if the server offers nothing."""
+    """A sentence for the user on each tool that can't be offered, or that the server offers nothing."""
 
 
 @frozen
@@ -234,7 +235,7 @@ class Content:
 
 @frozen
 class McpToolRow:
-    """A tool for display; ``name`` is its name for the model, ``own`` its name on the server.
+    """A tool for display. ``name`` is its name for the model, ``own`` its name on the server.
 
     ``tokens`` is the size of its schema.
     """
@@ -253,14 +254,14 @@ class LoginState(StrEnum):
     """Whether the user has logged in to a server."""
 
     NONE = "none"
-    """No login so far, or none needed: a local program, or an authorization in the settings."""
+    """Not logged in, or no login needed: a local program, or an authorization in the settings."""
     WAITING = "waiting"
     SIGNED_IN = "signed in"
 
 
 @frozen
 class McpServerStatus:
-    """The state of a server for display; ``log`` is the file with its error output and messages."""
+    """The state of a server for display. ``log`` is the file with its error output and messages."""
 
     name: str
     source: Literal["user", "project"]
@@ -269,7 +270,7 @@ class McpServerStatus:
     address: str = ""
     """The server's command line or URL, as configured."""
     detail: str = ""
-    """Why the server is not ready; in the state ``LOGIN`` the address to open in the browser."""
+    """Why the server is not ready, as a clause; in the state ``LOGIN`` the address to open."""
     advice: str = ""
     """How the user can fix a failure; "" if unknown."""
     remedy: Remedy = "restart"
@@ -280,21 +281,21 @@ class McpServerStatus:
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     instructions: str = ""
-    """The server's text for the model as the head has it, shortened if necessary."""
+    """The server's text for the model as it is in the head, shortened if necessary."""
     instruction_tokens: int = 0
     on_demand: bool = False
-    """True if the model has to load the parameters of the server's tools when it needs them."""
+    """Whether the model must load the parameters of the server's tools when it needs them."""
     messages: tuple[ServerMessage, ...] = ()
     """The server's newest messages, oldest first."""
     log_level: LogLevel = "warning"
-    """The lowest severity of messages requested from the server."""
+    """The lowest severity of the messages requested from the server."""
     restarts: int = 0
     login: LoginState = LoginState.NONE
     log: Path | None = None
     place: str = ""
-    """The file with the server's settings, perhaps with the line; "" if unknown."""
+    """The file with the server's settings, with the line if known; "" if unknown."""
 
     @property
     def tokens(self) -> int:
-        """Tokens of the schemas of all tools that are on."""
+        """Total tokens of the schemas of the tools that are on."""
         return sum(tool.tokens for tool in self.tools if tool.on)

@@ -1,7 +1,8 @@
-"""Finds out which path or host an MCP server failed to reach because of the sandbox.
+"""Finds out which path or host the sandbox kept from an MCP server that failed.
 
 Searches the server's command line and its last output for paths, and checks whether they exist.
-Limits nothing itself: ``connection`` puts the server into the sandbox.
+(``connection`` starts the server in the sandbox.) Also finds the directories that a server needs to
+read.
 """
 
 import re
@@ -13,18 +14,18 @@ from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real
 
 _PATH = re.compile(r"(?:~|(?<![\w.~/-]))/[\w.@+~/-]+")
 _OWN = frozenset({"dev", "proc", "sys"})
-"""Top-level directories that the sandbox provides."""
+"""Top-level directories that the sandbox itself provides."""
 _OF_PACKAGE = ("package.json", "pyvenv.cfg", "pyproject.toml")
-"""Files in the root of a package or environment."""
+"""Files that mark the root of a package or environment."""
 _MAX_NAMED = 2
-"""Maximum paths named in a message."""
+"""Maximum number of paths named in a message."""
 
 
 def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
-    """Return the directories with the packages of programs, for them to be read whole.
+    """Return the directories that a server must read to use the programs or files at ``paths``.
 
-    A program reads files beside its own. For a link, such as npm's in ``.bin``, there is also the
-    package that it leads to. None contains ``home``, or is in another one.
+    A program reads the files beside it. For a link, such as npm's in ``.bin``, the package to which
+    it leads is included. No directory contains ``home``, or is in another one.
     """
     found: list[Path] = []
     for path in paths:
@@ -44,9 +45,9 @@ def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
 
 
 def _package_of(real: Path, home: Path) -> Path | None:
-    """Return the package that a file is in, or else the directory; None if that contains ``home``.
+    """Return the package that contains a file, else its directory; None if that contains ``home``.
 
-    npm's packages use each other, so for one of them it is the directory of all.
+    For a package of npm, the whole ``node_modules``, because npm's packages use each other.
     """
     around = [folder for folder in (real, *real.parents) if not home.is_relative_to(folder)]
     folders = list(filter(is_directory, around))
@@ -57,10 +58,10 @@ def _package_of(real: Path, home: Path) -> Path | None:
 
 @frozen
 class SandboxLimits:
-    """The limits of the sandbox that a server runs in.
+    """The limits of the sandbox in which a server runs.
 
-    ``words`` is the server's command line, ``sees`` returns whether a path outside the project is
-    visible, and ``refused`` has, by host, a sentence about each connection that was blocked.
+    ``words`` is the server's command line, ``sees`` returns True if a path outside the project is
+    visible, and ``refused`` has a sentence about each blocked connection, by host.
     """
 
     project: Path
@@ -68,10 +69,11 @@ class SandboxLimits:
     sees: Callable[[Path], bool]
     refused: Mapping[str, str]
 
-    def lacks(self, said: str) -> str:
-        """Return which paths or host the sandbox kept from the server, and the setting that allows it.
+    def explanation(self, said: str) -> str:
+        """Return which path or host the sandbox kept from the server, as a clause without full stop.
 
-        A clause without full stop; "" if the sandbox is not the cause. ``said`` is the server's output.
+        For a path, it names the setting that allows it. "" if the sandbox isn't the cause. ``said``
+        is the server's output.
         """
         hidden = [path.as_posix() for path in self.hidden(said)]
         if hidden:

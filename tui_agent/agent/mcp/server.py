@@ -1,7 +1,7 @@
 """Runs one MCP server: starts it, watches it, and restarts it if it ends, up to a number of attempts.
 
-Also explains failures in words for the user; ``hub`` shows them, and decides when servers start and
-stop. The connection itself is ``connection``.
+Also explains failures to the user. ``hub`` shows the explanations, and decides when servers start
+and stop; ``connection`` is the connection itself.
 """
 
 import asyncio
@@ -30,23 +30,23 @@ log = logging.getLogger(__name__)
 
 _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _LOG_TAIL = 4_000
-"""Bytes at the end of a server's log that are searched for the cause of a failure."""
-_OF_TRACE = LazyPattern(
+"""Number of bytes at the end of a server's log that are searched for the cause of a failure."""
+_TRACE_LINE = LazyPattern(
     r"\s|\W*$|Node\.js v\d|node:|file://|at |- |Require stack:|note: |npm (?:error|ERR!) A complete log"
 )
-"""Matches lines around an error in the output of Node, npm, Python and Rust: indented ones, brackets,
+"""Matches lines around an error in the output of Node, npm, Python and Rust: indented lines, brackets,
 versions, places in the source."""
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
-"""Number of messages of a server that are kept for screens: the newest ones."""
+"""Number of a server's newest messages that are kept for screens."""
 
 
 class Trouble(NamedTuple):
     """Why a server is not available, and how the user can fix it.
 
-    ``reason`` is a clause without full stop; ``advice`` a sentence, or "" for none. ``remedy`` is the
-    action that the screen offers.
+    ``reason`` is a clause without full stop, ``advice`` a sentence, or "" for none. ``remedy`` is
+    the action that the screen offers.
     """
 
     reason: str
@@ -58,23 +58,24 @@ class Trouble(NamedTuple):
 class Circumstances:
     """Facts about the end of a connection, in addition to its error.
 
-    ``late`` is the timeout in seconds if it expired, None otherwise. ``status`` is the HTTP status
-    of the last failed request. ``last_words`` is the last line on the server's standard error,
-    ``noise`` the first line on its standard output that is not an MCP message.
+    ``late`` is the timeout in seconds if it expired, otherwise None. ``status`` is the HTTP status
+    of the last failed request, None for none. ``error_line`` is the line of the server's standard
+    error that explains the end, ``noise`` the first line of its standard output that isn't an MCP
+    message.
     """
 
     late: float | None = None
     status: int | None = None
-    last_words: str = ""
+    error_line: str = ""
     noise: str = ""
-    lacks: str = ""
-    """Paths or host that the sandbox kept from the server, and the setting to allow it; or ""."""
+    sandbox_reason: str = ""
+    """Which path or host the sandbox kept from the server, as a clause; "" if none."""
     hidden: tuple[Path, ...] = ()
-    """The paths in ``lacks``."""
+    """The paths in ``sandbox_reason``."""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    """Return why a connection failed or ended, and the remedy; ``error``: None if it just ended."""
+    """Return why a connection failed or ended, and the remedy. ``error`` is None if it just ended."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
@@ -84,11 +85,11 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
             "reload",
         )
     if spec.transport == "http":
-        return _of_http(error, spec, around)
-    return _of_stdio(error, spec, around)
+        return _http_trouble(error, spec, around)
+    return _stdio_trouble(error, spec, around)
 
 
-def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
+def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
     match error:
         case FileNotFoundError() if error.filename:
             return Trouble(
@@ -102,8 +103,8 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
                 f"Correct its command in {spec.place}.",
                 "reload",
             )
-    if around.lacks:
-        return Trouble(around.lacks, remedy="allow" if around.hidden else "reload")
+    if around.sandbox_reason:
+        return Trouble(around.sandbox_reason, remedy="allow" if around.hidden else "reload")
     if around.noise and (around.late is not None or error is None):
         reason = (
             f"it writes output that is not an MCP message to standard output (“{around.noise}”)"
@@ -118,11 +119,11 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
     else:
         reason = _text(error)
         advice = "See its log."
-    said = around.last_words
+    said = around.error_line
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
 
-def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
+def _http_trouble(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
     if isinstance(error, McpError):
         return Trouble(_text(error), remedy="login")
     if around.late is not None:
@@ -130,14 +131,14 @@ def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstance
             f"it did not answer within {around.late:g} s", f"Check its url in {spec.place}."
         )
     if around.status is not None:
-        return _of_refusal(around.status, spec)
+        return _refusal_trouble(around.status, spec)
     if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import for this
         reason = f"nothing answers at {spec.settings.url}"
         return Trouble(reason, f"Start it, or correct its url in {spec.place}.", "reload")
     return Trouble(_text(error))
 
 
-def _of_refusal(status: int, spec: ServerSpec) -> Trouble:
+def _refusal_trouble(status: int, spec: ServerSpec) -> Trouble:
     try:
         answer = f"{status:d} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -167,7 +168,7 @@ class McpServer:
     """Runs one server in a task, and keeps its state for screens.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``on_change`` is
-    called after each change with this object and the new state, or None if the state is unchanged.
+    called after each change, with this object and the new state, None if the state is the same.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class McpServer:
         """How the user can fix a failure; "" if unknown."""
         self.remedy: Remedy = "restart"
         self.hidden: tuple[Path, ...] = ()
-        """Paths that the sandbox kept from the server when it failed last."""
+        """Paths that the sandbox kept from the server when it last failed."""
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -198,7 +199,7 @@ class McpServer:
             self._change,
             login=self._login,
             refused=self._refuse,
-            said=self._keep,
+            said=self._keep_message,
             noise=self._keep_noise,
             limited=partial(setattr, self, "_sandbox_limits"),
         )
@@ -231,9 +232,10 @@ class McpServer:
             )
 
     async def settled(self) -> None:
-        """Wait until the server is ready or has failed, at most the seconds in its setting ``start``.
+        """Wait until the server is ready or has failed.
 
-        Returns at once if the server was never started.
+        Waits at most the seconds of its setting ``start``, after which the server may still become
+        ready. Returns immediately if the server was never started.
         """
         if self._task is not None:
             await self._settled.wait()
@@ -249,7 +251,7 @@ class McpServer:
         self._set(ServerState.STOPPED)
 
     def connection(self) -> Connection:
-        """Return the connection to the server; raises McpError if the server is not available."""
+        """Return the connection to the server. Raises McpError if the server is not available."""
         if self._connection is None:
             why = ""
             if self.detail:
@@ -266,7 +268,7 @@ class McpServer:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
-            was_ready, trouble = await self._live_once()
+            was_ready, trouble = await self._connect_once()
             if self._stopping.is_set():
                 return
             if loop.time() - began > self._patience.healthy:
@@ -281,8 +283,8 @@ class McpServer:
                     await self._stopping.wait()
                 return
 
-    async def _live_once(self) -> tuple[bool, Trouble]:
-        """Connect, and wait until the connection ends or `stop` is called.
+    async def _connect_once(self) -> tuple[bool, Trouble]:
+        """Connect to the server, and wait until the connection ends or `stop` is called.
 
         Returns whether the server was ready, and why the connection ended.
         """
@@ -294,15 +296,15 @@ class McpServer:
         self.hidden = ()
         ready = False
         try:
-            # In a thread, as the import takes half a second.
+            # In a thread, because the import takes half a second.
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
                 if self._patience.starts > 1:
                     late = asyncio.get_running_loop().call_later(
-                        self.spec.settings.start, self._be_late
+                        self.spec.settings.start, self._stop_waiting
                     )
                     stack.callback(late.cancel)
-                async with asyncio.timeout(self._most) as self._deadline:
+                async with asyncio.timeout(self._start_timeout) as self._deadline:
                     connection = await stack.enter_async_context(
                         connect(self.spec, self._around, self._listener)
                     )
@@ -317,13 +319,13 @@ class McpServer:
                     self._wake.clear()
                     if not (self._is_over() or self._changed):
                         await self._wake.wait()
-        except Exception as error:  # the outermost edge of a server's life: it may fail in any way
+        except Exception as error:  # a server may fail in any way, and nothing above handles it
             log.info("MCP server %s: %s", self.name, error, exc_info=error)
             return ready, self._why(error)
         return ready, self._why(None)
 
     @property
-    def _most(self) -> float:
+    def _start_timeout(self) -> float:
         """Seconds after which a start counts as failed."""
         return self.spec.settings.start * self._patience.starts
 
@@ -331,7 +333,7 @@ class McpServer:
         return self._lost or self._stopping.is_set()
 
     async def _take_offer(self, connection: Connection) -> None:
-        async with asyncio.timeout(self._most):
+        async with asyncio.timeout(self._start_timeout):
             self.offer = await connection.offer()
         self._refusal = None
         self._set(ServerState.READY)
@@ -350,12 +352,12 @@ class McpServer:
         if not self.is_ready:
             self._refusal = status
 
-    def _keep(self, message: ServerMessage) -> None:
+    def _keep_message(self, message: ServerMessage) -> None:
         self.messages.append(message)
         self._on_change(self, None)
 
     def _keep_noise(self, text: str) -> None:
-        """Keep the first line of standard output that is not an MCP message, and show it to the user."""
+        """Keep the first line of standard output that isn't an MCP message, and show it to the user."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
             self.messages.append(
@@ -365,7 +367,7 @@ class McpServer:
 
     async def _login(self, url: str) -> None:
         if self._deadline is not None:
-            # From now on, the time for the login in the browser counts.
+            # From now on, the time limit of the login in the browser applies.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
@@ -381,8 +383,8 @@ class McpServer:
             self._settled.set()
         self._on_change(self, state)
 
-    def _be_late(self) -> None:
-        """End the wait for the server in `settled`; the server may still become ready."""
+    def _stop_waiting(self) -> None:
+        """End the wait in `settled`. The server may still become ready."""
         if not self._settled.is_set():
             self._settled.set()
             if self.state is ServerState.STARTING:
@@ -399,29 +401,29 @@ class McpServer:
                 text = data[-_LOG_TAIL:].decode("utf-8", "replace")
         late = None
         if self._deadline is not None and self._deadline.expired():
-            late = self._most
-        lacks = ""
+            late = self._start_timeout
+        reason = ""
         if self._sandbox_limits is not None:
-            lacks = self._sandbox_limits.lacks(text)
+            reason = self._sandbox_limits.explanation(text)
             self.hidden = self._sandbox_limits.hidden(text)
         around = Circumstances(
             late,
             self._refusal,
-            last_words(text),
+            error_line(text),
             noise=self._noise,
-            lacks=lacks,
+            sandbox_reason=reason,
             hidden=self.hidden,
         )
         return trouble_of(error, self.spec, around)
 
 
-def last_words(text: str) -> str:
-    """Return the line of a log with which the server says why it ended; "" if it wrote nothing.
+def error_line(text: str) -> str:
+    """Return the line of a log that explains why the server ended; "" if it wrote nothing.
 
-    That is the last line on its standard error which is not a part of a trace, or else the last one.
+    That is the last line of its standard error that isn't part of a trace, else the last line.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("[")]
-    sentences = [line for line in lines if not _OF_TRACE.match(line)]
+    sentences = [line for line in lines if not _TRACE_LINE.match(line)]
     for line in reversed(sentences or lines):
         return line.strip()[:200]
     return ""

@@ -1,8 +1,9 @@
-"""Settings of MCP servers, from the user's ``[mcp.NAME]`` tables, other programs, and trusted projects.
+"""Settings of MCP servers: their fields, and which settings apply to a session's servers.
 
-Also decides which of several servers with the same name is used. Nothing is read here: the callers
-(``cli.extensions``) bring the tables, and of projects only those that are trusted. Also defines
-what surrounds the servers: environment, directories, sandbox, timeouts.
+They come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This module
+reads no files: the caller (``cli.extensions``) passes the tables, and of projects only those that
+are trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
+defines the environment, directories, sandbox and timeouts of servers.
 """
 
 import re
@@ -31,14 +32,14 @@ OWN_PLACE = "config.toml"
 
 
 class McpConfigError(ValueError):
-    """The settings of a server are wrong; the message says which and why."""
+    """A server's settings are wrong; the message says which setting and why."""
 
 
 class McpServerSettings(BaseModel):
     """Settings of one server: a command that uses standard input and output, or an HTTP server's URL.
 
-    ``${NAME}`` and ``${NAME:-default}`` in command, arguments, environment, URL and headers are
-    replaced from the environment when the server is started.
+    When the server starts, ``${NAME}`` and ``${NAME:-default}`` in the command, arguments,
+    environment, URL and headers are replaced with values from the environment.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -49,7 +50,8 @@ class McpServerSettings(BaseModel):
         default_factory=dict, description="Additional environment variables."
     )
     cwd: str | None = Field(
-        default=None, description="Its working directory, from the project's; unset: the project's."
+        default=None,
+        description="Its working directory, relative to the project; unset: the project.",
     )
     url: str | None = Field(
         default=None, description="The URL of a server that uses streamable HTTP or SSE."
@@ -70,14 +72,14 @@ class McpServerSettings(BaseModel):
     deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools not to offer.")
     schemas: Literal["auto", "always", "on_demand"] = Field(
         default="auto",
-        description="Send its tools' parameters with every request, or let the model load them; auto: by size.",
+        description="Send its tools' parameters with every request, or let the model load them; auto: depends on size.",
     )
     timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
     start: float = Field(
         default=30,
         gt=0,
         le=600,
-        description="Seconds a run without a screen waits for it; after four times as long it has failed.",
+        description="Seconds a run without a screen waits for it. After four times that, its start has failed.",
     )
     required: bool = Field(
         default=False, description="Whether a run fails if the server is not available."
@@ -87,7 +89,7 @@ class McpServerSettings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _one_way_in(self) -> "McpServerSettings":
+    def _has_one_address(self) -> "McpServerSettings":
         if bool(self.command) == bool(self.url):
             raise ValueError("a server has either a command or a url")
         if self.url and not self.url.startswith(("http://", "https://")):
@@ -96,7 +98,7 @@ class McpServerSettings(BaseModel):
 
     @property
     def is_authorized(self) -> bool:
-        """True if the headers contain an authorization, so that no login is needed."""
+        """Whether the headers contain an authorization, so that no login is needed."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
@@ -135,9 +137,9 @@ def _fits(tool: str, globs: Iterable[str]) -> bool:
 
 @frozen
 class ServerSpec:
-    """A server to run; ``source`` is whose settings it comes from, ``cwd`` its working directory.
+    """A server to run. ``source`` says whose settings define it, ``cwd`` is its project's directory.
 
-    ``place`` is where these settings are, for messages: a file, with the line if it is known.
+    ``place`` names the file with these settings, with the line if known, for messages.
     """
 
     name: str
@@ -146,26 +148,27 @@ class ServerSpec:
     cwd: Path
     place: str = OWN_PLACE
     reads: frozenset[Path] = frozenset()
-    """Paths outside the project that the user let this server read in the sandbox, until the program ends."""
+    """Paths outside the project that the user has allowed this server to read, until the program ends."""
 
     @property
     def directory(self) -> Path:
-        """The directory that the server's program runs in."""
+        """The directory in which the server's program runs."""
         return self.cwd / at_home(self.settings.cwd or "")
 
     @property
     def command_line(self) -> str:
-        """The program with its arguments, after the directory in which it looks for files."""
+        """The configured directory, the program and its arguments, separated by spaces."""
         return " ".join([self.settings.cwd or "", self.settings.command or "", *self.settings.args])
 
     @property
     def transport(self) -> Literal["stdio", "http"]:
         return "stdio" if self.settings.command else "http"
 
-    def runs_on(self, other: "ServerSpec") -> bool:
+    def keeps_running_as(self, other: "ServerSpec") -> bool:
         """Return True if a server started for this spec need not be restarted for the spec ``other``.
 
-        Their settings may then differ only in the tools offered, log level, ``start`` and ``required``.
+        The settings of both may differ only in the tools offered, the log level, ``start`` and
+        ``required``.
         """
         offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
         mine = self.settings.model_dump(exclude=offered)
@@ -175,7 +178,7 @@ class ServerSpec:
 
 @frozen
 class FoundServers:
-    """The servers of a session, and a message for each server that is configured wrongly."""
+    """The servers of a session, and a message on each server that is configured wrongly."""
 
     specs: tuple[ServerSpec, ...] = ()
     problems: tuple[str, ...] = ()
@@ -190,9 +193,10 @@ def find_servers(
 ) -> FoundServers:
     """Return the user's servers and those of a trusted project.
 
-    ``user`` is the ``[mcp]`` table of the user's settings, ``others`` are the user's servers in other
-    programs' files, ``of_project`` the project's. If several have the same name, the first in this
-    order is used; within ``others`` and within ``of_project``, the last.
+    ``user`` is the ``[mcp]`` table of the user's settings, ``others`` are the user's servers in
+    other programs' files, ``of_project`` those in the project's files. If several have the same
+    name, the one from the first of these three is used; within ``others`` and within
+    ``of_project``, the last one.
     """
     problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
@@ -209,7 +213,7 @@ def find_servers(
             )
             continue
         if change.name in user:
-            # Of the user's own settings, a file of another program only takes something away.
+            # A file of another program can only disable a server of the user's own settings.
             row = {"enabled": False} if row.get("enabled") is False else {}
         try:
             specs[change.name] = _changed(specs[change.name], row)
@@ -219,7 +223,7 @@ def find_servers(
 
 
 def _changed(spec: ServerSpec, row: Mapping[str, Any]) -> ServerSpec:
-    """Return a server with some settings changed; raises ValidationError if they are invalid."""
+    """Return a server with some settings changed. Raises ValidationError if they are invalid."""
     valid = McpServerSettings.model_validate({"command": "-", **row})
     update = {key: getattr(valid, key) for key in row}
     return replace(spec, settings=spec.settings.model_copy(update=update))
@@ -232,11 +236,10 @@ def _checked(
     whose: Literal["user", "project"],
     project: Path,
 ) -> Iterable[ServerSpec]:
-    """Return the usable servers of other programs' files; report the unusable ones in ``problems``.
+    """Return the usable servers from other programs' files; of those with the same name, the last.
 
-    Entries that only change a server are added to ``changes``.
-
-    Of servers with the same name, the last one is returned.
+    Adds a message on each unusable one to ``problems``, and rows that only change a server to
+    ``changes``.
     """
     found: dict[str, ServerSpec] = {}
     is_projects = whose == "project"
@@ -268,7 +271,7 @@ def _first_mistake(error: ValidationError) -> str:
 
 
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
-    """Return the settings with every ``${NAME}`` replaced by its value in ``environ`` or its default.
+    """Return the settings with every ``${NAME}`` replaced with its value in ``environ`` or its default.
 
     Raises McpConfigError if a variable has neither.
     """
@@ -304,12 +307,13 @@ class ConnectionContext:
     log_dir: Path
     token_dir: Path
     sandbox: "Callable[[Path], Sandbox] | None" = None
-    """Returns the sandbox for servers of a project; None if there is none."""
+    """Returns the sandbox for a project's servers; None if there is no sandbox."""
     changed: Callable[[Path, str], str] = lambda _cwd, _command: ""
-    """Returns the file of a project that a command runs and that changed since it was trusted; "" if none did."""
+    """Takes a project and a command line; returns a file that the command runs and that has changed since
+    the user trusted it, "" if there is none."""
 
     def log_path(self, server: str) -> Path:
-        """Return the path of the log of the server with that name."""
+        """Return the path of a server's log file, given the server's name."""
         return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 
@@ -317,10 +321,10 @@ class ConnectionContext:
 class Timeouts:
     """Timeouts for starting and restarting servers.
 
-    ``settle`` is how long the first request waits for servers, in seconds; None: as long as each
-    server's setting ``start``. A server that does not answer within ``starts`` times its setting
-    ``start`` has failed. A server that ends is restarted after the ``pauses``, in seconds, one for
-    each attempt; after ``healthy`` seconds of running it gets all attempts again.
+    ``settle`` is the maximum wait of the first request for servers, in seconds; None means the
+    setting ``start`` of each server. A server that doesn't answer within ``starts`` times its
+    setting ``start`` has failed. A server that ends is restarted after one of the ``pauses`` (in
+    seconds) for each attempt; once it has run for ``healthy`` seconds, it gets all attempts again.
     """
 
     settle: float | None = 2

@@ -1,4 +1,4 @@
-"""The tools of MCP servers as the model sees them: single tools, and one tool that replaces many.
+"""The tools of MCP servers for the model: single tools, and one tool that stands for many.
 
 ``hub`` decides which of them are offered.
 """
@@ -41,7 +41,7 @@ MAX_LINE_CHARS = 90
 """Maximum characters of a tool's description in the list of tools."""
 
 ListDetail = Literal["lines", "names", "numbers"]
-"""Detail of the list of tools: name and description of each, only names, or the number per server."""
+"""Detail of the list of tools: name and description of each, only the names, or the number per server."""
 
 _WORD = LazyPattern(r"[a-z0-9]+")
 
@@ -62,7 +62,7 @@ class McpTool(DynamicTool):
 
     @property
     def is_on(self) -> bool:
-        """True if the user's settings offer the tool; may change after the model has seen the tool."""
+        """Whether the user's settings offer the tool. May change after the model has seen the tool."""
         return self.server.spec.settings.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -95,9 +95,9 @@ class McpTool(DynamicTool):
 
 
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
-    """A tool with which the model finds and calls the tools of servers that are not in the head.
+    """A tool with which the model finds and calls tools of servers that are not in the head.
 
-    Its description lists the tools ``offered``; a search returns their parameters as a tool result,
+    Its description lists the tools ``offered``. A search returns their parameters as a tool result,
     which keeps the prompt cache valid. ``known`` returns all current tools by name.
     """
 
@@ -111,9 +111,9 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
         self._known = known
 
     def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
-        """Return the tool to run and its arguments: the one that a call names; for a search, this tool.
+        """Return the tool that a call names and its arguments; for a search, this tool.
 
-        Raises ToolError for an unknown tool or for arguments that are not an object.
+        Raises ToolError for an unknown tool, or for arguments that aren't an object.
         """
         values = arguments.values
         if values.get("action") != "call":
@@ -161,7 +161,7 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
 def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
     """Return the tools that a query names in full, else those that contain its words, best first.
 
-    Of the latter at most `MAX_SEARCH_RESULTS`.
+    At most `MAX_SEARCH_RESULTS` are found by words.
     """
     named = [tool for tool in tools if tool.name in query.replace(",", " ").split()]
     if named:

@@ -1,11 +1,11 @@
 """After each run, counts which lines of the project's memory were used, and proposes changes to it.
 
-Lines that the model proposes with a tool during a run also come here (`MemoryKeeper.propose`).
+Also handles lines that the model proposes with a tool during a run (`MemoryKeeper.propose`).
 
 After a run with enough tool calls, a small model finds lines to propose (one request). Without such
 a model, if it fails, and after other runs, rules find them (``proposals``). They become part of the
-memory only when the user accepts them (``app.memory_commands``). The memory's files, proposals
-included, are written by ``files.memory``. Nothing is done after runs of subagents and race runners.
+memory only when the user accepts them (``app.memory_commands``). ``files.memory`` writes the
+memory's file, which includes the proposals. Runs of subagents and race runners are ignored.
 """
 
 import asyncio
@@ -54,15 +54,15 @@ from tui_agent.session.path_queries import newest
 log = logging.getLogger(__name__)
 
 UNTIL_SHOWN = 0.05
-"""Seconds between the end of a run and the work on the memory, so that the screen is drawn first."""
+"""Seconds between a run's end and the work on the memory, so that the screen is drawn first."""
 MIN_CALLS = 3
-"""Minimum tool calls of a run after which the model is asked for lines."""
+"""Minimum number of a run's tool calls for the model to be asked for lines."""
 WORK_TOKENS = 2_000
-"""Maximum tokens of the run's work that the question to the model contains."""
+"""Maximum tokens of the digest of the run's work in the question to the model."""
 MESSAGE_CHARS = 1_500
 """Maximum characters of each user message in the question to the model."""
 MAX_MESSAGES = 8
-"""Maximum user messages in the question to the model, the newest ones."""
+"""Number of the newest user messages in the question to the model."""
 SECONDS = 30.0
 """Timeout of the request to the model, in seconds."""
 SOURCES_SEARCHED = 400
@@ -76,26 +76,25 @@ class MemoryKeeper:
         self._journal = journal
         self._session = journal.session
         self._ports = ports
-        self._done_with = journal.session.leaf or 0
+        self._last_processed = journal.session.leaf or 0
         """Id of the last entry that was processed; 0 for none."""
         self._is_counted = False
         self._said = SayOnce()
         self._proposing = threading.Lock()
         self._proposed = 0
         """Number of lines that the model proposed with a tool in this run."""
-        self._told_at = ports.clock()
+        self._notified_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         self._awaited = asyncio.Event()
-        """Set when a caller waits for the work after a run, so that the pause before it is
-        skipped."""
+        """Set when a caller waits for the work after a run, to skip the pause before it."""
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
-        """Add a line from the model's tool call to the proposals; return the line as shown.
+        """Add a line from the model's tool call to the proposals, and return the line as shown.
 
-        The line is not added if it is already in the instructions, or if there is no memory. Does
-        file I/O. Raises NotKeptError if the note is not a valid line, contains a secret or exceeds
-        the run's `MAX_LINES`, or if the memory can't be written.
+        The line is not added if the instructions contain it, or if there is no memory. Does file
+        I/O. Raises NotKeptError if the note isn't a valid line or contains a secret, if the run has
+        already proposed `MAX_LINES`, or if the memory can't be written.
         """
         from tui_agent.secret_detector import has_secret
 
@@ -113,7 +112,7 @@ class MemoryKeeper:
         return line.shown
 
     async def settle(self) -> None:
-        """Wait for the work after the last run to finish, skipping the pause for the screen."""
+        """Wait for the work after the last run to finish, and skip the pause before it."""
         if self._task is not None:
             self._awaited.set()
             await asyncio.wait([self._task])
@@ -133,17 +132,17 @@ class MemoryKeeper:
 
     async def _after_run(self, memory: Memory, *, is_done: bool) -> None:
         path = self._session.active_path()
-        entries = [entry for entry in path if entry.id > self._done_with]
+        entries = [entry for entry in path if entry.id > self._last_processed]
         before = path[: len(path) - len(entries)]
         self._is_counted = self._is_counted or newest(before, AssistantEntry) is not None
-        self._done_with = max([self._done_with, *(entry.id for entry in entries)])
-        await self._let_answer_be_shown()
+        self._last_processed = max([self._last_processed, *(entry.id for entry in entries)])
+        await self._pause_for_screen()
         try:
             state = await asyncio.to_thread(self._count, memory, path, entries)
             room = MAX_LINES - self._proposed
             self._proposed = 0
             if is_done and room > 0 and self._ports.proposes_memory:
-                found = await self._found(state, entries)
+                found = await self._find_lines(state, entries)
                 state = await asyncio.to_thread(self._add, memory, found[:room], entries)
         except (NotKeptError, StoreError) as error:
             log.warning("memory: %s", error)
@@ -151,15 +150,15 @@ class MemoryKeeper:
             if not is_known and self._said.remember("failure"):
                 self._journal.channel.say(str(error), "warning")
             return
-        news = [one for one in state.proposed if one.line.kept_at > self._told_at]
+        news = [one for one in state.proposed if one.line.kept_at > self._notified_at]
         if news:
-            self._told_at = max(one.line.kept_at for one in news)
+            self._notified_at = max(one.line.kept_at for one in news)
             waiting = len(state.proposed)
             lines = "1 line" if waiting == 1 else f"{waiting} lines"
             self._journal.channel.say(f"memory: {lines} proposed · /memory")
 
-    async def _let_answer_be_shown(self) -> None:
-        """Pause so that the screen shows the answer first, unless a caller is waiting for the memory."""
+    async def _pause_for_screen(self) -> None:
+        """Pause so that the screen shows the answer first, unless a caller waits for the memory."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(UNTIL_SHOWN):
                 await self._awaited.wait()
@@ -168,10 +167,10 @@ class MemoryKeeper:
     def _count(
         self, memory: Memory, path: Sequence[Entry], entries: Sequence[Entry]
     ) -> MemoryState:
-        """Count which memory lines the run used, and return the memory's new state.
+        """Count in the memory which lines the run used, and return the memory's new state.
 
-        Also proposes to remove lines unused in many sessions, if proposals are on. A session in
-        which a line was not used is counted once, not once per run.
+        If proposals are on, also counts the lines that were not used, once per session, and
+        proposes to remove those unused in many sessions.
         """
         state = memory.read()
         if not state.lines or not entries:
@@ -202,14 +201,14 @@ class MemoryKeeper:
 
         return memory.change(change)
 
-    async def _found(self, state: MemoryState, entries: Sequence[Entry]) -> list[FoundLine]:
+    async def _find_lines(self, state: MemoryState, entries: Sequence[Entry]) -> list[FoundLine]:
         ports = self._ports
         model = ports.small_model or ports.settings.compaction.model
         calls = sum(isinstance(entry, ToolResultEntry) for entry in entries)
         if model and model != DEMO_MODEL and calls >= MIN_CALLS:
             try:
                 counter = ports.directory.counter(model)
-                shown = _shown(state, entries, counter.text)
+                shown = _question(state, entries, counter.text)
                 answer = await ask_small_model(
                     shown, "memory_propose", self._journal, ports, model=model, seconds=SECONDS
                 )
@@ -240,10 +239,10 @@ class MemoryKeeper:
         return memory.change(lambda state: state.with_proposals(proposals))
 
 
-def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
+def _question(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
     """Return the question to the model: memory, user messages, and a digest of the work.
 
-    It contains no tool output, no file contents and nothing that the user hid, cleared or replaced.
+    It contains no tool output, no file contents, and no entries that the user hid or cleared.
     """
     view = resolve_all(entries)
     withheld = {EntryState.DROPPED, EntryState.MASKED}

@@ -9,11 +9,11 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, is_by_user, typed_text
 
 MAX_LINES = 3
-"""Maximum lines proposed per run."""
+"""Maximum number of lines proposed per run."""
 MIN_CHARS = 8
-"""Shortest line that is proposed, in characters."""
+"""Minimum length of a proposed line, in characters."""
 MAX_CHARS = 240
-"""Longest line that is proposed, in characters."""
+"""Maximum length of a proposed line, in characters."""
 
 _ROW = LazyPattern(
     r"[\s>*•+-]*(?:\d{1,2}[.)]\s+)?[*_`\"'(\[]*#(?P<entry>\d{1,9})[\])`*_\"']*[\s:,.|–—-]+(?P<line>.*)"
@@ -32,16 +32,16 @@ _ASKED = LazyPattern(
 
 @frozen
 class FoundLine:
-    """A line to propose, and the id of the entry that it comes from; 0 if unknown."""
+    """A line to propose, and the id of the entry from which it comes, 0 if unknown."""
 
     line: MemoryLine
     entry_id: int = 0
 
 
 def read_answer(answer: str) -> list[FoundLine]:
-    """Return the lines in a model's answer (``#12: text``, 12 being the source's entry).
+    """Return the lines in a model's answer; in ``#12: text``, entry 12 is the line's source.
 
-    At most ``MAX_LINES``, in the answer's order; other text is ignored.
+    At most ``MAX_LINES``, in the answer's order. Other text is ignored.
     """
     found: dict[str, FoundLine] = {}
     for text in answer.splitlines():
@@ -57,20 +57,20 @@ def read_answer(answer: str) -> list[FoundLine]:
 def lines_by_rule(entries: Sequence[Entry]) -> list[FoundLine]:
     """Return up to ``MAX_LINES`` lines from the user's messages, the newest message first.
 
-    They are sentences that ask to remember something, or that state a lasting rule.
+    They are sentences that ask the model to remember something, or that state a lasting rule.
     """
     found: dict[str, FoundLine] = {}
     for entry in reversed(entries):
         if not is_by_user(entry):
             continue
-        for text in _lasting(typed_text(entry.parts)):
+        for text in _lasting_sentences(typed_text(entry.parts)):
             line = _usable(text)
             if line is not None:
                 found.setdefault(line.text, FoundLine(line, entry.id))
     return list(found.values())[:MAX_LINES]
 
 
-def _lasting(text: str) -> Iterator[str]:
+def _lasting_sentences(text: str) -> Iterator[str]:
     for sentence in re.split(r"(?<=[.!?;])\s+|\n+", text):
         asked = _ASKED.match(sentence.strip())
         if asked is not None and not sentence.rstrip().endswith("?"):
@@ -80,9 +80,9 @@ def _lasting(text: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> MemoryLine | None:
-    """Return a text as a line.
+    """Return a text as a line; None if it can't be proposed.
 
-    None if it is too short or too long, contains a secret, or is not a valid line.
+    That is so if it is too short or too long, contains a secret, or isn't a valid line.
     """
     from tui_agent.secret_detector import has_secret
 

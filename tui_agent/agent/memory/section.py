@@ -1,4 +1,4 @@
-"""Formats the memory as a section of the head: the most recently used lines, up to a token limit.
+"""Formats the memory as a section of the head: the most recently used lines within a token limit.
 
 Pure.
 """
@@ -11,7 +11,7 @@ from tui_agent.lazy import frozen
 
 @frozen
 class MemorySection:
-    """The memory's section of the head, "" for none; ``room`` is the part of the limit left, in tokens."""
+    """The memory's section of the head, "" for none. ``room`` is the unused part of the limit, in tokens."""
 
     text: str
     room: int
@@ -22,8 +22,8 @@ def memory_section(
 ) -> MemorySection:
     """Return the section with the most recently used lines that fit ``room`` tokens.
 
-    They keep their order in ``lines``; a row says how many are left out. ``words`` is the text
-    above the lines; ``count`` returns the tokens of a text.
+    The lines keep their order; a row says how many are left out. ``words`` is the text above the
+    lines; ``count`` returns the tokens of a text.
     """
     recent = sorted(lines, key=_last_of_use)
     rows, left = newest_within([row_of(line) for line in recent], room, count)
@@ -36,15 +36,15 @@ def memory_section(
 
 
 def row_of(line: MemoryLine) -> str:
-    """Return a line of the memory as it is sent to the model: "- topic: text"."""
-    # A closing tag inside would end the section early.
+    """Return a line of the memory in the form in which the model gets it: "- topic: text"."""
+    # A closing tag in the line would end the section early.
     return f"- {line.shown}".replace("</", "<\\/")
 
 
 def newest_within(
     rows: Sequence[str], room: int, count: Callable[[str], int]
 ) -> tuple[list[str], int]:
-    """Return the last rows that fit ``room`` tokens, in their order, and the tokens left over."""
+    """Return the last rows that fit ``room`` tokens, in the given order, and the tokens left over."""
     kept: list[str] = []
     for row in reversed(rows):
         cost = count(row) + 1
@@ -56,7 +56,10 @@ def newest_within(
 
 
 def left_out(count: int, where: str) -> list[str]:
-    """Return one row saying that ``count`` lines are left out and ``where`` they are; [] for none."""
+    """Return a list with a row that says how many lines are left out and ``where`` they are.
+
+    [] if ``count`` is 0.
+    """
     if not count:
         return []
     return [f"[{count} more, used less recently, are only {where}.]"]

@@ -1,6 +1,6 @@
-"""Finds the entry that a memory line comes from, and the lines that a run used. Pure.
+"""Finds the entry from which a memory line comes, and the lines that a run used. Pure.
 
-Both are decided by the share of the line's words that a text contains, without a model.
+Uses no model: the share of the line's words that a text contains decides both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,23 +22,22 @@ from tui_agent.session.entries import (
 )
 from tui_agent.tools.registry import tool_traits
 
-FOUND = 0.6
+MIN_SOURCE_SHARE = 0.6
 """Minimum share of a line's words that a text must contain to count as the line's source."""
-USED = 0.6
-"""Minimum share of a line's words that the model must have written for the line to count as
-used."""
+MIN_USED_SHARE = 0.6
+"""Minimum share of a line's words that the model must write for the line to count as used."""
 
 _MAX_TEXT_CHARS = 100_000
-"""Maximum characters of one text that are searched, from its beginning."""
+"""Number of characters at the beginning of a text that are searched."""
 _TITLE_CHARS = 60
 """Maximum characters of a source's name."""
 
 
 @frozen
 class LineSource:
-    """The id of the entry that a line comes from, 0 if unknown, and the origin of its words.
+    """The id of the entry from which a line comes, 0 if unknown, and the origin of its words.
 
-    ``origin`` is ``USER``, ``MODEL`` (maybe with the page that the model had read last), or the
+    ``origin`` is ``USER``, ``MODEL`` (perhaps with the page that the model had last read), or the
     name of a file, command or tool call.
     """
 
@@ -47,32 +46,32 @@ class LineSource:
 
 
 @frozen
-class _Holder:
+class _Candidate:
     share: float
     source: LineSource
 
 
 def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource:
-    """Return the entry among ``entries`` that the text of a line comes from.
+    """Return the source of a line with this ``text`` among ``entries``.
 
     It is the entry with the largest share of the line's words: among the user's messages and what
-    was read (files, outputs), or else among the model's texts. On a tie, a user's message is
-    preferred, then the oldest entry. If only the model wrote the words, ``origin`` also names the
-    last web page that it read. ``named`` is the entry that the model gave as the source, 0 for
-    none; it is used if no entry contains the words.
+    was read (files, outputs), or else among the model's texts. If shares are equal, a user's
+    message is preferred, then the oldest entry. If only the model wrote the words, ``origin`` also
+    names the last web page that it read. ``named`` is the entry that the model gave as the source,
+    0 for none; it is used if no entry contains the words.
     """
     words = words_of(text)
-    by_user: _Holder | None = None
-    by_model: _Holder | None = None
-    read: _Holder | None = None
+    by_user: _Candidate | None = None
+    by_model: _Candidate | None = None
+    read: _Candidate | None = None
     for entry in entries:
-        for holder in _holders(entry, words):
-            if holder.source.origin == USER:
-                by_user = _better(by_user, holder)
-            elif holder.source.origin == MODEL:
-                by_model = _better(by_model, holder)
+        for candidate in _candidates(entry, words):
+            if candidate.source.origin == USER:
+                by_user = _better(by_user, candidate)
+            elif candidate.source.origin == MODEL:
+                by_model = _better(by_model, candidate)
             else:
-                read = _better(read, holder)
+                read = _better(read, candidate)
     if by_user is not None and (read is None or by_user.share >= read.share):
         return by_user.source
     if read is not None:
@@ -99,24 +98,24 @@ def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[st
     for line in lines:
         words = words_of(line.text)
         is_named = any(f"memory {line.topic}" in text for text in texts)
-        if is_named or _share(words, written) >= USED:
+        if is_named or _share(words, written) >= MIN_USED_SHARE:
             used.add(line.topic)
     return used
 
 
-def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
+def _candidates(entry: Entry, words: frozenset[str]) -> Iterator[_Candidate]:
     for origin, text in _texts(entry):
         searched = text[:_MAX_TEXT_CHARS].lower()
         # A cheap upper bound of the share.
-        if sum(word in searched for word in words) < FOUND * len(words):
+        if sum(word in searched for word in words) < MIN_SOURCE_SHARE * len(words):
             continue
         share = _share(words, words_of(searched))
-        if share >= FOUND:
-            yield _Holder(share, LineSource(entry.id, origin))
+        if share >= MIN_SOURCE_SHARE:
+            yield _Candidate(share, LineSource(entry.id, origin))
 
 
-def _better(best: _Holder | None, other: _Holder) -> _Holder:
-    """Return whichever has the larger share of the words; ``best`` if they are equal."""
+def _better(best: _Candidate | None, other: _Candidate) -> _Candidate:
+    """Return the candidate with the larger share of the words; ``best`` if they are equal."""
     if best is None or other.share > best.share:
         return other
     return best
@@ -129,7 +128,7 @@ def _share(words: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield (origin, text) for each text of an entry; nothing for summaries and program messages."""
+    """Yield (origin, text) for each text of an entry; nothing for summaries and the program's messages."""
     match entry:
         case UserEntry():
             if entry.synthetic is not None:

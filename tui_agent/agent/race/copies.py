@@ -1,12 +1,12 @@
 """Makes and removes a race's copies of the project, without writing to the project.
 
-A copy has the files as they are, including uncommitted and untracked ones, and a git repository of
-its own: index and references are copied, new objects stay in the copy, and existing ones are read
-from the project's repository. Ignored files and small ignored directories are copied. A large ignored
-directory (``node_modules``) becomes a link if a sandbox prevents commands from writing through it;
-otherwise it is copied. Caches that programs rebuild are left out.
+A copy has the project's present files, including uncommitted and untracked ones, and a git
+repository of its own: index and references are copied, new objects stay in the copy, and existing
+ones are read from the project's repository. Ignored files and small ignored directories are copied.
+A large ignored directory (``node_modules``) becomes a link if a sandbox prevents commands from
+writing through it; otherwise it is copied. Caches that programs rebuild are left out.
 
-Everything here reads and writes many files: call it in a thread.
+All functions read and write many files: call them in a thread.
 """
 
 import contextlib
@@ -36,23 +36,23 @@ ORIGINAL = "original"
 """Name, in a race's directory, of the link through which its copies reach the project."""
 
 MAX_COPIED_IGNORED = 2_000
-"""Maximum files of an ignored directory that is copied; larger ones are linked if possible."""
+"""Maximum number of files in an ignored directory that is copied. Larger ones are linked if possible."""
 
 _LOCK = "lock"
-"""Name of the file in a race's directory that the program running the race keeps locked."""
+"""Name of a file in a race's directory. The program that runs the race keeps it locked."""
 _REMOVAL_SECONDS = 1.0
-"""Seconds to wait for the removal of copies, which then continues in the background."""
+"""Seconds to wait for the removal of copies. After that it continues in the background."""
 _GONE = ".gone-"
-"""Prefix of the name of a race's directory that is being removed."""
+"""Prefix of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Age, in seconds, below which a race's directory may not be locked yet by its program."""
+"""Age, in seconds, up to which a race's directory may not be locked yet by its program."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
 _File = tuple[str, str, os.stat_result]
 """A file to be copied: its path, the path of the copy, and the file's ``stat`` result."""
 _removals: "list[subprocess.Popen[bytes]]" = []
-"""The removals that this program started, which may outlive it."""
+"""The processes that this program started to remove copies. They may outlive it."""
 
 
 @frozen
@@ -62,11 +62,11 @@ class Copy:
     root: Path
     project: Path
     shared: tuple[tuple[Path, Path], ...] = ()
-    """Pairs of a path outside the copy that the copy uses, and the path in the project it leads
-    to."""
+    """The paths outside the copy that the copy reads, each as the path used in the copy and the real
+    path in the project."""
 
     def place(self, path: Path) -> Path:
-        """Return the copy's path for a path of the project; other paths unchanged."""
+        """Return the path in the copy for a path of the project. Other paths stay unchanged."""
         if path.is_relative_to(self.project):
             return self.root / path.relative_to(self.project)
         return path
@@ -87,10 +87,10 @@ def make_copy(
 ) -> Copy:
     """Copy a project into the directory ``home/name`` and return the copy.
 
-    ``names`` are the files that git does not ignore, relative to the project; tracked files are
-    added. ``may_link``: large ignored directories may become links, because a sandbox prevents
-    writing through them. An earlier copy there is replaced. Raises OSError, and GivenUpError soon
-    after ``given_up`` is set.
+    ``names`` are the files that git doesn't ignore, relative to the project; tracked files are
+    added. With ``may_link``, large ignored directories become links, because a sandbox prevents
+    writing through them. An earlier copy there is replaced. Raises OSError if a directory can't be
+    read or the copy written, GivenUpError soon after ``given_up`` is set.
     """
     project = Path(os.path.realpath(project))
     root = home / name
@@ -111,11 +111,11 @@ def make_copy(
         for source, target, state in files:
             if given_up.is_set():
                 raise GivenUpError
-            # The file may have been removed by now, or may not be readable.
+            # The file may have been removed meanwhile, or may not be readable.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 _copy_file(source, target, state)
 
-    # One thread for each directory: threads that make files in the same one block each other.
+    # One thread per directory, because threads that make files in the same one block each other.
     with ThreadPoolExecutor(_WORKERS) as workers:
         for _done in workers.map(copy, work.files):
             pass
@@ -128,7 +128,7 @@ def make_copy(
 
 
 def _ignore_links(root: Path, names: Iterable[str]) -> None:
-    """Make git ignore the links in a copy, because ``node_modules/`` ignores only directories."""
+    """Make git ignore the links in a copy. A pattern such as ``node_modules/`` ignores directories only."""
     excluded = root / ".git" / "info" / "exclude"
     with excluded.open("a", encoding="utf-8", errors="surrogateescape") as file:
         for name in names:
@@ -141,8 +141,8 @@ def _ignore_links(root: Path, names: Iterable[str]) -> None:
 class RaceHome:
     """The directory of one race's copies, locked by this program until the directory is removed.
 
-    ``lock`` is the descriptor of the lock file. A directory that is not locked was left by a killed
-    program; the next race and ``doctor --clean`` remove it.
+    ``lock`` is the descriptor of the lock file. A directory that isn't locked was abandoned by a
+    killed program; the next race or ``doctor --clean`` removes it.
     """
 
     path: Path
@@ -152,7 +152,7 @@ class RaceHome:
     def make(cls, parent: Path) -> "RaceHome":
         """Make and lock a directory for a new race in ``parent``, and remove abandoned ones there.
 
-        Raises OSError.
+        Raises OSError if it can't be made or locked.
         """
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in abandoned_homes(parent):
@@ -168,7 +168,7 @@ class RaceHome:
     def claim(cls, path: Path) -> "RaceHome | None":
         """Lock a race's directory and return it.
 
-        None if another program has it locked, or if it no longer exists.
+        None if another program has locked it, or if it doesn't exist.
         """
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -193,7 +193,7 @@ class RaceHome:
 def abandoned_homes(parent: Path) -> list[Path]:
     """Return the directories in ``parent`` of races whose program no longer runs, sorted by name.
 
-    Directories younger than 10 seconds are left out, because they may not be locked yet.
+    Directories changed in the last 10 seconds are left out, because they may not be locked yet.
     """
     found = []
     with contextlib.suppress(OSError):
@@ -209,9 +209,9 @@ def abandoned_homes(parent: Path) -> list[Path]:
 
 
 def remove_left(path: Path) -> bool:
-    """Remove an abandoned race's directory, unless a program has it locked.
+    """Remove an abandoned race's directory, unless a program has locked it.
 
-    Return True if it no longer exists, whoever removed it.
+    Returns True if the directory no longer exists.
     """
     held = RaceHome.claim(path)
     if held is not None:
@@ -220,10 +220,10 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove a race's directory with its copies; a long removal continues in the background.
+    """Remove a race's directory with its copies. A long removal continues in the background.
 
-    Tries again while the directory exists, because a runner's command that is just starting may
-    create it again.
+    Tries again as long as the directory exists, because a runner's command that is just starting
+    may create it again.
     """
     while is_there(home):
         apart = home.with_name(f"{_GONE}{secrets.token_hex(6)}")
@@ -236,10 +236,10 @@ def remove_home(home: Path) -> None:
 
 
 def _remove_behind(place: Path) -> None:
-    """Remove a directory with ``rm``, and wait up to `_REMOVAL_SECONDS` for it.
+    """Remove a directory with ``rm``, and wait up to `_REMOVAL_SECONDS` for its end.
 
-    The removal then continues in the background; the next race removes anything left. Without ``rm``,
-    and for files that it leaves, the directory is removed here.
+    After that the removal continues in the background; the next race removes anything left. If
+    there is no ``rm``, or it leaves files, this process removes them.
     """
     rm = find_program("rm")
     if rm is not None:
@@ -261,7 +261,7 @@ def _remove_behind(place: Path) -> None:
 
 
 class _Walk:
-    """Goes through a project: makes the copy's directories and links, lists the files to copy."""
+    """Walks through a project: makes the copy's directories and links, and lists the files to copy."""
 
     def __init__(
         self,
@@ -281,17 +281,17 @@ class _Walk:
         self._original = original
         self._may_link = may_link
         self.files: list[list[_File]] = []
-        """The files to copy, one list for each directory."""
+        """The files to copy, one list per directory."""
         self.linked: list[str] = []
-        """The directories that became links, as paths relative to the project."""
+        """The directories that became links, relative to the project."""
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Copy a directory's subdirectories and links, and add its files to ``files``.
+        """Make a directory's subdirectories and links in the copy, and add its files to ``files``.
 
-        Descends into all directories below it. ``name`` is the directory's path relative to the
-        project, with a slash at the end, "" for the project. ``ignored``: git ignores everything in
-        it, and all its files are copied; otherwise large files that git does not list are left out.
-        Raises OSError, GivenUpError.
+        Descends into its subdirectories. ``name`` is the directory's path relative to the project,
+        with a slash at the end, "" for the project. If it is ``ignored`` by git, all its files are
+        copied; otherwise large files that git doesn't list are left out. Raises OSError and
+        GivenUpError as `make_copy` does.
         """
         if self._given_up.is_set():
             raise GivenUpError
@@ -304,7 +304,7 @@ class _Walk:
                 if row.is_symlink():
                     os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - thousands of them
                 elif row.is_dir(follow_symlinks=False):
-                    self._inner(row, below, ignored=ignored)
+                    self._subdirectory(row, below, ignored=ignored)
                 elif row.is_file(follow_symlinks=False):
                     state = row.stat(follow_symlinks=False)
                     if ignored or below in self._listed or state.st_size <= MAX_FILE_BYTES:
@@ -312,7 +312,7 @@ class _Walk:
         if files:
             self.files.append(files)
 
-    def _inner(self, row: "os.DirEntry[str]", below: str, *, ignored: bool) -> None:
+    def _subdirectory(self, row: "os.DirEntry[str]", below: str, *, ignored: bool) -> None:
         sizes = accumulate(len(files) for _place, _directories, files in os.walk(row.path))
         has_listed = not ignored and below in self._directories
         if not has_listed and row.name in CACHES - {"node_modules"}:

@@ -1,9 +1,9 @@
 """Runs a race: several agents (runners) work on one prompt in parallel, each in a copy of the project.
 
 A runner is an ordinary agent on its own branch: its session object has its own leaf. The changes to
-its copy are recorded as checkpoints on that branch, so taking its result is a move in the tree, made
-by ``app.race_commands``. The race stays with its session's controller until `finish` records it in
-an entry and removes the copies.
+its copy are recorded as checkpoints on that branch, so taking its result is a move in the tree,
+which ``app.race_commands`` makes. The session's controller keeps the race until `finish` records it
+in an entry and removes the copies.
 """
 
 import asyncio
@@ -63,23 +63,23 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 PARALLEL_REQUESTS = 8
-"""Maximum requests of one race that are answered at the same time."""
+"""Maximum number of requests of one race that are answered at the same time."""
 LAST_LINES = 10
 """Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""First and longest pause, in seconds, after a rate limit that names no time; doubled each time."""
+"""First and longest pause, in seconds, after a rate limit that gives no time. Doubled each time."""
 
 T = TypeVar("T")
 
 MAX_DIFF_CHARS = 20_000
-"""Maximum characters of a runner's diff in the comparison; files beyond that are only named."""
+"""Maximum characters of a runner's diff in the comparison. Files beyond that are only named."""
 
 
 class SharedClient:
-    """The ``ModelClient`` shared by all runners; after a rate limit, all of them wait until it is over.
+    """The ``ModelClient`` that all runners share. After a rate limit, all of them wait for its end.
 
-    At most ``places`` requests are sent at a time.
+    At most ``places`` requests are in progress at a time.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class SharedClient:
         self._pause = FIRST_PAUSE
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Wait until the request may be sent, then stream its answer; raises ModelError."""
+        """Wait until the request may be sent, then stream its answer. Raises ModelError."""
         async with self._places:
             while (wait := self._free_at - self._clock()) > 0:
                 await self._sleep(wait)
@@ -116,7 +116,7 @@ class SharedClient:
             self._pause = FIRST_PAUSE
 
     async def aclose(self) -> None:
-        """Do nothing: the wrapped client is the session's."""
+        """Do nothing, because the wrapped client belongs to the session."""
 
 
 @dataclass
@@ -128,7 +128,7 @@ class _SharedQuestion:
 
 
 class SharedQuestions:
-    """Asks the user the runners' permission questions.
+    """Asks the user the permission questions of all runners.
 
     Equal questions are asked only once for all runners, unless they are about doom loops.
     """
@@ -139,10 +139,10 @@ class SharedQuestions:
         self._open: set[asyncio.Future[PermissionAnswer]] = set()
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
-        """Return the user's answer to a runner's question, asked now or earlier for another runner.
+        """Return the user's answer to a runner's question, perhaps given earlier to another runner.
 
-        Each runner gets an answer only once; if it asks the same question again, the user is asked
-        again. Questions about doom loops are always asked separately for each runner.
+        Each runner gets an answer only once: if it asks the same question again, so is the user.
+        Questions about doom loops are always asked separately for each runner.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key = (request.tool, request.command, request.rules, request.reason, request.again, needs)
@@ -173,10 +173,10 @@ class RaceError(UserFacingError):
 class RaceOrder:
     """The race to run.
 
-    ``parts`` is the message to the runners; if empty, they continue the work at ``start``, and
-    ``prompt`` is only shown. ``start`` is the id of the entry below which the branches begin.
-    ``check`` is the command that tests a runner's result, "" for none. ``cost`` is the limit of
-    each runner in US dollars, None for the setting.
+    ``parts`` is the message to the runners; if empty, they continue the work at ``start``.
+    ``prompt`` is the message as text, for display. ``start`` is the id of the entry below which the
+    branches begin. ``check`` is the command that tests a runner's result, "" for none. ``cost`` is
+    each runner's limit in US dollars, None for the setting.
     """
 
     prompt: str
@@ -187,7 +187,7 @@ class RaceOrder:
     pick: Pick = "none"
     cost: float | None = None
     steps: int | None = None
-    """Steps after which each runner is paused; None to run until its work is done."""
+    """Number of steps after which each runner is paused; None to run until its work is done."""
     files: int = 0
     """Number of the project's files, shown in the question before the race."""
 
@@ -195,14 +195,14 @@ class RaceOrder:
 class Runner:
     """One runner of a race.
 
-    ``record`` has its state and figures. ``agent``, ``session`` and ``copy`` are those it works
-    with; None before the copy is made. ``agent`` is None again after `aclose`.
+    ``record`` has its state and figures. ``agent``, ``session`` and ``copy`` are None until the
+    runner has begun, ``agent`` again after `aclose`.
     """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
         self._race = race
         self.number = number
-        """The runner's number, from 1."""
+        """The runner's number, counted from 1."""
         self.record = record
         self.agent: Agent | None = None
         self.session: Session | None = None
@@ -225,7 +225,7 @@ class Runner:
 
     @property
     def figures(self) -> RaceRunner:
-        """The record, with time, cost and tokens of the current run added."""
+        """The record, with the time, cost and tokens of the current run added."""
         record = self.record
         if self._began is None or self.agent is None:
             return record
@@ -241,21 +241,21 @@ class Runner:
     def update(self, **changes: Any) -> None:
         """Change fields of the record, and emit an event that the runner has changed."""
         self.record = self.record.model_copy(update=changes)
-        self._race.tell(self)
+        self._race.emit_change(self)
 
     def stop(self) -> None:
-        """Interrupt the runner's work; it can be continued later by `begin`."""
+        """Interrupt the runner's work. `begin` can continue it later."""
         self._stopped = True
         if self.agent is not None:
             self.agent.interrupt()
         if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
-            # A task cancelled before it first runs would not report its end.
+            # Not at once: a task cancelled before it first runs wouldn't report its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] | None) -> None:
         """Start the runner's work in the background.
 
-        It works on ``message``; None continues its branch as it is.
+        The runner gets ``message``; if that is None, it continues its branch without a message.
         """
         self._stopped = False
         if self.state.is_over:
@@ -265,7 +265,7 @@ class Runner:
     async def _work(self, message: Sequence[UserPart] | None) -> None:
         try:
             if self.agent is None:
-                await self._get_ready()
+                await self._prepare()
             assert self.agent is not None  # noqa: S101 - made just now
             if self._stopped:
                 self.update(state=RunnerState.STOPPED)
@@ -285,18 +285,18 @@ class Runner:
         finally:
             self._race.runner_ended(self)
 
-    async def _get_ready(self) -> None:
+    async def _prepare(self) -> None:
         race = self._race
         is_new = self.record.root is None
         if self.copy is None:
             self.copy = await race.make_runner_copy(self.number)
         main = race.main
         self.session = main.session.beside(race.order.start if is_new else self.record.leaf)
-        changes = self.session.append_many(_changes(self.record, main)) if is_new else ()
+        changes = self.session.append_many(_setting_entries(self.record, main)) if is_new else ()
         if changes:
             self.update(root=changes[0].id, leaf=changes[-1].id)
         self.agent = race.make_agent(self)
-        self.agent.channel.subscribe(self._hear)
+        self.agent.channel.subscribe(self._on_event)
         self._end_relay = self.agent.questions.relay(self._ask)
         if is_new:
             await self._change_context(self.agent)
@@ -325,9 +325,9 @@ class Runner:
         self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
 
     def _size(self, agent: "Agent") -> dict[str, int]:
-        """Return the record's field with the size of the runner's next request, in tokens.
+        """Return the record's field for the size of the runner's next request, in tokens.
 
-        Empty unless the race compares contexts.
+        {} unless the race compares contexts.
         """
         if not any(spec.context for spec in self._race.order.specs):
             return {}
@@ -367,7 +367,7 @@ class Runner:
         state = RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED
         self.update(state=state, check=check)
 
-    def _hear(self, event: AgentEvent) -> None:
+    def _on_event(self, event: AgentEvent) -> None:
         match event:
             case RunStarted():
                 self._began = time.monotonic()
@@ -385,15 +385,15 @@ class Runner:
 
     async def _ask(self, request: PermissionRequest) -> PermissionAnswer:
         self.is_asking = True
-        self._race.tell(self)
+        self._race.emit_change(self)
         try:
             return await self._race.questions.ask(request, self.name)
         finally:
             self.is_asking = False
-            self._race.tell(self)
+            self._race.emit_change(self)
 
     async def aclose(self) -> None:
-        """Stop the runner and end its agent; its last changes are then in a checkpoint."""
+        """Stop the runner and close its agent, which records its last changes in a checkpoint."""
         self.stop()
         if self.task is not None:
             await asyncio.wait([self.task])
@@ -428,7 +428,7 @@ class Race:
         self.picked: int | None = None
         """Number of the runner that was picked automatically; None if none was."""
         self.saved = 0.0
-        """Estimate of the US dollars saved by stopping the other runners early."""
+        """Estimated US dollars saved by stopping the other runners early."""
         self.comparison = ""
         """A model's comparison of the results; "" if none was made."""
         self.client = SharedClient(main.ports.client)
@@ -437,7 +437,7 @@ class Race:
         """The directory of the race's copies."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._copying = asyncio.Lock()
-        """Held while a copy is made; copies are made one by one, so that the first runner begins
+        """Held while a copy is made. Copies are made one by one, so that the first runner begins
         early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
@@ -450,8 +450,9 @@ class Race:
     async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
         """Begin a race and return it; its runners work in the background.
 
-        ``most`` is the maximum cost in US dollars, to be shown; None if unknown. Raises RaceError
-        if races are not possible here, and OSError if the directory for the copies can't be made.
+        ``most`` is the maximum cost in US dollars, for display; None if unknown. Raises RaceError
+        if changed files aren't recorded or the session is read-only, OSError if the directory for
+        the copies can't be made.
         """
         ports = main.ports
         if ports.copies is None or ports.checkpoints is None or main.session.read_only:
@@ -460,7 +461,7 @@ class Race:
             )
         start = order.start
         if start == main.session.leaf:
-            # The runners' requests begin like the session's next request, which is cached.
+            # The runners' requests then begin like the session's next request, which is cached.
             await main.context.warm()
             await main.context.head.gather_tools(main.model, main.mode)
             main.context.ensure_head()
@@ -478,7 +479,7 @@ class Race:
         return race
 
     async def make_runner_copy(self, number: int) -> Copy:
-        """Make a copy of the project for a runner, with the files from the race's start, and return it."""
+        """Make a runner's copy of the project, with the files as at the race's start, and return it."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -504,12 +505,12 @@ class Race:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
             await asyncio.to_thread(
-                Restorer(copy.root, _outside(keeping, copy.root)).carry_out, self._plan
+                Restorer(copy.root, _store_for_copy(keeping, copy.root)).carry_out, self._plan
             )
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
-        """Return a runner's agent, which works in the runner's copy and on its branch."""
+        """Make a runner's agent, which works in the runner's copy and on its branch."""
         from tui_agent.agent.agent import Agent
 
         main = self.main
@@ -526,7 +527,7 @@ class Race:
             cwd=copy.place(main.ports.cwd),
             project=copy.root,
             stands_for=main.ports.project,
-            checkpoints=_outside(main.ports.checkpoints, copy.root),
+            checkpoints=_store_for_copy(main.ports.checkpoints, copy.root),
             copies=None,
             # A fallback model would answer instead of the model being compared.
             fallback_models=(),
@@ -548,11 +549,11 @@ class Race:
     # -- for the user -----------------------------------------------------------------------------------------
 
     def runner(self, number: int) -> Runner:
-        """Return a runner by its number, from 1; raises RaceError if there is none."""
+        """Return a runner by its number, counted from 1. Raises RaceError if there is none."""
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
-        """Stop the runner ``number``, or all with None.
+        """Stop the runner ``number``; if that is None, all runners.
 
         Raises RaceError if there is no such runner.
         """
@@ -561,9 +562,9 @@ class Race:
                 runner.stop()
 
     def steer(self, number: int, message: Sequence[UserPart]) -> None:
-        """Send a message to a runner for its next step; restart the runner if it has ended.
+        """Send a message to a runner for its next step. If the runner has ended, it starts again.
 
-        Raises RaceError if the runner is neither working nor ended, or does not exist.
+        Raises RaceError if the runner is neither working nor ended, or doesn't exist.
         """
         runner = self.runner(number)
         if runner.agent is not None and runner.agent.running:
@@ -573,13 +574,13 @@ class Race:
             runner.begin(tuple(message))
         else:
             raise RaceError(
-                f"{runner.name} is {runner.state.value}: wait until it works or has ended."
+                f"{runner.name} is {runner.state.value}: wait until it is working or has ended."
             )
 
     def resume(self, number: int) -> None:
-        """Restart a runner that has ended.
+        """Start a runner that has ended again.
 
-        Raises RaceError if it has not ended or does not exist.
+        Raises RaceError if it hasn't ended or doesn't exist.
         """
         runner = self.runner(number)
         if not runner.state.is_over:
@@ -589,15 +590,15 @@ class Race:
         runner.begin((self.order.parts or None) if is_new else None)
 
     async def end_runners(self) -> None:
-        """End all runners; their last changes are then in checkpoints on their branches."""
+        """End all runners. Their last changes are then in checkpoints on their branches."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
     async def finish(self, taken: int | None) -> RaceEntry:
-        """End all runners, append the race's entry and remove the copies; return the entry.
+        """End all runners, append the race's entry, remove the copies, and return the entry.
 
-        ``taken`` is the number of the runner whose result is taken; None for none. Raises
-        StoreError; the copies then stay.
+        ``taken`` is the number of the runner whose result is taken, None for none. Raises
+        StoreError if the entry can't be appended; the copies then stay.
         """
         await self.end_runners()
         entry = RaceEntry(
@@ -610,26 +611,26 @@ class Race:
             comparison=self.comparison,
         )
         self.main.keep(entry)
-        await self._let_go()
+        await self._remove_copies()
         return entry
 
     async def aclose(self) -> None:
-        """End the race because its session closes; does nothing if it has ended.
+        """End the race because its session closes. Does nothing if the race has ended.
 
-        The results are recorded, so that any runner's can be taken later, unless another program
-        has taken the session over.
+        Records the results, so that any runner's can be taken later, unless another program has
+        taken over the session.
         """
         if self._closed:
             return
         try:
-            if self.main.session.read_only:  # Another program has taken the session over.
+            if self.main.session.read_only:  # Another program has taken over the session.
                 await self.end_runners()
             else:
                 await self.finish(None)
         finally:
-            await self._let_go()
+            await self._remove_copies()
 
-    async def _let_go(self) -> None:
+    async def _remove_copies(self) -> None:
         """Remove the copies. Idempotent."""
         if not self._closed:
             self._closed = True
@@ -637,12 +638,12 @@ class Race:
 
     # -- from runners -----------------------------------------------------------------------------------------
 
-    def tell(self, runner: Runner) -> None:
+    def emit_change(self, runner: Runner) -> None:
         """Emit an event with a runner's current figures."""
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def runner_ended(self, runner: Runner) -> None:
-        """Pick a runner if that is due after one has ended; report the race's end if all have ended.
+        """Handle a runner's end: pick a runner if that is due, report the race's end if all have ended.
 
         With "first-green", the other runners are stopped when one is picked.
         """
@@ -654,7 +655,7 @@ class Race:
             self.picked = runner.number
             for other in self.runners:
                 if not other.state.is_over:
-                    # Assumes that the runner would have cost as much as the winner.
+                    # Assumes that this runner would have cost as much as the winner.
                     self.saved += max(0.0, runner.figures.cost - other.figures.cost)
                     other.stop()
         if all(other.state.is_over for other in self.runners):
@@ -667,22 +668,22 @@ class Race:
 
 
 def numbered(runners: Sequence[T], number: int) -> T:
-    """Return a runner by its number, from 1; raises RaceError if there is none."""
+    """Return a runner by its number, counted from 1. Raises RaceError if there is none."""
     if not 1 <= number <= len(runners):
         raise RaceError(f"There is no runner {number}: use 1 to {len(runners)}.")
     return runners[number - 1]
 
 
-def _outside(keeping: Any, root: Path) -> Any:
-    """Return the snapshot store for a copy at ``root``.
+def _store_for_copy(keeping: Any, root: Path) -> Any:
+    """Return the checkpoint settings for a copy at ``root``.
 
-    It is ``keeping`` without the exclusion of directories that contain the copy.
+    They are ``keeping``, except that directories around the copy are no longer excluded.
     """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)
 
 
-def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
+def _setting_entries(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
     if row.model and row.model != main.model:
         yield ModelChangeEntry(model=row.model)
     if row.effort is not None and row.effort != main.context.chosen_effort:
@@ -694,9 +695,9 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
 
 
 async def compare(race: "Race") -> str:
-    """Have a model compare the runners' changes, and return its answer, also set as ``comparison``.
+    """Have a model compare the runners' changes, store its answer in the race, and return it.
 
-    "" if fewer than two runners made changes. Raises ModelError.
+    Does nothing and returns "" if fewer than two runners made changes. Raises ModelError.
     """
     attempts: list[str] = []
     for runner in race.runners:
@@ -717,9 +718,9 @@ async def compare(race: "Race") -> str:
 
 
 async def _diff_of(race: "Race", runner: "Runner") -> str:
-    """Return a runner's changes since the race's start as a diff; "" for none.
+    """Return a runner's changes since the race's start as a diff; "" if there are none.
 
-    Files with secrets and those beyond `MAX_DIFF_CHARS` are only named.
+    Files with secrets, and files whose diff would exceed `MAX_DIFF_CHARS`, are only named.
     """
     if runner.agent is None or runner.copy is None:
         return ""

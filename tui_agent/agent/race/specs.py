@@ -1,4 +1,4 @@
-"""Parses and names the runners of a race as the user types them: ``2x same, sonnet, effort=high``. Pure."""
+"""Parses a race's runners as the user types them (``2x same, effort=high``), and names them. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -9,24 +9,21 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""Which runner is picked automatically.
-
-No runner; the first one whose check passes (the others are stopped); or the best one when all have
-ended.
-"""
+"""Which runner is picked automatically: none, the first one whose check passes (the others are then
+stopped), or the best one when all have ended."""
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
 
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
-"""Word for a runner that has the conversation's own model, effort and mode."""
+"""Word for a runner with the conversation's model, effort and mode."""
 WHOLE = "whole"
 PRUNED = "pruned"
 COMPACTED = "compacted"
 WITHOUT = "without"
-"""Words for what a runner sees of the conversation: all of it, all but old outputs, a summary, or
-all but some entries (``without #12 #14``)."""
+"""Words for the part of the conversation that a runner sees: all of it, all but old outputs, a
+summary, or all but some entries (``without #12 #14``)."""
 
 _OTHER_KEYS = {"agent": "mode", "think": "effort"}
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
@@ -41,10 +38,10 @@ class RunnersError(UserFacingError):
 
 @frozen
 class RunnerSpec:
-    """How one runner differs from the conversation; "" and None stand for the conversation's own value.
+    """How one runner differs from the conversation. "" and None mean the conversation's own value.
 
     ``mode`` may be the name of an agent. ``context`` is ``pruned``, ``compacted`` or ``without #12
-    #14``; "" is the whole conversation.
+    #14``; "" means the whole conversation.
     """
 
     model: str = ""
@@ -54,10 +51,7 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
-        """A short description of what differs from the conversation ("sonnet high").
-
-        `SAME` if nothing does.
-        """
+        """The differences from the conversation in a few words ("sonnet high"); `SAME` if none."""
         parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
 
@@ -70,11 +64,11 @@ def parse_runners(
     """Return the runners that a text describes, separated by commas.
 
     A runner is described by words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME``,
-    ``agent=NAME``; or just a level, a mode or agent of ``modes``, or else a model. ``find_model``
-    returns the id of a named model, None if there is none. ``whole``, ``pruned``, ``compacted`` and
-    ``without #12 #14`` say what the runner sees of the conversation. ``3x`` in front makes three
-    such runners, ``3`` alone three of ``same``. Raises RunnersError, also for fewer than 2 or more
-    than 8 runners.
+    ``agent=NAME``; or just a level, a mode or agent in ``modes``, or else a model. ``find_model``
+    returns the id of a model by its name, None if there is none. ``whole``, ``pruned``,
+    ``compacted`` and ``without #12 #14`` say which part of the conversation the runner sees. ``3x``
+    in front means three such runners, ``3`` alone three times ``same``. Raises RunnersError, also
+    for fewer than 2 or more than 8 runners.
     """
     found: list[RunnerSpec] = []
     for item in _items(text):
@@ -94,18 +88,17 @@ def parse_runners(
 
 
 def all_name_contexts(text: str) -> bool:
-    """Return True if a text describes at least two runners, all with a word for their context."""
+    """Return True if a text describes at least two runners, each with a word for its context."""
     items = _items(text)
     contexts = {WHOLE, PRUNED, COMPACTED, WITHOUT}
     return len(items) > 1 and all(contexts & set(item.lower().split()) for item in items)
 
 
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
-    """Return a name for each runner: what differs from the conversation, else the short ``model``.
+    """Return a name for each runner: its differences from the conversation, if any.
 
-    ``model`` is the conversation's. If any runner has a ``context``, "whole" is used instead of
-    ``model``.
-    Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
+    A runner without differences is named after ``model``, the conversation's model, or "whole" if
+    any runner has a ``context``. Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
     """
     plain = model.rsplit("/", 1)[-1]
     if any(spec.context for spec in specs):
@@ -126,7 +119,7 @@ def without(entries: Iterable[int]) -> str:
 
 
 def left_out(context: str) -> tuple[int, ...]:
-    """Return the ids of the entries that a runner with this `RunnerSpec.context` does not see."""
+    """Return the ids of the entries that a `RunnerSpec.context` leaves out."""
     return tuple(int(number) for number in re.findall(r"#(\d+)", context))
 
 
@@ -177,7 +170,7 @@ def _effort(named: str) -> Effort | None:
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the `RunnerSpec.context` described by some of a runner's words, and the other words."""
+    """Return the `RunnerSpec.context` that some of a runner's words describe, and the other words."""
     entries: list[str] = []
     named: list[str] = []
     rest: list[str] = []
@@ -190,7 +183,7 @@ def _context(words: Sequence[str]) -> tuple[str, list[str]]:
             rest.append(word)
     if len(named) > 1 or (WITHOUT in named) != bool(entries):
         raise RunnersError(
-            "Write what a runner sees as: whole, pruned, compacted, or without #12 #14."
+            "For the part that a runner sees, write: whole, pruned, compacted, or without #12 #14."
         )
     if entries:
         return without(left_out(" ".join(entries))), rest
