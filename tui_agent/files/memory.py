@@ -87,7 +87,7 @@ class MemoryLine(BaseModel):
     used_at: int = 0
     uses: int = 0
     unused: int = 0
-    """Number of sessions in a row that got the line and didn't use it."""
+    """Number of consecutive sessions that got the line but didn't use it."""
 
     @property
     def shown(self) -> str:

@@ -36,7 +36,7 @@ _checked: dict[str, bool] = {}
 
 
 class NoRipgrepError(Exception):
-    """No ripgrep can be used: it is missing or doesn't start, or an ignore file isn't regular."""
+    """ripgrep can't be used: it is missing or doesn't start, or an ignore file isn't regular."""
 
 
 @frozen

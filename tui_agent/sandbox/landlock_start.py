@@ -400,16 +400,16 @@ def _wait_for_supervisor() -> int:
     return waiting
 
 
-def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.socket) -> None:
+def _become(command: list[str], grants: list[tuple[str, str]], channel: _socket.socket) -> None:
     """Replace this process with the command, which has no rights but the grants.
 
-    First sends the descriptor for waiting calls through ``told``. Prints an error and exits with 1
+    First sends the descriptor for waiting calls through ``channel``. Prints an error and exits with 1
     if the command can't be started.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
         listener = restrict(grants)
-        told.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
+        channel.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             # Python ignores these signals, and the command would inherit that.
             signal.signal(number, signal.SIG_DFL)

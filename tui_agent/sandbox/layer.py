@@ -538,7 +538,7 @@ def _head(parent: int, name: str) -> bytes:
 
 
 def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Return the changes of files that someone changed in the project after the command had.
+    """Return the changes to files that someone else changed in the project after the command did.
 
     The project's version is newer, so it is the one to keep. Status change times are compared,
     because programs can set the others. Outputs and directories are left out.

@@ -410,7 +410,7 @@ def _is_behind_link(place: Path, root: Path) -> bool:
 def _layer_mount(layer: Layer, path: Path) -> Mount:
     """Return the mount that shows the project's directory ``path`` with a command's changes.
 
-    For an overlay of a part of the project, makes the directories that the kernel needs.
+    If only parts of the project are on overlays, makes the directories that the kernel needs.
     """
     name = path.relative_to(layer.project)
     if layer.is_copy:

@@ -1,7 +1,8 @@
 """The ``bash`` tool: runs a shell command, and returns its output and exit code.
 
-Decides whether a command runs in the sandbox (`_sandbox_of`) and whether it runs as a job.
-``programs`` runs it; ``sandbox`` decides what it may see and which of its changes are kept.
+Decides whether a command runs in the sandbox (`_sandbox_of`), and starts it in the foreground or as
+a job. Explains failures for lack of input or a terminal (`advice`). ``programs`` runs the command;
+``sandbox`` decides what it may see and which of its changes are kept.
 """
 
 import asyncio

@@ -169,7 +169,7 @@ class EditTool(ChangeTool[EditInput]):
             written = done.text
         refuse_left_out(before, done.text, location)
         if written == file.text:
-            raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
+            raise ToolError(f"The edits don't change {location.shown}; nothing was written.")
         data = file.encoded(written, location.shown)
         diff = diff_texts(location.pattern, before, done.text)
         return Change(before, done.text, data, diff=diff, count=done.count, loosely=done.loosely)

@@ -1,4 +1,7 @@
-"""The ``todo`` tool, by which the model keeps a to-do list, and finding the list on a path."""
+"""The ``todo`` tool, in whose results the model keeps a to-do list.
+
+Also finds the current list on a path (`current_todos`).
+"""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum

@@ -34,7 +34,10 @@ def http_client(
 
 
 class _ByProxy(httpx2.AsyncBaseTransport):
-    """Sends each request through the proxy for its URL. A server and its login may need different ones."""
+    """Sends each request through the proxy for its URL.
+
+    A server and its login may need different proxies.
+    """
 
     def __init__(self, proxies: Proxies) -> None:
         self._proxies = proxies

@@ -29,9 +29,9 @@ def memory_section(
     rows, left = newest_within([row_of(line) for line in recent], room, count)
     if not rows:
         return MemorySection("", room)
-    told = [line for line in lines if row_of(line) in rows]
-    more = left_out(len(lines) - len(told), "in /memory")
-    text = "\n".join(["<memory>", words, *more, *map(row_of, told), "</memory>"])
+    kept = [line for line in lines if row_of(line) in rows]
+    more = left_out(len(lines) - len(kept), "in /memory")
+    text = "\n".join(["<memory>", words, *more, *map(row_of, kept), "</memory>"])
     return MemorySection(text, left)
 
 
