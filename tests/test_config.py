@@ -108,7 +108,7 @@ def test_a_setting_by_another_programs_name_is_answered_with_the_right_one(
     path = tmp_path / "config.toml"
     path.write_text(f"{name} = 1\n", encoding="utf-8")
     loaded = load_config(path, {})
-    assert f"doesn't have: {name}. Here it is {ours}." in loaded.warnings[0]
+    assert f"does not know: {name}. Here it is called {ours}." in loaded.warnings[0]
     assert name not in loaded.origins, "the doctor lists what is in force"
 
 
@@ -179,7 +179,7 @@ def test_only_settings_are_read(tmp_path: Path, key: str) -> None:
         ("sandbox.hots", "sandbox.hosts"),
         ('models."a/b".context', "models.a/b.context_window"),
         ("providers.openai.api_kye", "providers.openai.api_key"),
-        ("compaction.enabled", "Here it is compaction.auto"),
+        ("compaction.enabled", "Here it is called compaction.auto"),
         ("temperatur", ""),
     ],
 )

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     from importlib.util import find_spec
 
-    # Attributes Python looks for in any module, and modules of the program that are not loaded yet.
+    # Python itself looks for such attributes in every module.
     if name.startswith("__") and name != "__all__":
         raise AttributeError(name)
+    # A submodule that is not imported yet is not an attribute.
     if name != "__all__" and find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(name)
     from tui_agent import library

@@ -1,8 +1,8 @@
 """Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides how the settings apply here.
 
-The files are returned one by one, from weakest to strongest: the machine's, the user's, the
-project's, the project's local one. The callers combine them. (In Claude Code itself the machine's
-file is the strongest.) Whether a project's file may be used is decided in `tui_agent.trust`.
+Yields one `ClaudeSettings` for each file, from weakest to strongest: the machine's, the user's, the
+project's, the project's local one. (In Claude Code itself the machine's file is the strongest.) The
+callers combine them, and ask `tui_agent.trust` whether a project's files may be used.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,34 +18,37 @@ USER_FILE = ".claude/settings.json"
 PROJECT_FILES = (".claude/settings.json", ".claude/settings.local.json")
 
 _UNSETTABLE = LazyPattern("[\0\ud800-\udfff]")
+"""Characters that an environment variable can't contain."""
 
 ListName = Literal["allow", "ask", "deny"]
 
 
 @frozen
 class ClaudeSettings:
-    """One ``settings.json`` file, with the settings in it that this program uses."""
+    """One ``settings.json`` file of Claude Code. The properties are the settings used by this program."""
 
     file: ForeignFile
 
     def rules(self, name: ListName) -> Iterator[str]:
-        """Yield the permission rules of one list, as they are written in the file."""
+        """Yield the permission rules of the list ``name``, unparsed."""
         return _texts(self.file.section("permissions").get(name))
 
     @property
     def environment(self) -> dict[str, str]:
+        """Environment variables to set for commands, without names and values that no process can have."""
         given = {str(name): str(value) for name, value in self.file.section("env").items()}
         return {name: value for name, value in given.items() if _is_settable(name, value)}
 
     @property
     def hooks(self) -> Mapping[str, Any]:
+        """The hook groups by event; empty if the file disables all hooks."""
         if self.file.table.get("disableAllHooks") is True:
             return {}
         return self.file.section("hooks")
 
     @property
     def switched_off(self) -> list[str]:
-        """Names of the servers in ``.mcp.json`` that this file disables."""
+        """Names of the MCP servers in ``.mcp.json`` that this file disables."""
         return list(_texts(self.file.table.get("disabledMcpjsonServers")))
 
     @property
@@ -53,14 +56,15 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (kind, name, effect) of each setting that takes effect from a project's file only if trusted.
+        """Yield (kind, name, effect) for each setting that a project's file may only make if it is trusted.
 
-        These are the allow rules, additional directories, environment variables and hooks.
+        These are the allow rules, additional directories, environment variables and hooks. All three
+        values are texts for the user.
         """
         for rule in self.rules("allow"):
             yield "permission rule", rule, "allow"
         for directory in self.directories:
-            yield "permission rule", directory, "a further directory may be read"
+            yield "permission rule", directory, "the agent may read this directory"
         for name, value in self.environment.items():
             yield "environment variable", name, value
         for event, groups in self.hooks.items():
@@ -77,9 +81,9 @@ def user_settings(home: Path) -> Iterator[ClaudeSettings]:
 
 
 def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
-    """Yield the settings files that exist in ``folder``, a directory of the project.
+    """Yield the settings files in ``folder``, a directory of the project; the local one comes last.
 
-    The local one comes last.
+    Missing files are skipped.
     """
     for name in PROJECT_FILES:
         path = folder / name
@@ -89,7 +93,7 @@ def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
 
 
 def effect_of_hook(row: Mapping[str, Any]) -> str:
-    """Describe what a hook does for the user: ``runs COMMAND`` or ``asks the small model: QUESTION``."""
+    """Describe to the user what a hook does: ``runs COMMAND`` or ``asks the small model: QUESTION``."""
     if question := row.get("prompt"):
         return f"asks the small model: {question}"
     return f"runs {row.get('command') or row.get('url') or row.get('type')}"

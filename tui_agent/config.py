@@ -1,7 +1,8 @@
-"""The configuration: defaults, the user's TOML file, a trusted project's, ``TUI_AGENT_*`` variables, flags.
+"""Defines every setting, and merges its sources into one configuration.
 
-Each source overrides those before it, and the origin of every value is recorded. Only some settings
-of a project's file are used: it can't set what only the user may set, nor widen the sandbox, and its
+The sources are the defaults, the user's TOML file, a trusted project's file, ``TUI_AGENT_*``
+variables and flags. Each overrides those before it, and the origin of every value is recorded. A
+project's file can't change the settings that only the user may set, nor widen the sandbox; its
 permission rules are returned separately. The caller decides whether the project is trusted. Only
 `set_value` writes, and only to the user's file. Unknown keys are reported when a file is read, and
 kept when it is written. An error names the file, the key, the value and what is accepted.
@@ -83,7 +84,7 @@ ENVIRONMENT_PREFIX = "TUI_AGENT_"
 _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
 
 _FORMER = {"host.keep_warm"}
-"""Settings of earlier versions that no longer have an effect; they cause no warning."""
+"""Settings of earlier versions that no longer have an effect. They are ignored without a warning."""
 
 _INSTEAD_OF_VALUES = {
     (
@@ -91,7 +92,7 @@ _INSTEAD_OF_VALUES = {
         "yolo",
     ): "yolo runs everything without asking, so it is chosen at each start: tui-agent --mode yolo.",
 }
-"""What to do instead of setting a value that is not accepted, by key and value."""
+"""Advice to add to the error for a value that is not accepted, by key and value."""
 _OTHER_NAMES = {
     "compaction.enabled": "compaction.auto",
     "compaction.prune": "prune",
@@ -99,15 +100,15 @@ _OTHER_NAMES = {
     "compaction.reserveTokens": "compaction.reserved",
     "autoCompactEnabled": "compaction.auto",
 }
-"""Names of settings in OpenCode, Pi and Claude Code, and of the same settings in this program."""
+"""This program's name of a setting, by its name in OpenCode, Pi or Claude Code."""
 
-_MAX_MEANT = 3
+_MAX_SUGGESTIONS = 3
 _MISTYPED = 0.8
-"""Least similarity of two names, 0 to 1, at which one is probably the other mistyped."""
+"""Minimum similarity (0 to 1) at which an unknown name is probably a misspelling of a known one."""
 _ALIKE = 0.7
-"""Least similarity of two names at which one may be meant by the other."""
-_LEAST_BEGINNING = 3
-"""Least characters of the beginning of a name that may mean it."""
+"""Minimum similarity (0 to 1) at which a known name is suggested for an unknown one."""
+_MIN_BEGINNING = 3
+"""Minimum length, in characters, at which an unknown name is taken for the beginning of a known one."""
 _ANY = "NAME"
 """Stands for the name of a model, provider or server in a setting's key."""
 
@@ -116,7 +117,7 @@ _EXPECTED = {
     "list_type": 'a list, such as ["one", "two"]',
     "dict_type": "a table",
     "model_type": "a table",
-    "string_type": "a text in quotes",
+    "string_type": "text in quotes",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "int_type": "a whole number",
@@ -132,9 +133,9 @@ _UNION_MEMBERS = {"bool", "str", "int", "float"}
 
 
 class WhenGiven:
-    """Marks a field whose validator is built only if there is a value for it.
+    """Annotation of a field whose validator is built only when the field is given a value.
 
-    The validators of all tables take 10 ms to build, and most files set only a few.
+    Building the validators of all tables takes 10 ms, and most files set only a few.
     """
 
     @classmethod
@@ -187,21 +188,21 @@ class UiSettings(BaseModel):
     theme: str | None = Field(
         default=None, description="A Textual theme; unset follows the terminal."
     )
-    reduced_motion: bool = Field(default=False, description="No animations.")
+    reduced_motion: bool = Field(default=False, description="Turn animations off.")
     fold_turns: Literal["off", "work", "all"] = Field(
         default="work",
-        description="What to fold of a turn when the next begins: nothing, its work, or its last answer too.",
+        description="Parts of a turn to fold when the next one begins: none, its work, or all including its last answer.",
     )
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
-        default="default", description="Entries that /tree shows first; ctrl+o switches."
+        default="default", description="Entries that /tree shows when it opens; ctrl+o switches."
     )
     plain: bool = Field(
         default=False,
-        description="Lines of text instead of a full screen, for screen readers; takes effect at the next start.",
+        description="Print lines of text instead of a full screen, for screen readers; takes effect at the next start.",
         json_schema_extra=ONLY_USER,
     )
     cursor_blink: bool = Field(
-        default=False, description="Blinking cursors, for which an idle program has to wake up."
+        default=False, description="Let cursors blink; this wakes the program up while it is idle."
     )
     permission_grace: float = Field(
         default=0.5,
@@ -223,7 +224,7 @@ class UiSettings(BaseModel):
     )
     closed_terminal: Literal["stop", "detach"] = Field(
         default="stop",
-        description="What an agent at work does when its terminal is closed: stop, or go on detached.",
+        description="What happens to a working agent when its terminal closes: it stops, or continues detached.",
     )
     status_line: str | None = Field(
         default=None,
@@ -233,12 +234,12 @@ class UiSettings(BaseModel):
     )
     notify: Literal["off", "bell", "desktop"] = Field(
         default="desktop",
-        description="Signal a question, or the end of a run of over 10 s, while the terminal has no focus: "
-        "not at all, by the bell, or by the bell and the terminal's own notification.",
+        description="How to signal a question, or the end of a run of over 10 s, while the terminal has no focus: "
+        "not at all, with the bell, or with the bell and the terminal's own notification.",
     )
     notify_command: str | None = Field(
         default=None,
-        description="A command to run for each such signal; it gets the event as JSON on standard input.",
+        description="A command to run for each signal that notify describes; it gets the event as JSON on standard input.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -250,7 +251,7 @@ class OtherPrograms(BaseModel):
 
     leave_out: tuple[str, ...] = Field(
         default=(),
-        description="Programs (“Codex”), or kinds of their files (“Claude Code/hooks”), that are not used.",
+        description="Programs (“Codex”), or kinds of their files (“Claude Code/hooks”), to ignore.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -262,7 +263,7 @@ class AddOnSettings(BaseModel):
 
     leave_out: tuple[str, ...] = Field(
         default=(),
-        description="Packages of add-ons that are not loaded; “*” for all.",
+        description="Packages of add-ons not to load; “*” for all.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -310,7 +311,7 @@ class Config(BaseModel):
     )
     fallback_models: tuple[str, ...] = Field(
         default=(),
-        description="Models to use instead, in order, when the model is overloaded, out of quota or gone.",
+        description="Models to try, in order, when the model is overloaded, out of quota or no longer offered.",
     )
     effort: Effort | None = Field(
         default=None,
@@ -345,7 +346,7 @@ class Config(BaseModel):
         description="Maximum read-only tool calls and subagents that run in parallel; 1: one at a time.",
     )
     instructions: tuple[str, ...] = Field(
-        default=(), description="More instructions for the model: files and globs."
+        default=(), description="Additional instruction files for the model: paths and globs."
     )
     instructions_order: tuple[str, ...] = Field(
         default=(),
@@ -431,8 +432,8 @@ class Config(BaseModel):
 class LoadedConfig:
     """A configuration, with the origin of each value and warnings for the user.
 
-    ``path`` is the user's file. ``origins`` is by dotted key; settings with their default are
-    missing.
+    ``path`` is the user's file. ``origins`` has the origin of each value by dotted key, except of
+    values left at their default.
     """
 
     config: Config
@@ -463,16 +464,17 @@ def load_config(
 ) -> LoadedConfig:
     """Merge the user's file, a trusted project's, the environment and flags into one configuration.
 
-    ``path`` is the user's file, `config_path` by default. ``project`` is the settings file of a
-    project that the user trusts. Its permission rules are not merged into the user's; they are
-    returned separately, as ``project_permissions``.
+    ``path`` is the user's file, by default `config_path`. ``environ`` is by default the process's
+    environment. ``flags`` are nested tables. ``project`` is the settings file of a project that the
+    user trusts. Its permission rules are not merged into the user's; they are returned separately,
+    as ``project_permissions``.
 
     Raises:
         ConfigError: a value is not accepted, or a file can't be read.
     """
     path = path or config_path()
     environ = os.environ if environ is None else environ
-    brought, left_out = _brought(project) if project is not None else ({}, ())
+    brought, left_out = _project_table(project) if project is not None else ({}, ())
     rules = brought.pop("permissions", {})
     brought = _without_users(Config, brought)
     if (wider := _tighten(brought)) and project is not None:
@@ -483,7 +485,7 @@ def load_config(
     own = read_table(path)
     layers: list[tuple[Origin, Table]] = [
         ("file", own),
-        ("project", _beside(own, brought)),
+        ("project", _ready_to_merge(own, brought)),
         ("environment", environment_table(environ)),
         ("flag", flags or {}),
     ]
@@ -525,7 +527,7 @@ def load_config(
         said = (
             f"There is no theme “{theme}” (ui.theme, set in the {origin}), so the default is used."
         )
-        warnings.append(f"{said} /theme in the program shows them all.")
+        warnings.append(f"{said} /theme in the program lists the themes.")
     if any(name.lower().endswith("_proxy") for name in environ):
         from tui_agent.web.proxies import read_proxies
 
@@ -533,8 +535,8 @@ def load_config(
     return LoadedConfig(config, path, origins, tuple(warnings), permissions)
 
 
-def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
-    """Return the raw contents of a project's file, and warnings for the user.
+def _project_table(project: Path) -> tuple[Table, tuple[str, ...]]:
+    """Return the raw contents of a project's settings file, and warnings for the user.
 
     A file outside the project is not read: the contents are then empty, with one warning. Raises
     ConfigError if the file is not valid TOML or can't be read.
@@ -561,7 +563,7 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 
 
 def _tighten(brought: Table) -> list[str]:
-    """Remove a project's sandbox settings, except those that make the sandbox stricter.
+    """Remove the project's sandbox settings from its table, except those that make the sandbox stricter.
 
     Returns the names of the settings removed, without ``mode`` if it was ``auto``.
     """
@@ -580,7 +582,7 @@ def _tighten(brought: Table) -> list[str]:
     return found
 
 
-def _beside(own: Table, brought: Table) -> Table:
+def _ready_to_merge(own: Table, brought: Table) -> Table:
     """Return a project's settings (``brought``), ready to be merged over the user's (``own``).
 
     The project's hooks are added after the user's, and its MCP servers don't replace the user's.
@@ -629,7 +631,7 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror or error}. "
-            "TUI_AGENT_CONFIG_DIR names another directory for settings."
+            "Set TUI_AGENT_CONFIG_DIR to use another directory for settings."
         ) from None
     except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from None
@@ -638,7 +640,8 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
 def environment_table(environ: Mapping[str, str]) -> Table:
     """Return the settings in ``TUI_AGENT_*`` variables as a nested table; other variables are ignored.
 
-    ``__`` in a variable's name separates tables and keys. Values are TOML or plain text.
+    ``__`` in a variable's name separates tables and keys. Values are TOML or plain text. Raises
+    ConfigError if one variable sets a value and another a key within it.
     """
     table: Table = {}
     for variable, text in environ.items():
@@ -661,9 +664,8 @@ def parse_value(text: str) -> Any:
 def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     """Set one dotted key in the user's file, and return the configuration read from it.
 
-    ``None`` removes the key, and the tables that are empty without it. All other keys stay; comments
-    are lost. The configuration returned doesn't include the environment, flags or a project's
-    settings.
+    ``None`` removes the key, and the tables that become empty. All other keys stay; comments are
+    lost. The configuration returned doesn't include the environment, flags or a project's settings.
 
     Raises:
         ConfigError: the file can't be read, the key is unknown, or the value is not accepted; the
@@ -704,7 +706,7 @@ def split_key(key: str) -> list[str]:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
         raise ConfigError(
-            f'“{key}” is not a key; write it as in TOML: table.key or models."name".key.'
+            f'“{key}” is not a key. Write it as in TOML: table.key or models."name".key.'
         ) from None
     keys = []
     while isinstance(table, dict):
@@ -715,9 +717,10 @@ def split_key(key: str) -> list[str]:
 
 
 def get_value(loaded: LoadedConfig, key: str) -> Any:
-    """Return the value of a dotted key; for a table of settings, a dict of those that are set.
+    """Return the value of a dotted key; for a table of settings, a dict of its values except None.
 
-    None for a name that is missing in a table of free names, such as ``models`` or ``keys``.
+    Returns None for a name that is missing in a table whose keys the user chooses, such as
+    ``models`` or ``keys``.
 
     Raises:
         ConfigError: there is no such setting.
@@ -748,7 +751,7 @@ def _put(table: Table, keys: list[str], value: Any) -> None:
         inner = table.setdefault(key, {})
         if not isinstance(inner, dict):
             raise ConfigError(
-                f"“{'.'.join(keys)}” goes through “{key}”, which is a value and not a table."
+                f"“{'.'.join(keys)}” can't be set, because “{key}” is a value and not a table."
             )
         table = inner
     table[keys[-1]] = value
@@ -812,6 +815,10 @@ def is_fixed(info: FieldInfo) -> bool:
 
 
 def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
+    """Return the model of a field's table or tables, and True if the field has one table for each name.
+
+    The model is None if the field's value is not a table.
+    """
     annotation = info.annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
@@ -826,7 +833,7 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
 
 
 def _place(error: ErrorDetails) -> tuple[int | str, ...]:
-    """Return the keys that lead to an invalid value, without the type name that pydantic may append."""
+    """Return the nested keys of an invalid value, without the type name that pydantic may append."""
     place = error["loc"]
     form = str(place[-1]) if place else ""
     if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
@@ -835,7 +842,7 @@ def _place(error: ErrorDetails) -> tuple[int | str, ...]:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Describe what the setting in an error accepts; "" if only pydantic's message says it."""
+    """Describe what the setting in an error accepts; "" if only pydantic's own message describes it."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")
@@ -843,29 +850,30 @@ def _expected(error: ErrorDetails) -> str:
 
 def _no_setting(keys: Sequence[str]) -> ConfigError:
     return ConfigError(
-        f"There is no setting “{'.'.join(keys)}”.{_meant(keys)} tui-agent config get lists them all."
+        f"There is no setting “{'.'.join(keys)}”.{_suggestion(keys)} tui-agent config get lists them all."
     )
 
 
 def _unknown(path: Path, keys: Sequence[str]) -> str:
-    return f"{path} has a setting this version doesn't have: {'.'.join(keys)}.{_meant(keys)}"
+    return f"{path} has a setting that this version does not know: {'.'.join(keys)}.{_suggestion(keys)}"
 
 
-def _meant(keys: Sequence[str]) -> str:
-    """Return a sentence, after a space, with the settings that unknown keys may mean; "" for none."""
+def _suggestion(keys: Sequence[str]) -> str:
+    """Return a space and a sentence with settings to use instead of an unknown one; "" for none."""
     key = ".".join(keys)
     if key in _OTHER_NAMES:
-        return f" Here it is {_OTHER_NAMES[key]}."
+        return f" Here it is called {_OTHER_NAMES[key]}."
     if found := similar_settings(keys):
         return f" Did you mean {' or '.join(found)}?"
     return ""
 
 
 def similar_settings(keys: Sequence[str]) -> list[str]:
-    """Return the dotted keys of at most `_MAX_MEANT` settings that an unknown key may mean.
+    """Return the dotted keys of at most `_MAX_SUGGESTIONS` settings that the user may have meant.
 
-    ``keys`` are its parts. Those whose last part is spelled alike or has it as a word, or else
-    shares a word with it; if there are any in the key's own table, only these.
+    ``keys`` are the parts of the unknown key. Its last part is compared with that of each setting:
+    first in the same table, then in all tables, and in each case first by `_is_almost`, then by
+    `_is_akin`. Returns the matches of the first comparison that has any.
     """
     *table, name = keys
     everywhere = list(_names_in(Config))
@@ -873,12 +881,12 @@ def similar_settings(keys: Sequence[str]) -> list[str]:
     for names in (here, everywhere):
         for fits in (_is_almost, _is_akin):
             if found := [".".join(one) for one in names if fits(one[-1], name)]:
-                return found[:_MAX_MEANT]
+                return found[:_MAX_SUGGESTIONS]
     return []
 
 
 def _names_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the keys of all settings of a model; in tables by name the name is `_ANY`."""
+    """Yield the nested keys of every setting of a model; `_ANY` stands for a name chosen by the user."""
     for name, info in model.model_fields.items():
         if is_fixed(info):
             continue
@@ -889,28 +897,33 @@ def _names_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[
 
 
 def _same_table(known: Sequence[str], table: Sequence[str]) -> bool:
+    """Return True if ``table`` is the table ``known``, in which `_ANY` matches any name."""
     return len(known) == len(table) and all(
         one in {_ANY, other} for one, other in zip(known, table, strict=True)
     )
 
 
 def _is_almost(known: str, name: str) -> bool:
-    """Return True if a name is spelled almost as a known one, or is a word of it."""
+    """Return True if a name is spelled almost like a known one, or is one of its words."""
     name = name.lower()
     return name in known.split("_") or SequenceMatcher(None, known, name).ratio() >= _MISTYPED
 
 
 def _is_akin(known: str, name: str) -> bool:
-    """Return True if two names are spelled alike, have a word in common, or begin alike."""
+    """Return True if a name is spelled like a known one, shares a word with it, or is its beginning."""
     name = name.lower().replace("-", "_")
     shares = not set(name.split("_")).isdisjoint(known.split("_"))
-    begins = len(name) >= _LEAST_BEGINNING and known.startswith(name)
+    begins = len(name) >= _MIN_BEGINNING and known.startswith(name)
     return shares or begins or SequenceMatcher(None, known, name).ratio() >= _ALIKE
 
 
 def _explain(
     error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None
 ) -> str:
+    """Return the message about the first invalid value: its source, key, value, and what is accepted.
+
+    An API key's value is not shown.
+    """
     errors = error.errors(include_url=False)
     first = errors[0]
     place = _place(first)

@@ -1,8 +1,8 @@
 """Base classes of the errors that the program raises on purpose, and the message shown for any error.
 
-Each layer derives its errors from `UserFacingError`; each has a one-sentence message for the user.
-Any other error that reaches `report`, except an OSError, is a defect and is logged with its
-traceback.
+Errors for the user derive from `UserFacingError`, and their text is the message to show. Errors for
+the model are `ToolError`. Any other error that reaches `report`, except an OSError, is a defect of
+the program and is logged with its traceback.
 """
 
 import logging
@@ -11,11 +11,11 @@ from tui_agent.lazy import frozen
 
 log = logging.getLogger(__name__)
 
-_BY_ITSELF = "The log has the details; the session continues."
+_AFTER_DEFECT = "The log has the details; the session continues."
 
 
 class UserFacingError(Exception):
-    """An expected error. Its text is a sentence for the user that says what to do."""
+    """An expected error. Its text is a message for the user that says what to do."""
 
 
 class ToolError(Exception):
@@ -23,7 +23,7 @@ class ToolError(Exception):
 
 
 class CommandError(UserFacingError):
-    """A command can't be used now, or not with these arguments."""
+    """A slash command can't be used now, or not with these arguments."""
 
 
 @frozen
@@ -35,6 +35,7 @@ class Problem:
 
 
 def problem_of(error: BaseException) -> Problem:
+    """Return the message to show for an error; logs nothing."""
     match error:
         case UserFacingError():
             return Problem(str(error))
@@ -45,13 +46,13 @@ def problem_of(error: BaseException) -> Problem:
             return Problem(f"{where}{error.strerror or error}.")
         case _:
             return Problem(
-                f"tui-agent hit an internal error ({type(error).__name__}). {_BY_ITSELF}",
+                f"tui-agent hit an internal error ({type(error).__name__}). {_AFTER_DEFECT}",
                 expected=False,
             )
 
 
 def report(error: BaseException) -> Problem:
-    """Log an error and return the message to show for it; a defect is logged with its traceback."""
+    """Log an error, a defect with its traceback, and return the message to show for it."""
     problem = problem_of(error)
     if problem.expected:
         log.warning("%s", problem.sentence)

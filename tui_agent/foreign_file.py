@@ -1,4 +1,7 @@
-"""Reads settings files of other coding agents (TOML or JSON), and finds the line that a name is on."""
+"""Reads settings files of other coding agents (TOML or JSON), and finds the line where a name occurs.
+
+The contents of a small file are cached until the file changes.
+"""
 
 import json
 import os
@@ -17,23 +20,24 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum size of a user's file, in bytes; large because Claude Code's file also has its history."""
+"""Maximum size of a user's file, in bytes; large because Claude Code keeps its history in its file, too."""
 
 MAX_PROJECT_BYTES = 256_000
-"""Maximum size of a project's file, in bytes. It may come from a stranger, and each of its rules takes
-time at every tool call."""
+"""Maximum size of a project's file, in bytes. A stranger may have written it, and each of its rules
+takes time at every tool call."""
 
-# An unclosed string or comment matches up to the end of the text, so that matching takes linear time.
+# An unclosed string or comment matches up to the end of the text, so matching takes linear time.
 _COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
 @frozen
 class ForeignFile:
-    """A settings file and its contents.
+    """A settings file, with its contents parsed (``table``) and as ``text``.
 
-    ``shown`` is the file's path for screens. ``problem`` says why the file can't be used ("can't be
-    read: …"), "" if it can; with a problem ``table`` is empty.
+    ``shown`` is the file's path for screens; ``of_project`` is False for a user's file. ``problem``
+    says why the file can't be used ("can't be read: …"), "" if it can; with a problem, ``table`` and
+    ``text`` are empty.
     """
 
     path: Path
@@ -64,9 +68,9 @@ class ForeignFile:
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
     """Read a TOML file, or a JSON file, which may have comments; return None if there is no file.
 
-    A file that can't be read or parsed is returned with a ``problem``. A file of at most
-    `MAX_PROJECT_BYTES` that hasn't changed is not read again. Pass ``project`` for a project's
-    file: it is then not read if it is outside the project or larger than that.
+    A file that can't be read or parsed is returned with a ``problem``. Pass ``project`` for a
+    project's file: it is then not read if it is outside the project or larger than
+    `MAX_PROJECT_BYTES`. A file of at most this size is read again only after it has changed.
     """
     if not os.path.lexists(path):
         return None
@@ -88,7 +92,7 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
         if path.suffix == ".toml":
             table = _toml(text)
         elif path.suffix == ".rules":
-            # Another module parses these.
+            # Codex's rules: the caller parses ``text``.
             table = {}
         else:
             table = _json(text)

@@ -1,6 +1,7 @@
-"""Reads the MCP servers in other programs' settings files, converted to this program's settings.
+"""Reads MCP servers from other programs' settings files, and converts them to this program's settings.
 
-Sources: the pages on MCP of Claude Code, Codex, OpenCode and Pi.
+Starts no server; the callers decide which to use. Sources: the pages on MCP of Claude Code, Codex,
+OpenCode and Pi.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,21 +21,22 @@ PROJECT_FILE = ".mcp.json"
 """A project's file with MCP servers, read by several programs. Its servers may have all keys of `Row`."""
 
 _OFF = "disabledMcpjsonServers"
+"""Claude Code's key for the names of a project's disabled servers."""
 
 Row = dict[str, Any]
 """Settings of one server as in this program's own file: command, args, env, cwd, url, headers, enabled,
 timeout, allow, deny, schemas."""
 
 _CHANGES = frozenset({"enabled", "allow", "deny", "schemas"})
-"""Settings that an entry without a command or URL changes of the server with its name."""
+"""Settings that an entry without a command or URL can change on your server of the same name."""
 _SCHEMAS_OF_PI = {"direct": "always", "deferred": "on_demand"}
-"""Our setting for Pi's exposure of a server's tools; for others the size decides."""
+"""Values of the setting ``schemas`` by Pi's ``exposure``; for any other exposure it stays unset."""
 _HIDDEN = "hidden"
 
 
 @frozen
 class ServerFile:
-    """A settings file of another program that may have MCP servers, and how to read them.
+    """A kind of settings file of another program that may have MCP servers, and how to read them.
 
     ``path`` is relative to the home directory, or, with ``of_project``, to a directory of the project.
     """
@@ -50,9 +52,7 @@ class ServerFile:
 
 @frozen
 class ForeignServer:
-    """One server in a settings file. If it can't be used, ``row`` is None and ``problem`` says why.
-
-    With `is_change`, ``row`` only has the settings to change of the server with this name.
+    """One MCP server in a settings file. If it can't be used, ``row`` is None and ``problem`` says why.
 
     ``place`` is ``FILE:LINE``. ``name`` is "" if the whole file can't be used. ``directory`` is the
     home directory, or the directory of the project that has the file.
@@ -67,13 +67,15 @@ class ForeignServer:
 
     @property
     def is_change(self) -> bool:
+        """True if ``row`` only has settings to change on your server of the same name."""
         return self.row is not None and not (self.row.get("command") or self.row.get("url"))
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
     """Yield the servers in the user's own settings files, one file after another.
 
-    Claude Code's file also has servers for single projects; those of ``project`` come after its others.
+    Claude Code's file also has servers for single projects; of these, only the ones for ``project``
+    are yielded, after the file's general ones.
     """
     for source in _FILES:
         if not source.of_project:
@@ -85,9 +87,9 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 
 
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
-    """Yield the servers in the project's files, those of the last of ``folders`` first.
+    """Yield the servers in the project's files, starting with those in the last of ``folders``.
 
-    If two have the same name, use the later one.
+    If two servers have the same name, the one yielded later counts.
     """
     for folder in reversed(folders):
         for source in _FILES:
@@ -95,12 +97,12 @@ def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[Forei
                 yield from servers_in(project, folder / source.path)
 
 
-def without_switched_off(
+def mark_disabled(
     servers: Iterable[ForeignServer], home: Path, project: Path
 ) -> Iterator[ForeignServer]:
-    """Yield the given servers of a project, with ``enabled`` False for those that Claude Code disables.
+    """Yield each of a project's servers, with ``enabled`` False if Claude Code's settings disable it.
 
-    Claude Code's settings disable servers of ``.mcp.json`` by name.
+    Those settings name servers of ``.mcp.json``; servers from other files are yielded unchanged.
     """
     layers = (*user_settings(home), *project_settings(project, project))
     own = read_of_user(home, ".claude.json")
@@ -118,7 +120,7 @@ def without_switched_off(
 
 
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
-    """Yield the servers in a project's file; nothing if no program keeps servers in a file of that name."""
+    """Yield the MCP servers in a project's file; none if no program keeps servers in a file of that name."""
     shown = path.relative_to(project).as_posix()
     sources = []
     for one in _FILES:
@@ -136,7 +138,7 @@ def _length(source: ServerFile) -> int:
 
 
 def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
-    """Yield the servers of plugins, named ``PLUGIN_SERVER``."""
+    """Yield the MCP servers of plugins, with names of the form ``PLUGIN_SERVER``."""
     source = _of_user("Claude Code", MANIFEST, "mcpServers", _claude_row)
     for plugin in plugins:
         for file in plugin.servers():
@@ -145,7 +147,7 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield the files in ``folder`` that have a server or should have one but can't be read."""
+    """Yield the server files in ``folder`` that have a server or can't be used."""
     for path in (folder / source.path for source in _FILES if source.of_project):
         if any(True for _server in servers_in(project, path)):
             yield path
@@ -168,8 +170,8 @@ def _servers(
             yield server(str(name), None, "it is not a table")
             continue
         row = source.row_of(given)
-        if command := _run_for_value(source, row):
-            yield server(str(name), None, command)
+        if problem := _command_as_value(source, row):
+            yield server(str(name), None, problem)
         elif row.get("command") or row.get("url"):
             yield server(str(name), row)
         elif changes := {key: value for key, value in row.items() if key in _CHANGES}:
@@ -178,22 +180,25 @@ def _servers(
             yield server(str(name), None, "a server has either a command or a url")
 
 
-def _run_for_value(source: ServerFile, row: Row) -> str:
-    """Return why a server can't be used whose variables or headers Pi gets from commands; "" if none."""
+def _command_as_value(source: ServerFile, row: Row) -> str:
+    """Return why a server of Pi can't be used: one of its values is a command to run; "" if none is.
+
+    Pi runs such a command to get the value of an environment variable or a header.
+    """
     if source.program != "Pi":
         return ""
     for table in ("env", "headers"):
         for key, value in as_dict(row.get(table)).items():
             if str(value).startswith("!"):
                 return (
-                    f"{table}.{key} is a command ({value}), which is not run here: "
-                    f"set a variable and write ${{NAME}}"
+                    f"{table}.{key} is a command ({value}), which tui-agent does not run: "
+                    f"set a variable and write ${{NAME}} instead"
                 )
     return ""
 
 
 def _problem_of(source: ServerFile, file: ForeignFile) -> str:
-    """Return why no server of a file can be used; "" if there is no such problem."""
+    """Return why none of a file's servers can be used; "" if there is no such problem."""
     is_for_servers = file.path.name.endswith("mcp.json")
     if not file.problem and is_for_servers and not isinstance(file.table.get(source.keys[0]), dict):
         return f"has no table “{source.keys[0]}”"
@@ -295,4 +300,4 @@ _FILES = (
     _of_project("Claude Code", PROJECT_FILE, "mcpServers", dict),
 )
 SERVER_FILES = tuple(source.path for source in _FILES if source.of_project)
-"""Files that may have servers, relative to a directory of the project."""
+"""Paths of files that may have MCP servers, relative to a directory of the project."""

@@ -3,6 +3,8 @@
 Python also loads modules from the working directory and from directories in its environment
 variables. These may belong to a project: a ``sitecustomize.py`` or an ``httpx.py`` there would run in
 the program before the user is asked whether to trust the project.
+
+Also names the environment variable that tells a process which detached run it is.
 """
 
 import os
@@ -16,7 +18,7 @@ CODE_VARIABLES = (
     "PYTHONPYCACHEPREFIX",
     "PYTHONWARNINGS",
 )
-"""Environment variables that make Python load code from elsewhere. Commands that the program runs
+"""Environment variables that change where Python loads code from. Commands that the program runs
 still get them."""
 
 NAME_VARIABLE = "TUI_AGENT_DETACHED"
@@ -34,22 +36,25 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command line that runs a module of this package without importing a project's files."""
+    """Return the command line of a Python process that runs a module of this package isolated.
+
+    Such a process imports no modules from the working directory or from `CODE_VARIABLES`.
+    """
     return (sys.executable, "-E", "-P", "-c", _RUN_MODULE, _PLACE, name, *arguments)
 
 
 def isolate_program() -> None:
     """Make sure that modules are imported only from where the program is installed.
 
-    Does nothing if Python was started isolated, as the command ``tui-agent`` does. For ``python -m
-    tui_agent``, removes the working directory from ``sys.path``. If one of `CODE_VARIABLES` is set,
-    replaces the process with an isolated one; code that Python has imported by then has already run.
+    Does nothing if Python was started isolated, as the command ``tui-agent`` starts it. For ``python
+    -m tui_agent``, removes the working directory from ``sys.path``. If one of `CODE_VARIABLES` is
+    set, replaces the process with an isolated one; any code that Python imported before has run.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return
     if any(os.environ.get(name) for name in CODE_VARIABLES):
         command = isolated_module("tui_agent", *sys.argv[1:])
-        os.execv(command[0], command)  # noqa: S606 - the interpreter that runs already
+        os.execv(command[0], command)  # noqa: S606 - the interpreter that is already running
     if sys.path[0] in {"", _working_directory()} - {_PLACE}:
         del sys.path[0]
 

@@ -1,4 +1,7 @@
-"""Parses JSON from outside the program (a model, a provider, a server, a hook), and picks values safely."""
+"""Parses JSON from outside the program (a model, a provider, a server, a hook), and checks value types.
+
+The ``as_…`` functions return an empty value if a JSON value has another type than expected.
+"""
 
 import json
 import re
@@ -6,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _NUMBER = re.compile(r"-?\d{4301,}")
-"""Matches an integer with more digits than Python converts (see ``sys.set_int_max_str_digits``)."""
+"""Matches an integer with more than 4,300 digits, which Python refuses to convert
+(``sys.set_int_max_str_digits``)."""
 
 
 def loads(text: str | bytes, *, strict: bool = True) -> Any:
-    """Return the value of a JSON text; with ``strict`` False strings may hold control characters.
+    """Return the value of a JSON text; with ``strict`` False, its strings may contain control characters.
 
     Raises:
         json.JSONDecodeError: the text is not JSON or not UTF-8, is nested too deeply, or has an
@@ -35,7 +39,7 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
 
 
 def read_literal(text: str) -> Any:
-    """Return the value of a text that has Python's syntax instead of JSON's: single quotes, True, None.
+    """Parse a value that was written in Python's syntax instead of JSON's: single quotes, True, None.
 
     Raises:
         ValueError: the text is not a Python literal, or its value can't be written as JSON.
@@ -51,14 +55,17 @@ def read_literal(text: str) -> Any:
 
 
 def plain_value(value: object) -> str:
-    """Return a JSON value for a person to read: a text as it is, anything else as JSON."""
+    """Format a JSON value for a person to read: a string unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def as_lines(values: Mapping[str, Any]) -> str:
-    """Return an object for a person to read: ``name: value`` lines, longer texts indented below."""
+    """Format a JSON object for a person to read, as ``name: value`` lines.
+
+    A value of several lines is indented below its name.
+    """
     lines: list[str] = []
     for name, value in values.items():
         text = plain_value(value)
@@ -90,7 +97,7 @@ def first_object(value: object) -> dict[str, Any]:
 
 
 def table_in(value: object, *keys: str) -> dict[str, Any]:
-    """Return the object at the nested ``keys``, or an empty dict if there is none."""
+    """Return the JSON object at the nested ``keys``, or an empty dict if there is none."""
     for key in keys:
         value = as_dict(value).get(key)
     return as_dict(value)

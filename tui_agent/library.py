@@ -1,4 +1,4 @@
-"""The program as a library: a session, an agent that works in it, tools of your own (docs/library.md).
+"""The library API: a session, an agent that works in it, and your own tools (docs/library.md).
 
 The user's settings, keys, instructions and sessions are not used unless the caller passes them in.
 """
@@ -98,12 +98,13 @@ T = TypeVar("T")
 Answer = bool | PermissionAnswer
 Ask = Callable[[PermissionRequest], Answer | Awaitable[Answer]]
 NOBODY = "No one can be asked for permission here. Use what is allowed, or say which permission you need."
+"""Text for the model about a call that is refused because no user can be asked."""
 
 _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 
 
 class LibraryError(UserFacingError):
-    """The library was called wrongly; the message says how to correct the call."""
+    """The library was used incorrectly; the message says how to correct the call."""
 
 
 def user_store() -> Path:
@@ -118,7 +119,7 @@ class Turn:
     ``text`` is the model's last text, "" if it wrote none. ``reason`` is why the turn ended: done,
     length (the answer was cut off), interrupted, error, step_limit, budget or stopped. ``error`` is
     the error's message, None without an error. ``entries`` are the entries appended to the session,
-    oldest first. ``cost`` is in US dollars, None if the price of a request is not known.
+    oldest first. ``cost`` is the total in US dollars, None if the price of a request is not known.
     """
 
     text: str
@@ -134,7 +135,7 @@ class Turn:
 
 
 class Session:
-    """A session: a tree of entries in a file. This class reads it; an `Agent` appends entries and moves.
+    """A session: a tree of entries in a file, which this class reads and an `Agent` changes.
 
     Args:
         file: the database that keeps the session, created if missing. Without one, the session is
@@ -152,7 +153,7 @@ class Session:
         self,
         file: str | os.PathLike[str] | None = None,
         *,
-        id: str | None = None,  # noqa: A002 - its name everywhere
+        id: str | None = None,  # noqa: A002 - the usual name
         cwd: str | os.PathLike[str] = ".",
     ) -> None:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -241,9 +242,8 @@ class Agent:
             catalog knows it.
         environ: environment variables that may have providers' keys and addresses; pass
             ``os.environ`` for the user's. None are used by default.
-        tools: functions with type hints and a docstring, each a tool that is called in this
-            process; and paths of tool files (docs/tools.md), whose functions run in separate
-            processes.
+        tools: functions with type hints and a docstring, which are called in this process; and
+            paths of tool files (docs/tools.md), whose functions run in separate processes.
         builtin_tools: names of the built-in tools to offer; all by default.
         ask: called for each tool call that no rule allows or denies; returns True, False or a
             ``PermissionAnswer``, and may be async. Without it such calls are refused.
@@ -255,8 +255,8 @@ class Agent:
         max_steps: maximum requests for one message.
         max_cost: maximum US dollars for one message. The turn ends before the request that would
             exceed it, with the reason "budget"; a model without known prices gets no request.
-        max_tokens: maximum tokens for one message, requests and answers together; the turn then ends
-            with the reason "budget", too.
+        max_tokens: maximum tokens for one message, requests and answers together. Beyond it, the turn
+            also ends with the reason "budget".
         timeout: maximum seconds for one message.
 
     Raises:
@@ -306,7 +306,7 @@ class Agent:
         except ValueError as error:
             raise LibraryError(str(error)) from None
         self._owned = Session() if session is None else None
-        self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is there
+        self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is not None
         """The session that the agent works in."""
         self._ask = ask
         self._failure: BaseException | None = None
@@ -334,7 +334,7 @@ class Agent:
             budget=RunBudget(max_cost, max_tokens, timeout),
             tool_files=ToolFiles(lambda: (files, [])),
         )
-        # The memory of a project is the user's.
+        # A project's memory belongs to the user, so the model doesn't get the tool that writes it.
         ports.tools = tuple(tool for tool in ports.tools if tool.name != RememberTool.name)
         known = {tool.name: tool for tool in ports.tools}
         if builtin_tools is not None:
@@ -374,7 +374,7 @@ class Agent:
         with suppress(RuntimeError):
             asyncio.get_running_loop()
             raise LibraryError(
-                "An event loop is running; write “async with”, and await instead of wait."
+                "An event loop is running: use “async with”, and await instead of wait."
             )
         self._runner = asyncio.Runner()
         return self
@@ -395,7 +395,7 @@ class Agent:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the agent and return its result: ``agent.wait(agent.send("…"))``.
 
-        For programs without an event loop.
+        For programs that have no event loop.
 
         Raises:
             LibraryError: the agent was not entered with a plain ``with``.
@@ -414,11 +414,11 @@ class Agent:
 
         Raises:
             LibraryError: the agent is still working on another message.
-            Exception: the error that ``ask`` raised; it is raised after the run has ended.
+            Exception: ``ask`` raised this error. It interrupts the run, and is raised at the end.
         """
         if self._agent.running:
-            # The caller may just have left the loop over an earlier message: asyncio closes that
-            # generator in a separate task, which has started after the first of these sleeps.
+            # The caller may just have left the loop over an earlier message's events: asyncio closes
+            # that generator in a separate task, which has started after the first of these sleeps.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             if self._left:
@@ -451,7 +451,7 @@ class Agent:
         """Send a message and return the result of the turn; ``on_event`` is called with each event.
 
         Raises:
-            LibraryError, Exception: as `run` does.
+            LibraryError, Exception: for the same reasons as `run`.
         """
         entries: list[Entry] = []
         ending = RunEnded("interrupted")
@@ -484,7 +484,7 @@ class Agent:
             try:
                 said = self._ask(request)
                 answer = await said if inspect.isawaitable(said) else said
-            except Exception as error:  # noqa: BLE001 - from the caller's function; raised when the run has ended
+            except Exception as error:  # noqa: BLE001 - an error of the caller's function; run raises it at the end
                 self._failure = error
                 self._agent.interrupt()
         if isinstance(answer, bool):
@@ -524,8 +524,8 @@ class Agent:
     async def compact(self, focus: str = "") -> str | None:
         """Replace older entries in the context by a summary that a model writes.
 
-        ``focus`` says what the summary should concentrate on. Returns why it failed; None if it
-        succeeded or, while the agent works on a message, was put off until the next step.
+        ``focus`` says what the summary should concentrate on. Returns why the compaction failed;
+        None if it succeeded or, while the agent works on a message, was postponed to the next step.
         """
         return (await self._agent.compact(focus)).problem
 
@@ -542,7 +542,7 @@ class Agent:
 
 
 def _check_lists(**given: object) -> None:
-    """Raise LibraryError if an argument is a string instead of a list: it would be read letter by letter."""
+    """Raise LibraryError if an argument is a string instead of a list; each letter would be an item."""
     for name, value in given.items():
         if isinstance(value, str):
             raise LibraryError(f"{name} takes a list: write {name}=[{value!r}].")

@@ -1,7 +1,7 @@
-"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments, which models aren't sent.
+"""Finds ``@path`` imports in Markdown instructions, and removes HTML comments from them.
 
-Imports and comments in code spans and code blocks don't count. Source: Claude Code's page on memory
-files.
+Imports and comments in code spans and code blocks are left alone. The caller reads the imported
+files. Source: Claude Code's page on memory files.
 """
 
 import re
@@ -17,7 +17,7 @@ _IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
 _OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
 _COMMENT = LazyPattern(r"\s*(?><!--.*?-->\s*)+", re.DOTALL)
 _ENDING = ".,;:!?)]\"'`"
-"""Characters removed from the end of an import: punctuation of the surrounding sentence."""
+"""Characters removed from the end of an import, as they belong to the surrounding sentence."""
 
 
 @frozen
@@ -34,13 +34,13 @@ class Import:
 
     @property
     def looks_like_a_file(self) -> bool:
-        """True if the last part has a dot; False for names of people and packages, as ``@types/node``."""
+        """True if the last part contains a dot; False for names of people and packages (``@types/node``)."""
         name = self.path.rsplit("/", 1)[-1]
         return "." in name.strip(".")
 
 
 def imports_of(text: str) -> Iterator[Import]:
-    """Yield the imports of a Markdown text, in order."""
+    """Yield the imports in a Markdown text, in order."""
     if "@" not in text:
         return
     for token in _tokens(text):
@@ -54,9 +54,9 @@ def imports_of(text: str) -> Iterator[Import]:
 
 
 def may_import_from_outside(text: str) -> bool:
-    """Return True if a text may import files by ``~/``, ``/`` or ``../``.
+    """Return True if a text may import a file whose path begins with ``~/`` or ``/``, or has ``../``.
 
-    Fast because it doesn't parse the text; so an import in code also counts.
+    Doesn't parse the text, to be fast; so an import in code counts, too.
     """
     return _OUTSIDE.search(text) is not None
 

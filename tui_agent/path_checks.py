@@ -1,7 +1,7 @@
-"""Checks of paths given by a user, a model or a repository. None of the functions raises OSError.
+"""Checks and resolves paths that come from a user, a model or a repository, without raising OSError.
 
-A path that can't be examined counts as missing. `pathlib` would raise for a directory without
-permission, a name that is too long, and links that form a loop.
+A path that can't be examined counts as missing. `pathlib` would raise an error for a directory
+without permission, a name that is too long, and links that form a loop.
 """
 
 import os
@@ -10,33 +10,33 @@ from pathlib import Path
 
 
 def is_directory(path: str | os.PathLike[str]) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112 - the one of pathlib raises
+    return os.path.isdir(path)  # noqa: PTH112 - pathlib's may raise
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - the one of pathlib raises
+    return os.path.isfile(path)  # noqa: PTH113 - pathlib's may raise
 
 
 def is_link(path: str | os.PathLike[str]) -> bool:
-    return os.path.islink(path)  # noqa: PTH114 - the one of pathlib raises
+    return os.path.islink(path)  # noqa: PTH114 - pathlib's may raise
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    return os.path.exists(path)  # noqa: PTH110 - the one of pathlib raises
+    return os.path.exists(path)  # noqa: PTH110 - pathlib's may raise
 
 
 def at_home(text: str) -> Path:
-    """Return the path that a text names, with ``~`` and ``~name`` expanded if the user exists."""
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
+    """Return a text as a path, with ``~`` or ``~name`` at its start expanded if that user exists."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib's may raise
 
 
 def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
-    """Return True if a path is the project's directory or below it, with all links followed."""
+    """Return True if a path is the project's directory or below it, once all links are resolved."""
     return real_path(path).is_relative_to(real_path(project))
 
 
 def is_among(path: Path, places: Iterable[Path]) -> bool:
-    """Return True if a path is one of ``places`` or below one, judging only by its text."""
+    """Return True if a path is one of ``places`` or below one of them. Doesn't resolve links."""
     return any(map(path.is_relative_to, places))
 
 

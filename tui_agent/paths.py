@@ -1,6 +1,7 @@
 """The program's directories on this platform: settings, data, cache, logs.
 
-The environment variables TUI_AGENT_CONFIG_DIR and TUI_AGENT_DATA_DIR override them.
+The environment variables TUI_AGENT_CONFIG_DIR and TUI_AGENT_DATA_DIR override them. Two functions
+for the start of the program change the environment: `provide_home` and `provide_data_dir`.
 """
 
 import os
@@ -14,17 +15,20 @@ DATA_VARIABLE = "TUI_AGENT_DATA_DIR"
 
 
 def provide_home() -> None:
-    """Set HOME to ``/``, as containers do, if the user database has no entry for the current user."""
+    """Set HOME to ``/``, as containers do, if the user database has no entry for the current user.
+
+    To be called only if HOME is not set.
+    """
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
         os.environ["HOME"] = "/"
 
 
-def keep_nothing() -> None:
-    """Use a temporary directory for data, removed at exit, if the data directory can't be written to.
+def provide_data_dir() -> None:
+    """Create the data directory; if it can't be written to, use a temporary one, removed at exit.
 
-    For runs that keep nothing, such as ``--no-session``.
+    For runs that store nothing permanently, such as with ``--no-session``.
 
     Raises:
         OSError: a temporary directory can't be made either.
@@ -73,9 +77,10 @@ def log_dir() -> Path:
 
 
 def kept() -> list[Path]:
-    """Return those of the program's directories that exist; uninstalling doesn't remove them.
+    """Return the program's directories that exist: settings, data, cache and logs.
 
-    These are the settings, data, cache and logs. A directory inside another of them is left out.
+    A directory inside another of them is left out. The bundle's installer calls this to tell the user
+    what uninstalling leaves behind.
     """
     log = log_dir()
     if log.name == "log":
@@ -97,4 +102,4 @@ def _override(variable: str) -> Path | None:
 
 def _absolute(path: Path) -> Path:
     """Return ``path`` made absolute, without ``..``."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - the one of pathlib keeps them
+    return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib's keeps ".."

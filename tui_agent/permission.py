@@ -1,4 +1,7 @@
-"""The permissions that a tool call needs, each with the pattern that rules are matched against."""
+"""The permissions that a tool call needs, each with the pattern that rules are matched against.
+
+Only data: tools state their needs with it, and the agent's gate decides on them.
+"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,9 +14,10 @@ Change = Literal["sources", "repository", "data"]
 "repository", to its Git repository; "data", to files that no checkpoint can restore."""
 
 CHANGES_A_FILE: Final = "it changes a file"
+"""Reason for a permission question; not shown with it, because the question says the same."""
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""The two reasons that aren't shown with a permission question, as the question says the same."""
+"""End of another such reason, which begins with the file's path."""
 
 _SAYS: Final = " The user says: "
 
@@ -38,17 +42,17 @@ class Permission(StrEnum):
     DOOM_LOOP = "doom_loop"
 
     @property
-    def runs(self) -> bool:
+    def is_confinable(self) -> bool:
         """True for actions that start a process that the sandbox can confine."""
         return self in {Permission.BASH, Permission.TOOL}
 
 
 @frozen
 class PermissionNeed:
-    """One permission that a call needs, and the pattern that rules are matched against.
+    """One permission that a tool call needs, and the pattern that rules are matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for
-    webfetch, the words for websearch, the host for the network. ``detail`` is shown to the user:
+    webfetch, the search words for websearch, the host for network. ``detail`` is shown to the user:
     the whole command, or a unified diff.
     """
 
@@ -59,17 +63,17 @@ class PermissionNeed:
     sandboxed: bool = False
     """True if the call runs in the sandbox, which allows the mode's changes and those in ``changes``."""
     changes: tuple[Change, ...] = ()
-    """The changes that the command is known to make or has tried to make."""
+    """Kinds of changes that the command is known to make, or was stopped from making."""
     secret: bool = False
     """True for a file whose content holds a secret although its name doesn't suggest it."""
     harmless: bool = False
-    """True for a command known to only read; allowed in every mode unless a rule says otherwise."""
+    """True for a command known to only read; every mode allows it, unless a rule asks or denies."""
     unclear: str = ""
-    """Why the command's effect can't be known, "" if it can; if set, only a rule ``*`` allows it."""
+    """Why the command's effect can't be known, "" if it can. If set, only a rule ``*`` allows it."""
     always: str = ""
     """Pattern of the rule that the answer "always" creates; "" for the permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of a rule that matches the command but may not allow it, because of one of its options."""
+    """Pattern of a rule that matches the command but doesn't cover one of its options; "" for none."""
     aliases: tuple[str, ...] = ()
     """Other spellings of the pattern; a rule that denies one of them denies the call."""
 
@@ -82,12 +86,12 @@ def rule_path(path: Path, project: Path) -> str:
 
 
 def with_note(refusal: str, note: str) -> str:
-    """Return the text for the model about a refused call: the reason, and the user's note if there is one."""
+    """Return the text for the model about a refused call: ``refusal``, and the user's ``note`` if any."""
     if note:
         return f"{refusal}{_SAYS}{note}"
     return refusal
 
 
-def note_of(told: str) -> str:
-    """Return the user's note from the text that `with_note` returned; "" if there is none."""
-    return told.partition(_SAYS)[2]
+def note_of(text: str) -> str:
+    """Return the user's note in a text made by `with_note`; "" if there is none."""
+    return text.partition(_SAYS)[2]

@@ -1,7 +1,7 @@
 """Recognises pictures by their bytes, and scales and converts them to what providers accept.
 
 The type claimed by a file name, a server or another program is ignored. Pillow is imported for the
-first picture, and reads only the formats in ``_READ``. A PDF that can be sent is also a `Picture`.
+first picture, and only reads the formats in ``_READ``. `Picture` also stands for a PDF to be sent.
 """
 
 import io
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 3_750_000
-"""Maximum size of a picture sent, in bytes; providers accept 5 MB of base64."""
+"""Maximum size of a picture that is sent, in bytes; providers accept 5 MB of base64."""
 MAX_SIDE = 2_000
-"""Maximum pixels of a sent picture's longer side. Providers scale larger pictures down, and refuse more
-than 8,000, or more than 2,000 in a request with many pictures (platform.claude.com/docs, "Vision")."""
+"""Maximum length of the longer side of a picture that is sent, in pixels. Providers scale larger ones
+down, and refuse more than 8,000, or more than 2,000 in a request with many pictures
+(platform.claude.com/docs, "Vision")."""
 MAX_PIXELS = 64_000_000
-"""Maximum pixels of a picture that is decoded, width times height: a small file may claim any number."""
+"""Maximum width times height of a picture that is decoded, in pixels. A small file may claim any size."""
 MAX_SOURCE_BYTES = 40_000_000
 """Maximum size of a picture file that is read, in bytes."""
 TYPES = {
@@ -37,17 +38,17 @@ PNG or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 PDF = "application/pdf"
 MAX_PDF_BYTES = 5_000_000
-"""Maximum size of a PDF that is sent unchanged, in bytes; each request holds it until it is cleared."""
+"""Maximum size of a PDF that is sent unchanged, in bytes; each request contains it until it is cleared."""
 MAX_PDF_PAGES = 20
-"""Maximum pages of such a PDF; a page takes as many tokens as a picture and its text."""
+"""Maximum pages of a PDF that is sent unchanged; a page costs the tokens of a picture and of its text."""
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _QUALITY = 85
 """JPEG quality, 1 to 95."""
 _SMALLER = 0.7
-"""Factor by which both sides are scaled, repeatedly, until a picture has few enough bytes."""
+"""Factor by which both sides are scaled repeatedly, until a picture has few enough bytes."""
 _MIN_SIDE = 16
-"""Minimum length of the longer side, in pixels, down to which a picture is shrunk."""
+"""Length of the longer side, in pixels, below which a picture is not shrunk further."""
 
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"<svg", "an SVG drawing, which is text: read it as such"),
@@ -60,7 +61,7 @@ _HEIC = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 @frozen
 class PictureLimits:
-    """The pictures that a provider accepts: MIME types, maximum bytes, maximum pixels of the longer side."""
+    """The pictures that a provider accepts: MIME types, maximum bytes, longest side in pixels."""
 
     types: tuple[str, ...] = tuple(SUFFIXES)
     bytes: int = MAX_BYTES
@@ -69,7 +70,10 @@ class PictureLimits:
 
 @frozen
 class Picture:
-    """A picture or PDF that can be sent. ``pages`` is 0 for a picture, the size in pixels 0 for a PDF."""
+    """A picture or PDF that can be sent. ``width`` and ``height`` are pixels, 0 for a PDF.
+
+    ``pages`` is 0 for a picture.
+    """
 
     data: bytes
     mime: str
@@ -80,7 +84,7 @@ class Picture:
 
 @frozen
 class NoPicture:
-    """Bytes that can't be sent as a picture; ``reason`` says what they are, such as "a web page"."""
+    """Stands for bytes that can't be sent as a picture; ``reason`` says what they are: "a web page"."""
 
     reason: str
 
@@ -110,7 +114,7 @@ def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
 
 
 def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoPicture:
-    """Decode a picture, and scale or convert it as far as the limits require.
+    """Decode a picture, and scale or convert it if the limits require that.
 
     Returns NoPicture for data that is too large, can't be decoded, or can't be made small enough.
     May take seconds, so call it in a thread.
@@ -119,7 +123,7 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
         return NoPicture(f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB")
     try:
         return _read(data, limits)
-    except Exception as error:  # noqa: BLE001 - decoders of many formats raise whatever they meet
+    except Exception as error:  # noqa: BLE001 - Pillow's decoders may raise any error
         log.info("a picture can't be read: %s", error)
         return NoPicture(_described(data))
 
@@ -140,8 +144,7 @@ def picture_size(path: Path) -> tuple[int, int]:
 def _opened(file: "io.BytesIO | io.BufferedReader") -> "Image":
     from PIL import Image
 
-    # The size is checked here, before anything is decoded; Pillow's own check warns on standard
-    # error.
+    # `_read` checks the size before it decodes the picture; Pillow's own check would print a warning.
     Image.MAX_IMAGE_PIXELS = None
     Image.init()
     return Image.open(file, formats=[name for name in _READ if name in Image.OPEN])
@@ -181,7 +184,7 @@ def _converted(image: "Image", mime: str, limits: PictureLimits) -> Picture | No
         if smaller == made.size:
             break
         made = made.resize(smaller)
-    return NoPicture("a picture that can't be made small enough")
+    return NoPicture("a picture that can't be made small enough to send")
 
 
 def _encoded(image: "Image", mime: str) -> bytes:
@@ -200,7 +203,7 @@ def _encoded(image: "Image", mime: str) -> bytes:
 
 
 def _described(data: bytes) -> str:
-    """Describe what undecodable bytes seem to be, such as "an empty file"."""
+    """Describe bytes that can't be decoded as a picture, such as "an empty file"."""
     if not data:
         return "an empty file"
     start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
@@ -212,4 +215,4 @@ def _described(data: bytes) -> str:
         return "a HEIC photo: save it as JPEG"
     if picture_type(data):
         return "a picture that is damaged or cut off"
-    return "no picture that can be read"
+    return "not a picture that can be read"

@@ -1,4 +1,7 @@
-"""Where this program and others keep instructions, skills, commands, agents and hooks."""
+"""Where this program and others keep instructions, rules, skills, commands, agents, hooks and tools.
+
+Only names the places; other modules read the files.
+"""
 
 import os
 import sys
@@ -12,8 +15,8 @@ FOLDER = ".tui-agent"
 """This program's directory in a project. All files in it need the user's trust."""
 
 MAX_DEPTH = 9
-"""Maximum depth of files that are read below a folder in ``PLACES``, in path components. Trust
-covers files to the same depth."""
+"""Maximum depth of the files that are read below a folder in `PLACES`, in path components. Trust
+covers files down to the same depth."""
 
 MANAGED = "/etc/claude-code"
 """Claude Code's directory with settings for all users of a machine."""
@@ -31,8 +34,8 @@ ACTING = {
     "hooks": "hook",
     "tools": "tool",
 }
-"""The kinds of files that can run something or tell the model what to do, and so need trust; the value
-is the word for one such file. Instructions and rules are texts of the project, like its README."""
+"""The kinds of files that need the user's trust, because they run something or instruct the model, with
+the word for one file of each. Instructions and rules don't: they are ordinary texts, like a README."""
 SKILL_FILE = "SKILL.md"
 """Name of a skill's main file. Other files in a skill's folder are ordinary files of the project."""
 
@@ -41,17 +44,17 @@ SKILL_FILE = "SKILL.md"
 class Place:
     """A file or folder that is looked for in the project, in the home directory, or in both.
 
-    ``project`` is relative to the project or a directory in it; ``home`` is relative to the home
-    directory, or absolute. "" means that it is not looked for there.
+    ``project`` is relative to the project's directory or to one below it; ``home`` is relative to the
+    home directory, or absolute. "" means that it is not looked for there.
     """
 
     kind: Kind
     project: str = ""
     home: str = ""
     whose: str = ""
-    """The other program it belongs to; "" for this program or a convention shared by several."""
+    """The other program that it belongs to; "" for this program or a convention shared by several."""
     instead: tuple[str, ...] = ()
-    """Files that replace it if they exist."""
+    """Files that are read instead of it if they exist."""
     is_further: bool = False
     """True for instructions that are read in addition to the directory's main file."""
 
@@ -106,7 +109,7 @@ PLACES = (
     Place("hooks", ".claude/hooks", whose="Claude Code"),
     Place("tools", f"{FOLDER}/tools"),
 )
-"""All places, in the order in which they are read."""
+"""All places, in the order in which their files are read."""
 
 OPENCODE_FILES = (
     "opencode.json",
@@ -126,13 +129,14 @@ OPENCODE_HOME_FILES = (
 
 
 class LeftOut(frozenset[str]):
-    """Other programs, or groups of their files, that the user chose not to use (``leave_out``).
+    """Other programs, or groups of their files, that the setting ``leave_out`` excludes.
 
-    A program is written ``Codex``, a group ``Claude Code/hooks``. A group is a `Kind`, "permissions",
-    "environment" or "servers".
+    A program is written ``Codex``, a group of its files ``Claude Code/hooks``. A group is a `Kind`,
+    "permissions", "environment" or "servers".
     """
 
     def covers(self, program: str, group: str) -> bool:
+        """Return True if a program, or this group of its files, is excluded."""
         return bool(program) and not self.isdisjoint({program, f"{program}/{group}"})
 
 
@@ -143,14 +147,14 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Paths in the home directory that their program's environment variable can move: the variable, and
-the new path relative to the variable's directory."""
+"""Environment variables that move a path of the home directory elsewhere: by path, the variable, and the
+new path relative to the directory in the variable."""
 
 
 def in_home(home: Path, name: str) -> Path:
-    """Return the path of a file or folder whose usual place is ``name``, relative to the home directory.
+    """Return the path of a file or folder of another program; ``name`` is its usual path below ``home``.
 
-    An environment variable of the program it belongs to may move it, such as CODEX_HOME.
+    An environment variable of that program, such as CODEX_HOME, may move it elsewhere.
     """
     for place, (variable, moved) in _MOVED.items():
         if not f"{name}/".startswith(f"{place}/"):

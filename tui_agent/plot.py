@@ -1,4 +1,4 @@
-"""Lays out a bar chart made of characters: a stack of parts per step, as columns of cells. Pure."""
+"""Lays out a bar chart made of characters: each step is a column of cells, a stack of parts. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from tui_agent.lazy import frozen
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
-"""Glyph for the lowest of several parts, so that it stands out even without colour."""
+"""Glyph of the lowest of several parts, so that it stands out even without colour."""
 _WIDEST = 6
 """Maximum width of a step's column, in cells."""
 FREE = -1
@@ -20,10 +20,10 @@ FREE = -1
 class Series:
     """Values to plot: for each step a stack of one or more parts.
 
-    ``levels`` has one row for each part, the lowest part first, with the value at which the part ends
-    at each step; the last row thus has the totals. ``top`` is the value at the top of the plot.
-    ``marks`` are characters to show under steps, by the step's index; of two under one column, the
-    one with the greater weight is shown.
+    ``levels`` has one row for each part, the lowest part first, with the cumulative value at the upper
+    end of the part for each step; so the last row has the totals. ``top`` is the value at the top of
+    the plot. ``marks`` are characters to show under steps, by the step's index; of several under one
+    column, the one with the greatest weight is shown.
     """
 
     levels: Sequence[Sequence[float]]
@@ -37,9 +37,9 @@ class Series:
 
 
 class Column(NamedTuple):
-    """A column ``cells`` wide for the steps from ``first`` to before ``end``, as high as step ``peak``.
+    """A column that is ``cells`` wide, for the steps from ``first`` up to but not including ``end``.
 
-    ``mark`` is the character under it, "" for none.
+    It is drawn from the values of the step ``peak``. ``mark`` is the character under it, "" for none.
     """
 
     first: int
@@ -52,8 +52,8 @@ class Column(NamedTuple):
 def columns(series: Series, width: int) -> list[Column]:
     """Return the columns of a plot that is at most ``width`` cells wide, from left to right.
 
-    With more steps than cells, each column is one cell wide and stands for several steps. Without
-    steps or cells the list is empty.
+    With more steps than cells, each column is one cell wide and stands for several steps; its peak is
+    the highest of them. Without steps or cells, the list is empty.
     """
     count = series.count
     heights = series.levels[-1]
@@ -81,7 +81,7 @@ def columns(series: Series, width: int) -> list[Column]:
 
 
 class Cell(NamedTuple):
-    """One cell of a column. ``part`` is the index of the part that fills it, `FREE` if none does."""
+    """One cell of a column. ``part`` is the index of the part drawn in it, `FREE` if it is empty."""
 
     glyph: str
     part: int
@@ -90,8 +90,8 @@ class Cell(NamedTuple):
 def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
     """Return the ``height`` cells of a column from the top down, on a scale from 0 to ``top``.
 
-    ``levels`` are the values at which the column's parts end, the lowest first. A total above 0 fills
-    at least an eighth of a cell.
+    ``levels`` are the cumulative values at the upper ends of the column's parts, the lowest first. A
+    total above 0 fills at least an eighth of a cell.
     """
     eighths = [0] * len(levels)
     if top > 0:

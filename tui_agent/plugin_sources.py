@@ -1,4 +1,7 @@
-"""Finds the plugin to add: in a folder or a git repository, either of which may be a marketplace."""
+"""Fetches a plugin from a folder or a Git repository, either of which may be a marketplace.
+
+Also describes the plugin for the user's consent. `tui_agent.plugins` installs it.
+"""
 
 import shutil
 import tempfile
@@ -22,8 +25,8 @@ _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
     """Yield the plugin in a folder or a Git repository; in a marketplace, the plugin ``name``. Blocks.
 
-    A relative folder is resolved against ``base``. A repository is cloned into a temporary directory,
-    which is removed after the ``with`` block.
+    ``source`` is the folder, relative to ``base`` or absolute, or the repository's address. A
+    repository is cloned into a temporary directory, which is removed after the ``with`` block.
 
     Raises:
         PluginError: there is no such plugin, or it can't be read or cloned.
@@ -44,7 +47,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
 
 def lines_of(plugin: Plugin) -> list[str]:
-    """Return the lines shown before a plugin is added: name, version, description, what it adds."""
+    """Return the lines shown before a plugin is added: name, version, description, and its parts."""
     lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
     if plugin.description:
         lines.append(f"  {one_line(plugin.description, 200)}")
@@ -75,7 +78,7 @@ def _clone(address: str, folder: Path) -> None:
         )
     except FileNotFoundError:
         raise PluginError(
-            "git is not installed: clone the repository yourself and add the folder."
+            "Git is not installed. Clone the repository yourself, and add its folder."
         ) from None
     except (OSError, SubprocessError):
         raise PluginError(
@@ -91,7 +94,7 @@ def _chosen(folder: Path, name: str) -> Path:
     """Return ``folder``, or, if it is a marketplace, the folder of its plugin ``name``.
 
     ``name`` may be "" if the marketplace has only one plugin. Raises PluginError if the marketplace
-    has no such plugin, or only refers to another place for it.
+    has no such plugin, or lists one that is kept elsewhere.
     """
     market = market_of(folder)
     if not market:
@@ -105,6 +108,6 @@ def _chosen(folder: Path, name: str) -> Path:
     found = market[name]
     if isinstance(found, str):
         raise PluginError(
-            f"{name} is not in this marketplace but at {one_line(found, 120)}; add it from there."
+            f"This marketplace only refers to {name}, which is at {one_line(found, 120)}. Add it from there."
         )
     return found

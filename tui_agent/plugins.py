@@ -1,9 +1,9 @@
-"""Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
+"""Installs and reads plugins in Claude Code's layout: skills, commands, agents, hooks and MCP servers.
 
-An added plugin is copied into the data directory, and a digest of its files is recorded there, in
-``plugins.json``. A plugin whose copy has changed since is not used. This module only reads a
-plugin's parts; other modules offer its skills, run its hooks and start its servers. Source: Claude
-Code's plugins reference.
+`PluginStore` copies an added plugin into the data directory and records a digest of its files there,
+in ``plugins.json``. A plugin whose copy has changed since is not used. A plugin's parts are only
+read here; other modules offer its skills, run its hooks and start its servers. Source: Claude Code's
+plugins reference.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
 
 PLUGINS = "plugins"
-"""Name of the directory of plugins in the data directory."""
+"""Name of the plugins' directory in the data directory."""
 MANIFEST = ".claude-plugin/plugin.json"
 MARKETPLACE = ".claude-plugin/marketplace.json"
 ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
@@ -43,12 +43,12 @@ _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 KINDS: tuple[Kind, ...] = ("skills", "commands", "agents", "output-styles")
 """The kinds of documents that a plugin may contain."""
 _KEYS = {"output-styles": "outputStyles"}
-"""The key for a kind in a plugin's manifest, if it differs from the name of the kind's folder."""
+"""The manifest's key for a kind of documents, if it differs from the kind's name."""
 _NOT_READ = {
     "lspServers": "language servers",
     "monitors": "monitors",
 }
-"""Keys of a manifest that have no effect in this program, with a name for screens."""
+"""Keys of a manifest that have no effect in this program, with the name shown to the user."""
 _FOLDERS_NOT_READ = {"bin": "programs"}
 
 Files = tuple[tuple[Path, int], ...]
@@ -61,7 +61,7 @@ class PluginError(UserFacingError):
 
 @frozen
 class Plugin:
-    """A plugin read from its folder ``root``. ``unused`` names the parts that have no effect here."""
+    """A plugin read from its folder ``root``. ``unused`` names its parts that this program ignores."""
 
     name: str
     description: str
@@ -71,7 +71,7 @@ class Plugin:
     unused: tuple[str, ...] = ()
 
     def folders(self, kind: Kind) -> list[Path]:
-        """Return the plugin's folders for a kind: the usual one, and those that the manifest names.
+        """Return the plugin's folders of a kind of documents: the usual one, and those in the manifest.
 
         Folders that don't exist or are outside the plugin are left out.
         """
@@ -85,20 +85,20 @@ class Plugin:
         return folders
 
     def hooks(self) -> Iterator[ForeignFile]:
-        """Yield the plugin's files with hooks, as ``{"hooks": …}``; those in the manifest first."""
+        """Yield the plugin's hooks as files whose table is ``{"hooks": …}``; the manifest's come first."""
         yield from self._tables("hooks", "hooks/hooks.json")
 
     def servers(self) -> Iterator[ForeignFile]:
-        """Yield the plugin's files with MCP servers, as ``{"mcpServers": …}``.
+        """Yield the plugin's MCP servers as files whose table is ``{"mcpServers": …}``.
 
-        Servers in the manifest come first.
+        The manifest's come first.
         """
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
-        """Yield (kind, name or effect) of everything the plugin adds, to show before it is added.
+        """Yield (kind, name or effect) for every part of the plugin, to show before it is added.
 
-        The kind of parts that aren't used is "no effect here".
+        The kind of parts that this program ignores is "no effect here".
         """
         for kind in KINDS:
             for folder in self.folders(kind):
@@ -142,7 +142,7 @@ class Plugin:
 
 @frozen
 class Installed:
-    """An added plugin in the registry: the folder or address it came from, and the digest of its files."""
+    """A plugin in the registry: the folder or address that it came from, and the digest of its files."""
 
     source: str
     digest: str
@@ -155,6 +155,7 @@ class PluginStore:
         self._place = place
 
     def installed(self) -> dict[str, Installed]:
+        """Return the added plugins by name; empty if the registry can't be read."""
         try:
             rows = json.loads((self._place / _REGISTRY).read_bytes())
             return {
@@ -165,9 +166,9 @@ class PluginStore:
             return {}
 
     def plugins(self, problems: list[str] | None = None) -> list[Plugin]:
-        """Return the plugins whose files are unchanged since they were added.
+        """Return the added plugins whose files are unchanged.
 
-        Appends a sentence about each other plugin to ``problems``.
+        Appends a sentence about each of the others to ``problems``.
         """
         said = [] if problems is None else problems
         found: list[Plugin] = []
@@ -189,13 +190,14 @@ class PluginStore:
         return found
 
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
-        """Copy a plugin's files and register it; a plugin of the same name is replaced.
+        """Copy a plugin's files into the store and register it; replaces a plugin of the same name.
 
-        ``digest`` is the digest of the files that the user agreed to.
+        ``source`` is where the plugin came from, ``digest`` that of the files that the user agreed to.
 
         Raises:
             PluginError: a link leads out of the plugin's folder, the plugin is too large, or its
                 files no longer have this digest.
+            OSError: the files can't be copied.
         """
         target = self._place / plugin.name
         self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -204,7 +206,7 @@ class PluginStore:
         shutil.copytree(plugin.root, staged, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         if digest_of(staged) != digest:
             raise PluginError(
-                f"The plugin {plugin.name} changed while you looked at it. Add it again."
+                f"The plugin {plugin.name} has changed since its contents were shown. Add it again."
             )
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
@@ -212,13 +214,13 @@ class PluginStore:
         self._write(rows)
 
     def remove(self, name: str) -> None:
-        """Remove a plugin and its files; raises PluginError if there is none of that name."""
+        """Remove a plugin and its files; raises PluginError if no plugin has this name."""
         rows = self.installed()
         if name not in rows:
             if not rows:
                 raise PluginError(f"There is no plugin {name}; no plugins are installed.")
             raise PluginError(
-                f"There is no plugin {name}. Installed are: {', '.join(sorted(rows))}."
+                f"There is no plugin {name}. Installed plugins: {', '.join(sorted(rows))}."
             )
         del rows[name]
         self._write(rows)
@@ -246,7 +248,7 @@ def read_plugin(root: Path) -> Plugin:
         )
     unused = [what for key, what in _NOT_READ.items() if key in manifest]
     unused += [what for folder, what in _FOLDERS_NOT_READ.items() if (root / folder).is_dir()]
-    unused += _not_found(manifest, root)
+    unused += _ignored_parts(manifest, root)
     plugin = Plugin(
         name=name,
         description=str(manifest.get("description") or ""),
@@ -270,8 +272,8 @@ def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
     return [] if given is None else [given]
 
 
-def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield descriptions of the parts that a manifest names but that aren't used.
+def _ignored_parts(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
+    """Yield descriptions of the parts that a manifest names but that this program ignores.
 
     These are documents given as single files or within the manifest, and missing folders and files.
     """
@@ -290,7 +292,7 @@ def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
 def market_of(root: Path) -> dict[str, Path | str]:
     """Return the plugins of the marketplace in ``root`` by name; empty if it is not a marketplace.
 
-    The value is the plugin's folder, or its source as JSON if the plugin is not in the marketplace.
+    The value is the plugin's folder, or its source as JSON if the plugin is kept elsewhere.
     """
     file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
     if file is None or file.problem:

@@ -1,4 +1,4 @@
-"""Finds prompts and styles: the user's own file if there is one, otherwise the program's."""
+"""Finds prompts and style files: the user's own in the config directory, otherwise the program's."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -12,21 +12,21 @@ _PACKAGE = Path(__file__).parent
 
 
 class ResourceError(UserFacingError):
-    """A prompt can't be read, or a prompt that should be part of the program is missing."""
+    """A prompt can't be read, or is missing although the program should contain it."""
 
 
 @lru_cache(maxsize=1)
 def data_root() -> Path:
-    """Return the directory that holds ``styles/`` and ``prompts/``.
+    """Return the directory that contains the program's ``styles/`` and ``prompts/``.
 
-    A wheel has them inside the package; in a checkout they are next to it.
+    In a wheel they are inside the package, in a checkout next to it.
     """
     packed = _PACKAGE / "_data"
     return packed if packed.is_dir() else _PACKAGE.parent
 
 
 def prompt(name: str) -> str:
-    """Return the text of ``prompts/NAME.md``, the user's own in the config directory if there is one.
+    """Return the text of ``prompts/NAME.md``: the user's own if there is one, otherwise the program's.
 
     Raises:
         ResourceError: there is no such prompt, or the file can't be read.
@@ -47,7 +47,7 @@ def packaged_prompt(name: str) -> str:
 
 
 def style_path(name: str) -> Path:
-    """Return the path of ``styles/NAME``, the user's own in the config directory if there is one."""
+    """Return the path of ``styles/NAME``: the user's own file if there is one, otherwise the program's."""
     own = config_dir() / "styles" / name
     if is_file(own):
         return own

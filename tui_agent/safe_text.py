@@ -1,7 +1,7 @@
 """Makes text from outside safe for a terminal: replaces control, reordering and invisible characters.
 
-Characters that can't be stored or sent are replaced when a text enters a session (`valid`). All
-others are stored unchanged, and replaced when a text is shown on the screen or the command line.
+Callers replace characters that can't be stored or sent when a text enters a session (`valid`). All
+others are stored unchanged, and replaced when the text is shown on the screen or the command line.
 """
 
 import re
@@ -11,17 +11,17 @@ from typing import Any
 from tui_agent.lazy import LazyPattern
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters except tab and line feed. This and the following texts are the bodies of character
-classes of regular expressions."""
+"""Control characters except tab and line feed. This and the following constants are what is between the
+brackets of a regular expression's character class."""
 
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Marks that change the direction of text within a line."""
 
 SEPARATORS = "\u2028\u2029"
-"""Unicode's line and paragraph separators, at which a terminal doesn't break the line."""
+"""Unicode's line and paragraph separators, which some programs treat as line breaks, but terminals don't."""
 
 JOINERS = "\u200d\ufe00-\ufe0f"
-"""Joiners and variation selectors."""
+"""Zero-width joiner and variation selectors, which many emoji contain."""
 
 INVISIBLE = (
     JOINERS
@@ -31,25 +31,25 @@ INVISIBLE = (
 """Characters that are drawn without a glyph or have no width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-"""Characters that are useless in any text: lone surrogates, annotations, and tags, an invisible alphabet
-that can carry instructions."""
+"""Characters that have no use in any text: lone surrogates, annotation marks, and tag characters, an
+invisible alphabet that can hide instructions."""
 
 _HIDDEN = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = LazyPattern(f"[{JOINERS}]")
 UNSEEN = LazyPattern(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
-"""Harmful or invisible characters, except the joiners of emoji."""
+"""Matches harmful or invisible characters, except the joiners of emoji."""
 
 ACTING = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
-"""Characters that a terminal acts on, or that reorder or break a line."""
+"""Matches characters that a terminal acts on, or that reorder or break a line."""
 
 _BREAKING = LazyPattern(f"[{CONTROLS}\t\n{REORDERING}{SEPARATORS}]")
-"""Those of `ACTING`, and those at which a list of lines or columns would break."""
+"""Matches the characters of `ACTING`, and tab and line feed, which break a list's columns and lines."""
 
 _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:
-    """Return text that can be stored: surrogate pairs are joined; lone surrogates and NUL become U+FFFD."""
+    """Return a text that can be stored: joins surrogate pairs, and replaces lone ones and NUL by U+FFFD."""
     if not _INVALID.search(text):
         return text
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -57,6 +57,7 @@ def valid(text: str) -> str:
 
 
 def valid_texts(value: Any) -> Any:
+    """Return a JSON value with `valid` applied to every text in it, including keys."""
     match value:
         case str():
             return valid(value)
@@ -84,31 +85,31 @@ def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
 
 
 def readable(text: str) -> str:
-    """Return the text with only the characters of `ACTING` replaced, for whole answers and outputs.
+    """Return the text with only the characters of `ACTING` replaced by symbols.
 
-    Invisible characters stay, so that emoji stay joined.
+    For whole answers and outputs. Invisible characters stay, so that emoji are drawn correctly.
     """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def listed_name(name: str) -> str:
-    """Return a file name or path that stays on its line of a list: ``a␊b`` for a line feed in it.
+    """Return a file name or path as one line of a list: a line feed in it becomes ``␊``.
 
-    ``text_files.names`` finds the file by that name, too.
+    ``text_files.names`` finds the file again by the name that this returns.
     """
     return _BREAKING.sub(_picture, name)
 
 
 def escaped_json(text: str) -> str:
-    """Return a JSON text with JSON escapes in place of harmful and invisible characters."""
+    """Return a JSON text with harmful and invisible characters replaced by JSON escapes (``\\u202e``)."""
     return _HIDDEN.sub(_escape, text)
 
 
 def one_line(text: str, limit: int = 200) -> str:
     """Return the beginning of a text as one safe line of at most ``limit`` characters.
 
-    White space becomes single spaces; a line that was cut ends with ``…``. Joiners are removed from
-    emoji, so that the width of the line is the sum of its characters' widths.
+    White space becomes single spaces; a line that was cut ends with ``…``. The joiners in emoji are
+    removed, so that the width of the line is the sum of its characters' widths.
     """
     line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
     if len(line) <= limit:

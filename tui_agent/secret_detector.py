@@ -3,11 +3,11 @@
 There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that
 are assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
 others in base64. To save time, the rule for a shape is tried only on a text that contains one of
-its literal traces, and a named value is looked for only in lines with a word such as ``key``. Seed
-phrases of wallets have no mark; they are found by their words. Whether a key is valid is never
-checked.
+its literal traces, and named values are only looked for in lines with a word such as ``key``. Seed
+phrases of wallets have no such trace; they are recognised by their words. Whether a key is valid is
+never checked.
 
-Code that passes on a password, a type, a placeholder and a sentence about keys are not secrets.
+Types, placeholders, sentences about keys, and code that passes a password on are not secrets.
 """
 
 import base64
@@ -22,9 +22,10 @@ from tui_agent.lazy import frozen
 from tui_agent.word_lists import in_order
 
 REMOVED = "[redacted]"
+"""Text that replaces a secret."""
 
 _MAX_BASE64_CHARS = 200_000
-"""Maximum characters of one piece of base64 that are decoded."""
+"""Number of characters at the start of a piece of base64 that are decoded."""
 
 _MAX_LINE_CHARS = 4_000
 """Length of the pieces in which a long line is searched for named secrets, in characters."""
@@ -37,7 +38,7 @@ _BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
 _REST = (
     _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
 )
-"""Matches the second line of a key that is split over two lines."""
+"""Matches a line break and the second part of a key that is split over two lines."""
 
 _WORD = r"[A-Za-z0-9]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -47,7 +48,7 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""Parts of names for secrets; a line with none of them, in upper or lower case, has no named secret."""
+"""Parts of the names of secrets. A line that has none of them, in any case, has no named secret."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -74,12 +75,12 @@ _BESIDE_CHARS = 200
 """Characters before a setting in which another setting is looked for."""
 
 _FEWEST_IN_SETTING = 4
-"""Minimum length of a value that counts as a secret because of its place among settings."""
+"""Minimum length, in characters, of a value that counts as a secret because it is in a list of settings."""
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""Matches the next setting in a list without commas, such as libpq's ``host=db password=…``. In
-code, arguments are separated by commas."""
+"""Matches the next setting in a list without commas, such as libpq's ``host=db password=…``. The
+arguments of a call in code are separated by commas, so they don't match."""
 
 _NAME = re.compile(
     r"""
@@ -98,8 +99,8 @@ _NAME = re.compile(
 )
 
 _KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Variables that are named like secrets but hold none. GPG_KEY is a public fingerprint in the
-official Python images."""
+"""Environment variables that are named like secrets but contain none. GPG_KEY is a public fingerprint
+in the official Python images."""
 
 _PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
 
@@ -108,7 +109,7 @@ _ABOUT = re.compile(
     r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
     r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
 )
-"""Endings of names for a fact about a secret, such as its file or length."""
+"""Matches the end of a name for a fact about a secret, such as its file or length."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -128,7 +129,7 @@ _TYPES = re.compile(
 
 _FEWEST_ALONE = 40
 _MOST_ALONE = 400
-"""Minimum and maximum length of a value that counts as a secret because of its form alone."""
+"""Minimum and maximum length, in characters, of a value that is a secret by its form alone."""
 
 _DISTINCT = 9
 """Minimum number of different characters in a random value."""
@@ -146,7 +147,7 @@ _KEYS_OF_32_BYTES = (
     ),
     re.compile(r"(?:0x)?[0-9a-fA-F]{64}"),
 )
-"""Keys of WireGuard and Fernet, and of Ethereum."""
+"""Private keys of WireGuard and Fernet (base64), and of Ethereum (hex)."""
 
 _PUBLIC_NAME = re.compile(
     r"SHA\d*|HASH|DIGEST|CHECKSUM|SUMS?(_|$)|COMMIT|REV(ISION)?(_|$)|FINGERPRINT|INTEGRITY|(^|_)IDS?(_|$)|ETAG|IMAGE|"
@@ -175,7 +176,7 @@ _IN_VARIABLE = (
     ),
     re.compile(r"^WIFI:.*;P:[^;]{4,};"),
 )
-"""Match passwords and keys in options, headers and cookies. Used only for values of environment
+"""Match passwords and keys in options, headers and cookies. Used only for the values of environment
 variables, as these forms are too common in other texts."""
 
 _GIVEN = re.compile(
@@ -189,19 +190,19 @@ _GIVEN = re.compile(
     """,
     re.VERBOSE,
 )
-"""Matches a value given to a name or an option within the value of an environment variable."""
+"""Matches a name or an option with its value, within the value of an environment variable."""
 
 _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
 )
-"""Possible base64, on one line or several."""
+"""Matches what may be base64, on one line or several."""
 
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
 
 _CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*(?:\r?\n)?")
-"""A line of a private key, for keys whose first line is missing."""
+"""Matches one line of a private key, for keys whose BEGIN line is missing."""
 
 _LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
 
@@ -209,7 +210,7 @@ _KEY_LINES = re.compile(
     r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
     rf"(?:{_LINE_BREAK.pattern}|\Z))++"
 )
-"""Lines of a private key, plain or with the line numbers, marks or quotes of a listing."""
+"""Matches the lines of a private key, plain or with the line numbers, marks or quotes of a listing."""
 
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
@@ -218,7 +219,10 @@ _compiled = lru_cache(maxsize=None)(re.compile)
 
 @frozen
 class Secret:
-    """The range of a secret in a text, and whether it is a private key or seed phrase."""
+    """The range of a secret in a text, from ``start`` up to but not including ``end``.
+
+    ``is_key`` is True for a private key or a seed phrase.
+    """
 
     start: int
     end: int
@@ -227,12 +231,15 @@ class Secret:
 
 @frozen
 class _Rule:
-    """A pattern that is tried on texts with one of the ``traces``; its last group is the secret."""
+    """A pattern that is tried on texts that contain one of the ``traces``.
+
+    Its last group is the secret; without groups, the whole match.
+    """
 
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """True if a match must mix letters with digits or upper with lower case, after a leading trace."""
+    """True if a match, without a trace at its start, must mix letters with digits, or upper with lower case."""
     fewest: int = 0
     """Minimum length of a match in characters, not counting a line break."""
 
@@ -242,8 +249,8 @@ def _shape(
 ) -> _Rule:
     """Return the rule for keys that begin with ``begin``, followed by at least ``fewest`` characters.
 
-    With ``strict``, for a beginning that is common in other texts, a digit or a capital letter must
-    follow.
+    ``body`` is a regular expression for one of these characters. With ``strict``, for a beginning
+    that is common in other texts, they must mix letters with digits, or upper with lower case.
     """
     # The pattern begins with the literal text, which is fast to find. A line break before it may be
     # written as two characters, such as \n.
@@ -260,7 +267,7 @@ def _shape(
 def _shapes(
     begins: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> Iterator[_Rule]:
-    """Yield the rule of `_shape` for each of several beginnings; ``begins`` separates them by spaces."""
+    """Yield the rule of `_shape` for each of several beginnings, which are separated by spaces."""
     for begin in begins.split():
         yield _shape(begin, fewest, body, strict=strict)
 
@@ -447,7 +454,7 @@ _BY_TRACE = [(trace, rule) for rule in _RULES for trace in rule.traces]
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text, in order of position; overlapping ones are merged."""
+    """Return the secrets in a text in order of their position, with overlapping ones merged."""
     found = sorted(_found(text), key=lambda secret: (secret.start, -secret.end))
     kept: list[Secret] = []
     for secret in found:
@@ -465,10 +472,10 @@ def has_secret(text: str) -> bool:
 
 
 def is_secret_value(value: str, name: str = "") -> bool:
-    """Return True if the whole value of a variable or a file is a key that has no known prefix.
+    """Return True if the whole value of a variable or a file is a key of a kind that has no prefix.
 
-    These are private keys of Bitcoin, Stellar, Solana and Ethereum, and keys of WireGuard and
-    Fernet. The last three look like digests, so they don't count if ``name`` suggests one (SHA256).
+    Recognises keys of Bitcoin, Stellar, Solana, Ethereum, WireGuard and Fernet. Those of the last
+    three look like digests, so they don't count if ``name`` suggests a digest (``SHA256``).
     """
     if len(value) < _FEWEST_ALONE or len(value) > _MOST_ALONE:
         return False
@@ -480,9 +487,10 @@ def is_secret_value(value: str, name: str = "") -> bool:
 
 
 def is_secret_in_variable(value: str) -> bool:
-    """Return True if a variable's value holds options or settings with a secret: ``-uroot -pS3cr3tPass9``.
+    """Return True if a variable's value has an option or setting with a secret: ``-uroot -pS3cr3tPass9``.
 
-    Unlike in code, any value assigned to a name for secrets counts, except placeholders and paths.
+    Unlike in code, any value counts that is assigned to a secret's name, except placeholders, paths
+    and numbers; for a password, numbers count, too.
     """
     return any(form.search(value) for form in _IN_VARIABLE) or any(
         map(_is_given, _GIVEN.finditer(value))
@@ -502,7 +510,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def remove_secrets(text: str) -> str:
-    """Return a text with each secret found in it replaced by ``[redacted]``."""
+    """Return a text with each secret that is found in it replaced by ``[redacted]``."""
     found = find_secrets(text)
     if not found:
         return text
@@ -562,7 +570,7 @@ def _named(text: str) -> Iterator[Secret]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the index and text of each line of a text; a long line in several overlapping pieces."""
+    """Yield each line of a text with its index in the text; a long line in overlapping pieces."""
     at = 0
     for line in text.split("\n"):
         for piece in range(0, len(line), _MAX_LINE_CHARS):
@@ -584,7 +592,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
     while match := _ASSIGNED.search(line, at):
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
-        # A value that is not a secret may itself be a name with a value, so it is searched, too.
+        # A value that is not a secret may itself be an assignment, so it is searched, too.
         if _is_for_secret(match["name"]) and (
             _is_value(match, group, line) or _is_setting(match, group, line)
         ):
@@ -604,12 +612,12 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Return True if a value assigned to a secret's name is a secret, not code, a placeholder or prose."""
+    """Return True if a value assigned to a secret's name is one, not code, a placeholder or prose."""
     name = match["name"]
     sign = match["sign"]
     value = match[group]
     rest = line[match.end(group) :]
-    # Written like an environment variable, which code is not.
+    # Written like an environment variable, as names in code are not.
     is_variable = name.isupper() and sign.strip() == sign
     is_password = _PASSWORD_NAME.search(_upper(name)) is not None
     if _PLACEHOLDER.match(value) or _is_removed(value):
@@ -633,7 +641,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return _is_mixed(value) or is_password or is_variable
     if _is_jumbled(value):
         return True
-    # A single word is a value if the line can only be data, but a name if it may be code.
+    # A single word is a value if the line can only be data, but an identifier if it may be code.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
     if not line.strip().startswith(name) or rest.strip() or len(value) < 6:
@@ -672,7 +680,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
             yield from _block(text, match.end())
         for match in _PEM_END.finditer(text):
             start = end = match.start()
-            # Line by line from the end: a lookalike of a key may have thousands of lines.
+            # Goes up line by line, as text that looks like a key may have thousands of lines.
             while start and _CUT_OFF.fullmatch(
                 text, above := text.rfind("\n", 0, start - 1) + 1, start
             ):
@@ -685,7 +693,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
 
 
 def _block(text: str, start: int) -> Iterator[Secret]:
-    """Yield the body of a private key whose BEGIN line ends at ``start``.
+    """Yield the body of a private key whose BEGIN line ends at ``start``; nothing if the body is gone.
 
     The body ends before the END line or, without one, with the last line that looks like a key's.
     """
@@ -706,7 +714,7 @@ def _block(text: str, start: int) -> Iterator[Secret]:
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
-    """Yield secrets in base64, and Amazon's secret keys, recognisable only as 40 random characters."""
+    """Yield secrets in base64, and Amazon's secret keys, whose only mark is to be 40 random characters."""
     for match in _LONG.finditer(text):
         is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
         if is_amazons or any(_plain(_decoded("".join(match[0].split())))):
@@ -731,6 +739,7 @@ def _decoded(text: str) -> str:
 
 
 def _upper(name: str) -> str:
+    """Return a name in the form of an environment variable: ``apiKey`` and ``api-key`` are ``API_KEY``."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[.\-]", "_", parted).upper()
 
@@ -740,7 +749,7 @@ def _is_removed(text: str) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Return True if a text mixes letters with digits, or upper with lower case as no word does."""
+    """Return True if a text mixes letters with digits, or upper and lower case as no word does."""
     if any(map(str.isdigit, text)):
         return any(map(str.isalpha, text))
     return re.search("[a-z][A-Z].*[A-Z]|[A-Z][a-z].*[a-z][A-Z]", text) is not None
@@ -765,6 +774,7 @@ def _is_random(text: str) -> bool:
 
 
 def _changes(kinds: list[str]) -> int:
+    """Return how often the kind of a character differs from that of the one before it."""
     return sum(first != second for first, second in pairwise(kinds))
 
 

@@ -1,6 +1,6 @@
-"""Finds given secrets in every form that the program may write: plain, escaped, in base64.
+"""Finds and replaces given secrets in every form that the program may write: plain, escaped, in base64.
 
-`tui_agent.secret_detector` finds unknown secrets.
+`tui_agent.secret_detector` finds secrets that aren't known beforehand.
 """
 
 import base64
@@ -12,10 +12,10 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Minimum length of a secret that is searched for, in characters; shorter texts occur within words."""
+"""Minimum length of a secret to search for, in characters, for callers; shorter ones occur within words."""
 
 _FEWEST_IN_LINE = 16
-"""Minimum length of one line of a private key that is searched for on its own, in characters."""
+"""Minimum length of a line of a private key that is searched for on its own, in characters."""
 _FEWEST_IN_BASE64 = 8
 """Minimum length of a piece of base64 that is searched for, in characters."""
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252")
@@ -26,8 +26,8 @@ class SecretForms:
     """Finds and replaces given secrets.
 
     Args:
-        secrets: the secrets. The long words of a secret with several lines are also searched for
-            one by one, because a numbered listing separates the lines.
+        secrets: the secrets. If one has several lines, its long words are also searched for on their
+            own, because a numbered listing separates the lines.
         blocks: secrets that are only searched for as a whole.
     """
 
@@ -58,6 +58,7 @@ class SecretForms:
         return text
 
     def is_in(self, data: bytes) -> bool:
+        """Return True if the bytes contain a secret, in any of the supported encodings."""
         return any(form in data for form in self._bytes)
 
     def masked(self, data: bytes) -> bytes:
@@ -69,6 +70,7 @@ class SecretForms:
 
 
 def _key_lines(secret: str) -> Iterator[str]:
+    """Yield the long words of a secret that has several lines; nothing for one on a single line."""
     lines = secret.split()
     if "\n" in secret.strip():
         yield from (line for line in lines if len(line) >= _FEWEST_IN_LINE)
@@ -91,7 +93,7 @@ def _in_json(text: str) -> set[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield the base64 of the bytes at each of the three alignments, in both alphabets.
+    """Yield the base64 of the bytes at each of the three alignments, in the standard and URL alphabets.
 
     Characters that also depend on the neighbouring bytes are left out.
     """
@@ -109,4 +111,4 @@ def _encoded(form: str) -> Iterator[bytes]:
         try:
             yield form.encode(encoding)
         except UnicodeEncodeError:
-            continue  # no file in this encoding can hold it
+            continue  # a file in this encoding can't contain it

@@ -7,13 +7,13 @@ from tui_agent.json_text import as_list
 
 
 def effect_of_server(row: Mapping[str, Any]) -> str:
-    """Describe what a server does for the user: ``connects to URL``, or ``runs COMMAND`` with its arguments.
+    """Describe to the user what an MCP server does: ``connects to URL``, or ``runs COMMAND`` with arguments.
 
-    For an entry without both: which settings it changes of your server of that name.
+    For an entry with neither: which settings it changes on the user's server of the same name.
     """
     if url := row.get("url"):
         return f"connects to {url}"
     if not row.get("command"):
-        return f"sets {', '.join(map(str, row))} of your server of this name"
+        return f"sets {', '.join(map(str, row))} of your server with this name"
     where = f" in {row['cwd']}" if row.get("cwd") else ""
     return f"runs {' '.join(map(str, [row['command'], *as_list(row.get('args'))]))}{where}"

@@ -1,7 +1,7 @@
 """Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
-For /config and the settings page. The descriptions come from the fields of `Config`; some are
-docstrings, which are read from the program's source files. This module writes nothing.
+For ``tui-agent config`` and the settings page. The descriptions come from the fields of `Config`;
+some are docstrings, which are read from the program's source files. This module writes nothing.
 """
 
 import ast
@@ -22,10 +22,10 @@ from tui_agent.config import LoadedConfig, is_fixed
 from tui_agent.lazy import frozen
 
 UNSET = "—"
-"""Shown in place of a value that is not set."""
+"""Shown instead of a value that is not set."""
 
 _SESSION = "from the next session on"
-_COUNTS_LATER = {
+_EFFECTIVE_LATER = {
     "model": _SESSION,
     "mode": _SESSION,
     "instructions": _SESSION,
@@ -41,9 +41,9 @@ _COUNTS_LATER = {
 _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
 
-def counts(key: str) -> str:
+def takes_effect(key: str) -> str:
     """Return when a changed setting takes effect in a running program; "" means at once."""
-    for name, when in _COUNTS_LATER.items():
+    for name, when in _EFFECTIVE_LATER.items():
         if key == name or key.startswith(f"{name}."):
             return when
     return ""
@@ -52,7 +52,7 @@ def counts(key: str) -> str:
 def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Iterator[str]:
     """Yield the dotted keys of the settings that differ between two configurations.
 
-    A table whose keys are names, such as ``models``, counts as one setting.
+    A table whose keys the user chooses, such as ``models``, counts as one setting.
     """
     for name in type(before).model_fields:
         old = getattr(before, name)
@@ -77,18 +77,18 @@ class SettingRow:
     description: str
     accepts: str
     choices: tuple[str, ...] = ()
-    """All accepted values, if they can be listed."""
+    """All accepted values; empty if they can't be listed."""
     editable: bool = True
-    """True if the setting is a single value, which the settings page can edit, not a table or a list."""
+    """True for a single value, which the settings page can edit; False for a table or a list."""
 
     @property
     def words(self) -> str:
-        """The setting's name in words, without its table: ``typing pause``."""
+        """The setting's name in words, without its table, such as ``typing pause``."""
         return _in_words(self.key.rpartition(".")[2])
 
     @property
     def table(self) -> str:
-        """The setting's table in words, "" at the top level: ``prune``, ``interface``."""
+        """The setting's table in words, such as ``interface``; "" at the top level."""
         return _in_words(self.key.rpartition(".")[0])
 
 
@@ -101,7 +101,7 @@ def setting_rows(
 ) -> tuple[SettingRow, ...]:
     """Return a row for every setting, including those in tables, in the order of `Config`.
 
-    ``table`` and ``prefix`` are for the settings of one table only, such as ``ui`` with "ui.".
+    With ``table`` and its ``prefix``, such as ``ui.``, returns only the settings of that table.
     """
     table = table or loaded.config
     described = _docstrings(type(table))
@@ -131,7 +131,10 @@ def setting_rows(
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring under each field of a class, read from the class's source file."""
+    """Return the docstrings under a model's fields by field name, read from its source file.
+
+    Empty if the source file can't be read.
+    """
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     except (OSError, TypeError, SyntaxError):

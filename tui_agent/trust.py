@@ -1,9 +1,9 @@
 """Trust in a project: whether its settings, permission rules, commands, hooks and servers may be used.
 
-None of them takes effect until the user trusts the project. This module finds the files, and reads
-and stores the answer; its callers ask the user and leave the files out. The answer is stored with
-the project's directory and a digest of the files that need trust: after a change in one of them,
-the user is asked again.
+None of them takes effect until the user trusts the project. This module finds the files that need
+trust, and reads and stores the user's answer; its callers ask the user, and ignore the files of an
+untrusted project. An answer is stored with the project's directory and a digest of the files, so
+the user is asked again after a change in one of them.
 """
 
 import hashlib
@@ -46,14 +46,14 @@ _FOLDERS = (
     FOLDER,
     *(place.project for place in _PLACES if not place.project.startswith(f"{FOLDER}/")),
 )
-"""Folders of a project whose files take effect, such as commands, tools and hooks."""
+"""Folders of a project whose files need trust, such as those of commands, tools and hooks."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
 """Folders of hook scripts, which run only if the project's settings name them."""
 _SKILL_FOLDERS = {place.project for place in _PLACES if place.kind == "skills"}
 _FLAT_SKILLS = {
     place.project for place in _PLACES if place.kind == "skills" and place.whose == "Pi"
 }
-"""Folders in which each Markdown file is a skill, too."""
+"""Folders in which a Markdown file on its own is also a skill."""
 _MAIN_FILES = tuple(
     name for place in places_of("instructions") for name in (place.project, *place.instead) if name
 )
@@ -64,12 +64,13 @@ MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """Maximum total size of the files that need trust, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""Maximum bytes of an instruction file that are searched for imports; models are never sent more."""
+"""Number of bytes at the start of an instruction file that are searched for imports; models are never
+sent more."""
 
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""The kind of a setting for people, by its table; a setting of any other table is a "setting"."""
+"""What to call a setting on the screen, by its table; in any other table it is a "setting"."""
 
 
 @frozen
@@ -89,8 +90,8 @@ class TrustItem:
 class ProjectState:
     """Everything in a project that needs trust (``items``), and whether the project is trusted.
 
-    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered
-    "never". ``problem`` says why the project can't be trusted at all, "" if it can.
+    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered that
+    the project is never to be trusted. ``problem`` says why it can't be trusted at all, "" if it can.
     """
 
     items: tuple[TrustItem, ...] = ()
@@ -148,10 +149,10 @@ class TrustStore:
 
 
 def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
-    """Yield the existing files of a project that are named by a command, which runs in ``cwd``.
+    """Yield the existing files of a project that a shell command names; the command runs in ``cwd``.
 
-    Names are resolved against the project and the directories from there down to ``cwd``, and
-    against each directory below one of these that the command names.
+    Names are resolved against the project's directory and those from there down to ``cwd``, and
+    against each directory that the command itself names.
     """
     words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
     bases = _folders(project, cwd)
@@ -166,16 +167,19 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """Digests of the project files that the user's own commands run, taken when a file is first checked."""
+    """Detects changes of project files that the user's own commands run.
+
+    A file's digest is recorded when the file is first checked.
+    """
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
     def changed(self, cwd: Path, command: str) -> str:
-        """Return the first file named in a command that has changed since it was first checked.
+        """Return the first file named in a command that has changed since its first check; "" if none.
 
-        The command runs in ``cwd``; only files of its project count. The path is relative to the
-        project; "" if no file has changed.
+        The command runs in ``cwd``; only files of its project are checked. The path is relative to
+        the project. Raises OSError if a file can't be read.
         """
         project = find_project(cwd)
         for path in named_files(project, cwd, command):
@@ -195,9 +199,9 @@ def project_state(
 ) -> ProjectState:
     """Return everything in a project that needs trust, and whether the project is trusted.
 
-    Includes the files in the project's root and the directories from there down to ``cwd``, and the
-    project's files that ``commands`` of the user's own settings name. With ``assume_trust`` the
-    project is trusted whatever the user has answered.
+    Covers the files in the project's root and the directories from there down to ``cwd``, and the
+    project's files that are named in ``commands``, the commands in the user's own settings. With
+    ``assume_trust``, the project is trusted whatever the user has answered.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
     named: dict[Path, None] = {}
@@ -210,7 +214,7 @@ def project_state(
     rows = list(_items(project, [path for path in files if path not in named]))
     for path in named:
         shown = path.relative_to(project).as_posix()
-        rows.append(TrustItem("program", shown, "is run by a command of your settings"))
+        rows.append(TrustItem("program", shown, "is run by a command in your settings"))
     items = tuple(rows)
     if problem:
         return ProjectState(items, digest, problem=problem)
@@ -224,7 +228,7 @@ def project_config(project: Path) -> Path:
 
 
 def _files(project: Path, cwd: Path) -> Iterator[Path]:
-    """Yield every file that needs trust, in a fixed order."""
+    """Yield every file of the project that needs trust, in a fixed order."""
     for folder in _folders(project, cwd):
         for path in server_files(project, folder):
             if is_inside(project, path):
@@ -246,7 +250,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
     """Yield a project's instruction files that may import files from outside the project.
 
-    Covers the root and the directories from there down to ``cwd``.
+    Covers the project's root and the directories from there down to ``cwd``.
     """
     for folder in _folders(project, cwd):
         for path in (folder / name for name in _MAIN_FILES):
@@ -263,6 +267,7 @@ def _folders(project: Path, cwd: Path) -> list[Path]:
 
 
 def _inline_items(project: Path, path: Path) -> Iterator[TrustItem]:
+    """Yield the agents and commands that are defined within an OpenCode settings file."""
     shown = path.relative_to(project).as_posix()
     file = read_foreign(path, shown, project)
     if file is None or not f"/{shown}".endswith(OPENCODE_FILES):
@@ -324,7 +329,7 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return (digest of names and contents, ""), or ("", the reason why there is no digest)."""
+    """Return a SHA-256 digest of the files' names and contents, and ""; or "", and the problem."""
     if len(files) > MAX_FILES:
         return "", f"it has more than {MAX_FILES:,} files that need trust"
     whole = hashlib.sha256()
@@ -404,7 +409,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _summary(text: str, kind: str) -> str:
-    """Return a tool file's function names, a skill's description, or the first line of any other text."""
+    """Return a tool file's function names, a skill's description line, or another text's first line."""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
     lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]

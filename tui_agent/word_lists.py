@@ -1,11 +1,11 @@
-"""Splits lists of words that are written as one text, separated by spaces and line breaks."""
+"""Splits lists of words that source code writes as one text, separated by spaces and line breaks."""
 
 
 def listed(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
+    """Return the words of a text as a set, for membership tests."""
     return frozenset(text.split())
 
 
 def in_order(text: str) -> tuple[str, ...]:
-    """Return the words of a text in the order given."""
+    """Return the words of a text as a tuple, in order."""
     return tuple(text.split())

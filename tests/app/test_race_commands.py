@@ -54,7 +54,7 @@ async def controller_of(harness: Harness) -> Controller:
 async def do(controller: Controller, name: str, argument: str = "") -> bool:
     command = find(name, command_table())
     assert command is not None
-    return await controller.run_through(command, argument)
+    return await controller.run_to_completion(command, argument)
 
 
 def work(number: int, step: int) -> Reply:

@@ -61,7 +61,7 @@ def test_sessions_of_subagents_come_along_and_lost_ones_are_named_first(
     assert run(["sessions", "import", str(tmp_path / "s.jsonl")]) == 0
     told = capsys.readouterr().out
     assert (
-        "Not taken over: 1× session of a subagent that can't be read (in s), 3× “attachment” line."
+        "Not imported: 1× session of a subagent that can't be read (in s), 3× “attachment” line."
         in told
     )
     assert "Also imported: 2 sessions of subagents." in told

@@ -95,7 +95,7 @@ async def test_agent_changes_to_another_kind_asks_which_and_lists_them(tmp_path:
         await enter(pilot, "/agent build")
         assert stage.main.status.mode == agents[0].mode == "build"
         await enter(pilot, "/agent nobody")
-        assert "There are: build, reviewer." in str(stage.main.notice.render())
+        assert "Available: build, reviewer." in str(stage.main.notice.render())
 
 
 async def test_a_style_is_chosen_by_name_and_given_up(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_style_is_chosen_by_name_and_given_up(tmp_path: Path) -> None:
         await enter(pilot, "/style short")
         await until(lambda: stage.main.status.mode == agents[0].mode == "short", pilot)
         await enter(pilot, "/style nobody")
-        await until(lambda: "There are: default, short." in str(notice.render()), pilot)
+        await until(lambda: "Available: default, short." in str(notice.render()), pilot)
         await enter(pilot, "/style default")
         await until(lambda: agents[0].mode == "build", pilot)
 

@@ -152,7 +152,7 @@ async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> N
         assert "in use by process" in found[position]
         await press(pilot, *["down"] * position, "enter")
         text = screen_text(stage)
-        assert "Read it only" in text
+        assert "Open it read-only" in text
         assert "Fork it" in text
         assert "Take it over" in text
         await pilot.press("down", "down", "enter")
@@ -186,7 +186,7 @@ async def test_without_a_session_the_way_to_one_is_said(tmp_path: Path) -> None:
         assert "open in process 1 on elsewhere" in screen_text(stage)
         assert stage.main.prompt.text == "hello"
         await press(pilot, "ctrl+c", "escape")
-        await until(lambda: "No session is open.  ctrl+n begin one" in screen_text(stage), pilot)
+        await until(lambda: "No session is open.  ctrl+n start one" in screen_text(stage), pilot)
         await send(pilot, "/hotkeys")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
 

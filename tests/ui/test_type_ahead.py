@@ -13,7 +13,7 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import STILL, Stage, make_stage, press_at_once, until
 from tui_agent.app.commands import command_table
 from tui_agent.app.frontend import (
-    BY_ITSELF,
+    UNREQUESTED,
     Choice,
     LongText,
     ModelChoice,
@@ -161,7 +161,7 @@ async def test_a_question_that_comes_by_itself_takes_no_key_that_is_not_for_it(
         assert (below is main) is (page is None)
 
         async def ask() -> Any:
-            requested_at.set(BY_ITSELF)
+            requested_at.set(UNREQUESTED)
             return await main.ask(question)
 
         now += 1
@@ -196,7 +196,7 @@ async def test_a_question_that_comes_by_itself_takes_keys_once_it_was_seen(tmp_p
         main = stage.main
 
         async def ask() -> Any:
-            requested_at.set(BY_ITSELF)
+            requested_at.set(UNREQUESTED)
             return await main.ask(Choice("Go on?", ANSWERS, inline=True, numbered=True))
 
         main.show(Output("A text", "text"))

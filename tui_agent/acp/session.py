@@ -379,7 +379,7 @@ class EditorSession:
         cancels = self._cancels
         was_running = self.agent.running
         try:
-            await self.controller.run_through(command, intent.arguments)
+            await self.controller.run_to_completion(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise

@@ -184,7 +184,7 @@ class Gate:
             grants |= grants_of(need, project)
             rule = self.decide(need, tool)
             is_allowed = rule.action is Action.ALLOW and rule.source != "default"
-            if is_allowed and need.permission.runs:
+            if is_allowed and need.permission.is_confinable:
                 # A rule that allows a command by its name allows its work too.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
@@ -207,7 +207,7 @@ class Gate:
             return "The session is in plan mode, in which nothing is changed."
 
         def needs_now() -> tuple[PermissionNeed, ...]:
-            parts = [need for need in needs_of(tool, arguments, context) if need.permission.runs]
+            parts = [need for need in needs_of(tool, arguments, context) if need.permission.is_confinable]
             project = Path(os.path.realpath(context.project))
             return tuple(_needs_of_grants(wanted, tool.command(arguments), parts, project))
 

@@ -392,7 +392,7 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     False for a command that can't be understood if rules ask about or deny particular commands: it
     might be one of them.
     """
-    if not need.permission.runs or not need.sandboxed or need.changes:
+    if not need.permission.is_confinable or not need.sandboxed or need.changes:
         return False
     if not need.unclear:
         return True
@@ -606,7 +606,7 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
 
 
 def _is_refused_in_plan(need: PermissionNeed) -> bool:
-    if not need.permission.runs:
+    if not need.permission.is_confinable:
         return need.permission in {Permission.EDIT, Permission.MCP}
     # Changes that the sandbox throws away do not count.
     is_contained = need.sandboxed and not need.changes

@@ -1,7 +1,7 @@
-"""The ``/answer`` command: gives another answer to a question that the model asked the user.
+"""The ``/answer`` command: replaces the user's answer to a question that the model asked.
 
-It moves the leaf and the files back to before the old answer, and continues from there; moves.py
-asks about the files.
+It moves the leaf and the files back to before the old answer, appends the new one and lets the agent
+continue. moves.py asks about files that were changed outside the session.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ ASK = "ask"
 
 @Command(
     "answer",
-    "answer a question of the model differently",
+    "change your answer to a question of the model",
     argument="[#N]",
     place=215,
     words="reply, question, change",
 )
 async def answer(controller: Controller, argument: str) -> None:
-    """Ask questions of the model again, go back to before the old answer and run with the new one.
+    """Ask the user the model's questions again, go back to before the old answer, and use the new one.
 
-    ``argument`` is the number of the old answer's entry (``#12``), "" the newest. The old answer
-    stays as a branch. Does nothing if the user cancels.
+    ``argument`` is the number of the old answer's entry (``#12``), or "" for the newest answer. The
+    old answer stays as a branch. Does nothing if the user cancels.
     """
     from tui_agent.app.moves import move_with_files
     from tui_agent.app.server_questions import ask_for_model
@@ -45,7 +45,7 @@ async def answer(controller: Controller, argument: str) -> None:
     path = list(agent.session.active_path())
     result = _chosen(path, argument)
     asked = _questions(path, result)
-    given = await ask_for_model(controller, asked, _given(asked, result))
+    given = await ask_for_model(controller, asked, _former_answers(asked, result))
     if given.action != "accept":
         return
     others = _others(path, result)
@@ -57,16 +57,16 @@ async def answer(controller: Controller, argument: str) -> None:
     if told is None:
         return
     changed = result.model_copy(update={"output": answers_text(asked, given), "full_output": None})
-    agent.keep(*(_anew(entry) for entry in (changed, *others)))
+    agent.keep(*(_as_new_entry(entry) for entry in (changed, *others)))
     along = ""
     if told:
         along = f"; {told}"
-    controller.say(f"Your answer was replaced{along}. The first answer is a branch in /tree.")
+    controller.say(f"Your answer was replaced{along}. The old one is a branch in /tree.")
     agent.retry()
 
 
 def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
-    """Return the ``ask`` result whose entry number is ``argument``, or the newest if that is empty.
+    """Return the result of an ``ask`` call by its entry number; for an empty ``argument``, the newest.
 
     Raises `CommandError` if ``path`` has no such result.
     """
@@ -91,6 +91,7 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
 
 
 def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions:
+    """Return the questions that ``result`` answers; raises `CommandError` if they can't be found."""
     from tui_agent.session.entries import AssistantEntry, ToolCallPart
 
     for entry in reversed(path):
@@ -109,17 +110,14 @@ def _read(arguments: str) -> ModelQuestions:
 
     try:
         read = parse_arguments(AskTool(), arguments)
-        assert isinstance(read, AskInput)  # noqa: S101 - of this tool
+        assert isinstance(read, AskInput)  # noqa: S101 - the type of this tool's arguments
         return questions_of(read)
     except ToolError:
         raise CommandError("That question can't be read any more.") from None
 
 
-def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the former answers by field name.
-
-    The result is empty if there are more or fewer answers than questions.
-    """
+def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
+    """Return the former answers by field name; empty unless each question has exactly one answer."""
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}
@@ -133,7 +131,7 @@ def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value
 
 
 def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
-    """Return the tool results right after ``result``, which don't depend on the user's answer."""
+    """Return the tool results directly after ``result``, which don't depend on the user's answer."""
     from tui_agent.session.entries import ToolResultEntry
 
     others = []
@@ -144,6 +142,6 @@ def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEn
     return others
 
 
-def _anew(entry: ToolResultEntry) -> ToolResultEntry:
-    """Return a copy without number and parent, to be appended as a new entry."""
+def _as_new_entry(entry: ToolResultEntry) -> ToolResultEntry:
+    """Return a copy without number and parent, which can be appended as a new entry."""
     return entry.model_copy(update={"id": 0, "parent_id": None})

@@ -1,8 +1,8 @@
 """Warns when the open conversation's prompt cache is about to expire, has expired, or was missed.
 
 Before it expires, a ping (a small request) keeps it warm if that is expected to save money
-(`CachePings` decides and sends it); otherwise /compact is offered if it saves enough. The frontend
-calls `ColdCache.check` by a timer and passes on the agent's report of a miss.
+(`CachePings` decides that and sends the ping); otherwise /compact is offered if it saves enough. The
+frontend calls `ColdCache.check` on a timer, and `warn_of_missed_cache` when the agent reports a miss.
 """
 
 from typing import TYPE_CHECKING
@@ -22,11 +22,11 @@ Answer = tuple[str, int]
 """A model's answer, as session id and entry number (which is unique in its session only)."""
 
 OFFER_SECONDS = 60
-"""Seconds before the cache goes cold at which compacting is offered."""
+"""Seconds before the cache expires at which a ping is sent or /compact is offered."""
 
 
 class ColdCache:
-    """Warns that the prompt cache expires soon or has expired, each at most once per answer."""
+    """Warns that the prompt cache expires soon or has expired; each at most once after an answer."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
@@ -37,11 +37,11 @@ class ColdCache:
         self._is_pinging = False
 
     def check(self) -> None:
-        """Start a task if the cache is cold (to warn) or is about to be (to ping or offer /compact).
+        """Start a task if the cache has expired, which warns; or is about to, which pings or offers /compact.
 
         The task shows nothing if few tokens are concerned (setting ``cache.warn_tokens``). Does
-        nothing while the agent runs, for a read-only session, and after an answer whose cold cache
-        was handled before. Cheap enough for a timer.
+        nothing while the agent runs, in a read-only session, and if the cold cache was handled
+        before. Cheap enough for a timer.
         """
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
@@ -56,7 +56,7 @@ class ColdCache:
         if not state.warm:
             self._reported = answer
             self._controller.frontend.refresh_facts()
-            self._controller.soon(self._tell(agent))
+            self._controller.soon(self._warn_of_expiry(agent))
         elif (
             state.seconds_left <= OFFER_SECONDS and answer != self._offered and not self._is_pinging
         ):
@@ -74,7 +74,7 @@ class ColdCache:
         self._offered = answer
         await self._offer(agent)
 
-    async def _tell(self, agent: "Agent") -> None:
+    async def _warn_of_expiry(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()
         if not forgotten or agent.running or self._controller.agent is not agent:
             return
@@ -111,7 +111,7 @@ class ColdCache:
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
         """Show ``text`` with the uncached price of ``count`` tokens, and offer /compact.
 
-        ``difference`` is the word after the price: more or cheaper.
+        ``difference`` is the word after the price: `` more`` or `` cheaper``.
         """
         dollars = self._controller.services.cache_miss_cost(agent.model, count)
         about = about_cost(dollars, difference)
@@ -122,7 +122,7 @@ class ColdCache:
 
 
 def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:
-    """Show a sentence on a cache miss that the agent found worth reporting."""
+    """Show a sentence about a cache miss that the agent reported."""
     from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 

@@ -1,10 +1,10 @@
 """The table of commands: name, help, default key and handler of each slash command.
 
 Each handler is a function decorated with its row, a `Command`, in a module ``*_commands`` of this
-package; no other list has to be kept. The prompt (``/name``), its completion, the command palette,
-key bindings, editors, runs without a screen and the help page read the table, to which
-`commands_of` adds the user's own commands and skills. The controller runs the handlers. Also keeps
-the file that counts the uses of each command.
+package; there is no other list of commands. The prompt (``/name``), its completion, the command
+palette, key bindings, editors, runs without a screen and the help page read the table, to which
+`commands_of` adds the user's own commands and skills. The controller runs the handlers. Also counts
+the uses of each command, in a file.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Handler = Callable[..., Coroutine[Any, Any, None]]
 """Coroutine function called with the controller and the text after the command's name."""
 
 _USES = "commands-used.json"
-"""File with the number of uses of each command, for the order of the help page."""
+"""Name of the file with the number of uses of each command, which orders the help page."""
 _ROWS: list[Command] = []
-"""Rows of the command modules imported so far."""
+"""Rows of the command modules that have been imported so far."""
 
 
 async def _no_handler(*_given: Any) -> None:
@@ -48,9 +48,9 @@ async def _no_handler(*_given: Any) -> None:
 
 @frozen
 class Command:
-    """A row of the table.
+    """A row of the command table.
 
-    As a decorator, it adds the row with the decorated function as handler.
+    Used as a decorator, it adds itself to the table, with the decorated function as its handler.
     """
 
     name: str
@@ -63,16 +63,15 @@ class Command:
     words: str = ""
     """More search words, separated by commas: purposes, and names in other programs."""
     hint: str = ""
-    """Label in the footer of keys; "" leaves the command out of it."""
+    """Label in the footer of keys; "" leaves the command out of the footer."""
     needs_screen: bool = False
     """Whether it works on the full screen only, not in an editor or a run without a screen."""
     is_early: bool = False
     """Whether it works before the session store is open."""
-    yields: bool = False
+    is_replaceable: bool = False
     """Whether a command file of the user's with the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""
-    """Returns a help text for a session's current state, shown instead of ``help``; "":
-    ``help``."""
+    """Returns the help text for a session's current state; "" if ``help`` is to be shown."""
     place: int = 1_000
     """Position in lists, ascending. Commands without a place come last, by module."""
     handler: Handler = _no_handler
@@ -89,7 +88,7 @@ class Command:
 
 @cache
 def command_table() -> tuple[Command, ...]:
-    """Return the built-in commands, ordered by place; imports all modules ``*_commands``."""
+    """Import all modules ``*_commands``, and return the built-in commands, ordered by place."""
     package = __name__.rpartition(".")[0]
     for path in sorted(Path(__file__).parent.glob("*_commands.py")):
         import_module(f"{package}.{path.stem}")
@@ -97,9 +96,9 @@ def command_table() -> tuple[Command, ...]:
 
 
 def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the key that runs a command, as shown in texts; ``/name`` if it has none.
+    """Return the first key of a command, as shown in texts; ``/name`` if it has none.
 
-    Keys in ``keymap`` replace the default one; the first is returned.
+    The user's keys in ``keymap`` replace the default ones.
     """
     command = find(name, command_table())
     keys = keymap.get(name, command.key if command is not None else "")
@@ -107,9 +106,9 @@ def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return the remedy that runs a command: key (``/name`` if it has none), label and action.
+    """Return an offer to run a command, as a `Remedy`: the key by `key_of`, a label and the action.
 
-    The key is that of `key_of`.
+    If ``label`` is "", it is the command's name for a command with a key.
     """
     key = key_of(name, keymap)
     action = f"screen.command('{name}')"
@@ -118,16 +117,16 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
     return key, label or name, action
 
 
-def hides_own(name: str) -> bool:
-    """Return whether a built-in command has this name and isn't replaced by a command of the user's."""
-    return any(row.name == name and not row.yields for row in command_table())
+def is_reserved(name: str) -> bool:
+    """Return whether a built-in command has this name, and a command of the user's can't replace it."""
+    return any(row.name == name and not row.is_replaceable for row in command_table())
 
 
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the built-in commands, then the user's own commands and skills of the agent's session.
 
-    The user's replace a built-in command only if it ``yields``. Without an agent: the built-in
-    ones.
+    One of the user's replaces a built-in command of the same name only if that ``is_replaceable``.
+    Without an agent, returns only the built-in ones.
     """
     table = command_table()
     if agent is not None:
@@ -137,21 +136,22 @@ def commands_of(agent: Agent | None) -> list[Command]:
     names = {row.name for row in own}
     kept: list[Command] = []
     for row in table:
-        if not (row.yields and row.name in names):
-            kept.append(_without_aliases(_as_now(row, agent), names))
+        if not (row.is_replaceable and row.name in names):
+            kept.append(_without_aliases(_with_current_help(row, agent), names))
     taken = {row.name for row in kept}
     return kept + [row for row in own if row.name not in taken]
 
 
 def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
-    """Return ``row`` without the aliases that are ``names`` of the user's own commands."""
+    """Return ``row`` without the aliases that are in ``names``, the names of the user's own commands."""
     left = tuple(name for name in row.aliases if name not in names)
     if left == row.aliases:
         return row
     return replace(row, aliases=left)
 
 
-def _as_now(row: Command, agent: Agent | None) -> Command:
+def _with_current_help(row: Command, agent: Agent | None) -> Command:
+    """Return ``row`` with the help text for the current state of the agent's session, if it has one."""
     from tui_agent.session.errors import StoreError
 
     try:
@@ -191,14 +191,14 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 
 
 async def built_in(name: str, agent: Agent | None) -> Command | None:
-    """Return the built-in command to run by a name.
+    """Return the built-in command with this name or alias.
 
-    None if there is none, or a command of the user's own in the agent's session comes before it.
+    None if there is none, or a command of the user's own in the agent's session replaces it.
     """
     command = find(name, command_table())
     if command is None or agent is None:
         return command
-    if not command.yields and name == command.name:
+    if not command.is_replaceable and name == command.name:
         return command
     await asyncio.to_thread(agent.ports.knowledge.load)
     if any(row.name == name for row in agent.commands()):
@@ -222,4 +222,4 @@ def count_use(folder: Path, name: str) -> None:
     try:
         write_atomically(folder / _USES, json.dumps(found).encode())
     except OSError as error:
-        log.info("The use of /%s is not counted: %s", name, error)
+        log.info("the use of /%s can't be counted: %s", name, error)

@@ -1,8 +1,9 @@
-"""Commands on the model's context: ``/context``, ``/compact`` and ``/prune``.
+"""The commands on the model's context (``/context``, ``/compact``, ``/prune``) and on the screen's parts.
 
-Also what the context map, the tree and the links in the conversation do to one entry: edit it or
-its summary, bring it back, compact up to it, jump to it. The agent appends the entries. And
-``/panel``, ``/view`` and ``/settings``.
+The latter are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and ``/settings``. Also has the
+actions on one entry that the context map, the tree and links in the conversation offer: edit what
+the model sees of it, edit a summary, bring it back, compact up to it, jump to it. The agent plans
+compactions and appends the entries.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 async def context(controller: Controller, argument: str) -> None:
     """Show the next request block by block: as a page on the full screen, otherwise as text.
 
-    The options are for text only. ``--json`` writes JSON, ``--request`` the request's exact bytes.
+    The options apply to text only. ``--json`` writes JSON, ``--request`` the request's exact bytes.
     ``--at N`` takes entry N as the leaf, ``--model NAME`` and ``--window TOKENS`` another model and
     context window.
     """
@@ -82,7 +83,10 @@ async def context(controller: Controller, argument: str) -> None:
 
 
 def _options(argument: str) -> dict[str, str]:
-    """Return the options' values by name, "" for --json and --request; raises `CommandError`."""
+    """Parse the options of ``/context``; return their values by name, "" for --json and --request.
+
+    Raises `CommandError` for an unknown option, or one without a valid value.
+    """
     words = argument.split()
     found = dict[str, str]()
     while words:
@@ -105,14 +109,14 @@ def _options(argument: str) -> dict[str, str]:
 
 @Command(
     "compact",
-    "summarise the history, or what is before #N",
+    "summarise the history, or only what comes before #N",
     key="f4",
     argument="[#N] [FOCUS]",
     place=220,
     words="compaction, compress, summarize, summary, free tokens, context full, shorten",
 )
 async def compact(controller: Controller, argument: str) -> None:
-    """Summarise the history, or with a leading ``#412`` only what is before entry 412.
+    """Summarise the history, or with a leading ``#412`` only what comes before entry 412.
 
     The full screen shows a preview first, except with a focus, or while the agent works and no
     prepared summary is ready. ``--preview`` only shows the effect, as text or with ``--json`` as
@@ -144,7 +148,7 @@ async def compact(controller: Controller, argument: str) -> None:
         return
     outcome = await agent.compact(focus or None, boundary=boundary)
     if not controller.frontend.has_screen and not agent.running:
-        # A screen shows the compaction itself, and hears why there is none.
+        # On a screen, the agent's events show the compaction, or why there is none.
         if outcome.problem:
             raise CommandError(outcome.problem)
         controller.say(room_made(agent.session.active_path()).sentence)
@@ -153,9 +157,9 @@ async def compact(controller: Controller, argument: str) -> None:
 async def _preview(
     controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool
 ) -> None:
-    """Show the effect of a compaction; raises `CommandError` if it is impossible.
+    """Show what a compaction would do, without calling a model: the summary's size is an estimate.
 
-    No model is called: the summary's size is an estimate.
+    Raises `CommandError` if the compaction is impossible.
     """
     from tui_agent.app import context_plan_text, session_reports
     from tui_agent.context.commit_plan import Commit
@@ -179,10 +183,10 @@ async def _preview(
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
-    """Summarise the conversation before an entry: at once with a focus, else after a preview.
+    """Summarise the conversation before an entry: with a focus at once, otherwise after a preview.
 
-    An entry that is not on the path, or a compaction that fails, is reported to the user. Without a
-    focus, the frontend needs a screen.
+    If the entry is not on the path, or the compaction fails, the user gets a message. The preview
+    needs a screen.
     """
     agent = controller.idle_agent
     controller.require_writable()
@@ -197,14 +201,14 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
 
 @Command(
     "prune",
-    "clear old tool outputs: the model sees one line of each",
+    "clear old tool outputs, so that the model sees one line for each",
     place=230,
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Clear old tool outputs from the context; say how many, and what rereading the rest costs.
+    """Clear old tool outputs from the context; say how many, and what the next request costs more.
 
-    The outputs stay in the session; the cost arises with the next request.
+    The outputs stay in the session. The cost is that of cached tokens which are read again.
     """
     from tui_agent.app import context_plan_text
     from tui_agent.app.edit_cost import Edit, plan_edit
@@ -235,9 +239,9 @@ async def prune(controller: Controller, _argument: str) -> None:
 
 
 def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | None]:
-    """Return whether the prompt cache is warm, and what an edit costs in US dollars.
+    """Return whether the prompt cache is warm, and what an edit of the context costs, in US dollars.
 
-    That is the price of ``edit.reread`` tokens; None if it is unknown, the cache is cold, or
+    The cost is the price of ``edit.reread`` tokens; None if it is unknown, the cache is cold, or
     ``edit`` is None.
     """
     agent = controller.open_agent
@@ -248,9 +252,9 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 
 
 async def edit_block(controller: Controller, entry_id: int) -> str:
-    """Let the user edit what the model sees of an entry; return a sentence on its new size.
+    """Let the user edit what the model sees of an entry; return a sentence about its new size.
 
-    Return "" if the user changes nothing. The stored entry stays as it is. Raises `CommandError` if
+    Returns "" if the user changes nothing. The stored entry stays as it is. Raises `CommandError` if
     the entry can't be edited.
     """
     from tui_agent.app import edit_cost
@@ -284,10 +288,10 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
-    """Let the user edit the summary of the compaction ``entry_id``.
+    """Let the user edit the summary of the compaction ``entry_id``; appends a compaction with the new text.
 
-    /undo brings the former one back. Only the path's last compaction can be edited; for another
-    one, the user gets a message.
+    Only the summary of the path's last compaction can be edited; for another entry, the user gets a
+    message.
     """
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
@@ -345,7 +349,7 @@ async def view(controller: Controller, _argument: str) -> None:
 )
 async def outputs(controller: Controller, _argument: str) -> None:
     if controller.frontend.toggle_open("outputs"):
-        controller.say("All outputs are open; once more folds them.")
+        controller.say("All outputs are open. /outputs folds them again.")
     else:
         controller.say("Outputs are folded.")
 
@@ -360,7 +364,7 @@ async def outputs(controller: Controller, _argument: str) -> None:
 )
 async def thoughts(controller: Controller, _argument: str) -> None:
     if controller.frontend.toggle_open("thinking"):
-        controller.say("All thinking is shown; once more folds it.")
+        controller.say("All thinking is shown. /thoughts folds it again.")
     else:
         controller.say("Thinking is folded.")
 
@@ -375,7 +379,7 @@ async def thoughts(controller: Controller, _argument: str) -> None:
     words="configuration, options, preferences, turn off, disable, automatic compaction",
 )
 async def settings(controller: Controller, argument: str) -> None:
-    """Read and apply the settings again, and show the settings page filtered by ``argument``.
+    """Read the settings again and apply them, then show the settings page, filtered by ``argument``.
 
     Invalid settings are reported and not applied.
     """
@@ -400,10 +404,10 @@ def reread_settings(controller: Controller) -> None:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
-    """Scroll to a compaction or to the target of a context edit.
+    """Go to the place that an entry refers to; does nothing for entries that refer to none.
 
-    Open the tree for a branch summary. The tree's cursor is on the leaf of the summarised branch.
-    Does nothing for other entries.
+    Scrolls to a compaction, or to the target of a context edit. For a branch summary, opens the tree
+    at the leaf of the summarised branch.
     """
     from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
@@ -422,8 +426,8 @@ async def jump(controller: Controller, entry_id: int) -> None:
 async def restore(controller: Controller, entry_id: int) -> None:
     """Bring an entry back into the context, whole, from the next request on.
 
-    The target of a context edit is brought back, or every output that a prune cleared and that is
-    still hidden; otherwise the entry itself.
+    For a context edit, brings back its target; for a prune, every output that it cleared and that is
+    not in the context again.
     """
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
 

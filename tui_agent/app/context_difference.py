@@ -1,6 +1,6 @@
 """Formats the model's contexts at two entries side by side, with tokens and prices. Pure.
 
-`change_between` compares the two contexts.
+`tui_agent.agent.context_map.change_between` compares the two contexts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,16 @@ from tui_agent.app.frontend import Heading
 from tui_agent.lazy import frozen
 
 _WIDTH = 37
-"""Columns of each side."""
+"""Width of each side, in characters."""
 _SIZE_WIDTH = 7
 _LEAST_LABEL = 8
 
 
 @frozen
 class Side:
-    """The next request if ``entry_id`` were the leaf.
+    """One side of the comparison: the request that would be sent if ``entry_id`` were the leaf.
 
-    ``dollars``: its uncached price, None if unknown.
+    ``dollars`` is its uncached price, None if unknown.
     """
 
     entry_id: int
@@ -35,7 +35,7 @@ class Side:
 
 
 def difference_lines(left: Side, right: Side) -> Iterator[str]:
-    """Yield the lines: sizes and prices, blocks that only one side has, blocks sent differently."""
+    """Yield the comparison's lines: sizes and prices, the blocks of only one side, blocks sent differently."""
     change = change_between(left.shown, right.shown)
     yield Heading(_row(left.name, right.name))
     yield _row(_size(left), _size(right))

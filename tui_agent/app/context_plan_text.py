@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
     """Return the rows of a compaction preview: size before and after, what is summarised and kept.
 
-    ``forecast`` is the commit with an empty summary; ``dollars`` the maximum cost of writing the
-    summary, None if unknown.
+    ``forecast`` is the planned compaction with an empty summary; ``dollars`` is the maximum cost of
+    writing the summary, None if unknown.
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]
@@ -74,7 +74,7 @@ def _named(entry: Entry) -> str:
 
 
 def written_summary_text(commit: Commit, draft: Draft) -> str:
-    """Return a line: sizes before and after with the written summary, and what writing it cost."""
+    """Return one line about a written summary: size before and after, and what writing it cost."""
     spent = [f"{tokens(commit.tokens_before)} → {tokens(commit.tokens_after)} tokens of history"]
     if commit.steps:
         spent.append(", ".join(commit.steps))
@@ -84,12 +84,17 @@ def written_summary_text(commit: Commit, draft: Draft) -> str:
 
 
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
+    """Return a sentence that offers pruning instead of a compaction, with the tokens that it frees."""
     count = sum(len(plan.targets) for plan in prunes)
     freed = sum(plan.tokens_freed for plan in prunes)
     return f"{plural(count, 'output')} can be cleared instead, which frees {tokens(freed)} tokens."
 
 
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
+    """Return a sentence: the tokens that a prune frees, and the cached tokens that are read again.
+
+    ``dollars`` is the price of the latter, None if unknown; ``warm``: whether the cache is warm.
+    """
     freed = f"This frees {tokens(plan.tokens_freed)} tokens"
     if not warm:
         cost = "the cache is cold anyway, so it costs nothing"

@@ -1,6 +1,7 @@
 """Texts about the next request: its prompt cache, what changed since the last one, and its blocks.
 
-Also the text of a cache miss, the request as JSON, and the line on an entry's context status. Pure.
+Also the text of a cache miss, the request as JSON, and the line about an entry's context status.
+Pure.
 """
 
 import json
@@ -17,8 +18,8 @@ from tui_agent.context.view import EntryState
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, SystemEntry
 
 CAUSES: dict[str, str] = {
-    BreakCause.MODEL: "another model has no cache of it",
-    BreakCause.EFFORT: "another effort has no cache of it",
+    BreakCause.MODEL: "the model changed",
+    BreakCause.EFFORT: "the effort changed",
     BreakCause.TOOLS: "the tools changed",
     BreakCause.HEAD: "the prompt changed",
     BreakCause.COMPACTION: "the history was compacted",
@@ -29,6 +30,7 @@ CAUSES: dict[str, str] = {
     BreakCause.COLD: "the prompt cache had expired",
     BreakCause.UNKNOWN: "nothing on the path explains it, which is a bug",
 }
+"""The reason why a request's beginning differs from that of the last one, as the end of a sentence."""
 
 
 HEAD_WORDS = (
@@ -38,13 +40,13 @@ HEAD_WORDS = (
 
 
 REST_WORDS = (
-    "Tokens that the provider counted beyond the estimates of the blocks, so that the sum equals "
-    "the gauge. Nothing can be changed here."
+    "Tokens that the provider counted in addition to the estimates of the blocks; with them, the "
+    "sum equals the gauge. Nothing can be changed here."
 )
 
 NO_RESULT = "(no result yet)"
-"""Shown as the result of a call that still runs. The request's placeholder says it was
-interrupted."""
+"""Shown as the result of a call that is still running, instead of the request's placeholder, which says
+that it was interrupted."""
 
 
 def next_words(
@@ -52,8 +54,8 @@ def next_words(
 ) -> str:
     """Return a sentence: how much of the next request should be cached, and why the rest is not.
 
-    ``found`` is the first place where it differs from the last request, None if it only adds to
-    it. ``sent``: whether a request was sent since the session was opened.
+    ``found`` is the first place where the request differs from the last one, None if it only adds to
+    it. ``sent``: whether a request has been sent since the session was opened.
     """
     if not state.warm:
         return "Next request: read whole, because the cache is cold."
@@ -92,7 +94,7 @@ def miss_cause(miss: CacheMiss) -> str:
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
-    """Return a sentence on a cache miss of the last request: tokens, reason and extra cost.
+    """Return a sentence about a cache miss of the last request: tokens, extra cost and reason.
 
     ``dollars`` is the extra cost, None if unknown.
     """
@@ -106,6 +108,7 @@ def miss_words(miss: CacheMiss, dollars: float | None) -> str:
 
 
 def request_json(request: ModelRequest) -> str:
+    """Return a request as indented JSON, in a form that is the same for all providers."""
     value = {
         "model": request.model,
         "tool_choice": request.tool_choice,
@@ -118,6 +121,7 @@ def request_json(request: ModelRequest) -> str:
 
 
 def block_facts(block: ContextBlock) -> str:
+    """Return one line about a block: entry number, kind, tool, path, tokens, hidden tokens, age."""
     address = ""
     if block.origin and block.kind not in {"system", "tool_schema"}:
         address = f"#{block.origin[0]}"
@@ -142,10 +146,10 @@ def block_facts(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line on an entry: number, size, context status and its age, whether it is cached.
+    """Return one line about an entry: number, size, context status and its age, and if it is cached.
 
     For an entry that is not sent, or only as a part of a summary, the line has only the number and
-    the status. ``block`` is the entry's block of the next request, None if it has none. ``now`` is
+    the status. ``block`` is the entry's block in the next request, None if it has none. ``now`` is
     in seconds since the epoch.
     """
     standing = found.of(entry.id, entry.kind)
@@ -174,9 +178,9 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 
 
 def block_text(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
-    """Return a block's text as the model sees it, then the entry's own text if that is hidden.
+    """Return a block's text as the model sees it, followed by the entry's own text if that is hidden.
 
-    ``entry`` is the entry that the block comes from, None if there is none.
+    ``entry`` is the entry that the block comes from, None if there is none. May be "".
     """
     if block.kind == "tool_schema":
         for tool in request.tools:
@@ -205,7 +209,7 @@ def block_text(block: ContextBlock, request: ModelRequest, entry: Entry | None) 
 
 
 def _call_text(tool: str, arguments: str) -> str:
-    """Format a tool call for reading: its name, then one argument a line without JSON escapes.
+    """Format a tool call for reading: its name, then each argument on a line, without JSON escapes.
 
     Arguments that are not a JSON object follow the name unchanged.
     """

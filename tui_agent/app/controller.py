@@ -1,9 +1,9 @@
 """The controller: owns the open session and its agent, runs commands and sends the user's messages.
 
 It is the same for every frontend. Command handlers get the controller as their first argument.
-Their failures are caught in one place (`Controller.attempt`): the user sees a sentence, the log has
-the traceback, and the session goes on. Busy sessions that leave the screen are kept as asides;
-`AppServices` opens and closes sessions and makes agents.
+Their failures are caught in one place (`Controller.attempt`): the user sees a message, the log has
+the traceback, and the session goes on. Busy sessions that leave the screen are kept as asides.
+`AppServices` opens and closes sessions and makes agents; race_commands.py sets and clears the race.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, commands_of, count_use, find, remedy_of
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import (
-    BY_ITSELF,
+    UNREQUESTED,
     Choice,
     Frontend,
     Page,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import Answer, ModelQuestions, ServerQuestion
 
 MAX_WARNINGS = 100
-"""Maximum warnings kept; the oldest are dropped first."""
+"""Maximum number of warnings that are kept; the oldest are dropped first."""
 
 T = TypeVar("T")
 
@@ -61,16 +61,16 @@ PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 
 COPYING = "Copying the session …"
-"""Shown while a session is copied; 100,000 entries take seconds."""
+"""Shown while a session is copied; copying 100,000 entries takes seconds."""
 
 SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
-"""Commands that need no session."""
+"""Commands that work while no session is open."""
 
 _WAYS = (
     (OpenHow.FORK, "Fork it: continue here in a copy"),
     (OpenHow.TAKE_OVER, "Take it over: it becomes read-only in the other program"),
 )
-"""Ways to continue with a session that another program has open, with their texts."""
+"""Ways to continue a session that another program has open, each with the text of the answer."""
 
 _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
@@ -79,15 +79,16 @@ _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 class WarningLog:
     """The program's warnings since its start, and how many of them the user may have missed.
 
-    The screen fills it in; without a screen it stays empty.
+    The full screen adds the warnings; without a screen, the log stays empty.
     """
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """Time (seconds since the epoch) and sentence of each warning, oldest first."""
     unread: int = 0
-    """Warnings replaced by a newer message since the user last saw the list."""
+    """Number of warnings that a newer message replaced since the user last saw the list."""
 
     def lines(self) -> list[str]:
+        """Return a line for each warning, oldest first: the time of day and the sentence."""
         lines: list[str] = []
         for when, sentence in self.said:
             clock = time.strftime("%H:%M", time.localtime(when))
@@ -98,8 +99,8 @@ class WarningLog:
 class Controller:
     """Owns the open session and runs every command.
 
-    Other busy sessions go on off the screen (asides). ``hear`` is called with every event of the
-    open session's agent.
+    Other busy sessions continue off the screen, as asides. ``hear`` is called with every event of
+    the open session's agent.
     """
 
     def __init__(self, frontend: Frontend, hear: Callable[[AgentEvent], None]) -> None:
@@ -120,25 +121,25 @@ class Controller:
         self.is_leaving = False
         """Whether the user is being asked to confirm quitting; another /quit ends the program."""
         self.clock: Callable[[], float] = time.time
-        """Returns seconds since the epoch. Works before ``attach``: keys can arrive that early."""
+        """Returns seconds since the epoch; works before ``attach``, because keys can arrive earlier."""
         self.agent: Agent | None = None
         """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
-        """The race of the open session from its start until it is taken or dropped, if any.
+        """The open session's race, from its start until a runner is taken or it is dropped; else None.
 
         Set by race_commands.py.
         """
         self.asides: dict[str, Aside] = {}
-        """Sessions off the screen, by session id: busy when they left it, maybe done by now."""
+        """Sessions off the screen, by session id. They were busy when they left it; some may be done."""
         self.progress = RunState()
-        """What the agent of a session was doing when the session came back to the screen.
+        """What a session's agent was doing when the session came back to the screen.
 
-        Not kept up to date after that: `Frontend.progress` is.
+        Not updated after that; `Frontend.progress` is.
         """
         self.outbox = Outbox(self)
         """Sends what the user types into the prompt."""
         self.attached = asyncio.Event()
-        """Set by ``attach``. Keys can arrive earlier."""
+        """Set once ``attach`` was called. Keys can arrive earlier."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """The warnings that ``/doctor`` lists."""
@@ -146,13 +147,17 @@ class Controller:
     # -- the parts
 
     def attach(self, services: AppServices) -> None:
+        """Connect the controller to the store, the settings and the makers of agents.
+
+        Commands that were given earlier run now, except those that ran early.
+        """
         self._services = services
         self.clock = services.clock
         self.attached.set()
 
     @property
     def services(self) -> AppServices:
-        """The services that were given to ``attach``, which has to be called before."""
+        """The services passed to ``attach``, which has to be called before."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
 
@@ -171,6 +176,7 @@ class Controller:
 
     @property
     def commands(self) -> list[Command]:
+        """The built-in commands that this frontend can show, and the user's own commands and skills."""
         commands = []
         for row in commands_of(self.agent):
             if self.frontend.has_screen or not row.needs_screen:
@@ -195,13 +201,10 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result.
-
-        On any error, report it to the user and return None.
-        """
+        """Await ``work`` and return its result; log and show any error, and return None then."""
         try:
             return await work
-        except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
+        except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes a message
             problem = report(error)
             self.say(problem.sentence, "warning" if problem.expected else "error")
             return None
@@ -241,7 +244,7 @@ class Controller:
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # It may be a command of the user's own whose file is new.
+            # It may be one of the user's own commands, in a file that is new.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
@@ -272,13 +275,14 @@ class Controller:
         finally:
             asked.cancel()
 
-    async def run_through(self, command: Command, arguments: str = "") -> bool:
-        """Run a command and wait for all work it started; return whether the command succeeded."""
+    async def run_to_completion(self, command: Command, arguments: str = "") -> bool:
+        """Run a command and wait for all work that it started; return whether the command succeeded."""
         done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
 
     async def tasks_done(self) -> None:
+        """Wait until every task that was started by `soon` has ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -293,6 +297,7 @@ class Controller:
         return f"There is no command /{one_line(name, 40)}. {meant}{message}"
 
     def _nearest(self, name: str) -> str:
+        """Return a sentence that suggests similar commands, or /help if there are none."""
         names: list[str] = []
         for command in self.commands:
             names.extend((command.name, *command.aliases))
@@ -329,7 +334,7 @@ class Controller:
     # -- sessions
 
     async def open(self, request: OpenRequest) -> bool:
-        """Open a session in place of the open one; return True if that worked at once.
+        """Open a session instead of the open one; return True if that worked at once.
 
         If it fails, the user gets a message and the open session stays. If another program has the
         requested session open, the user is asked how to continue.
@@ -348,11 +353,11 @@ class Controller:
         return True
 
     async def open_or_raise(self, request: OpenRequest) -> Agent:
-        """Open a session in place of the open one, and return its agent.
+        """Open a session instead of the open one, and return its agent.
 
         Raises:
             SessionHeld: another running program has the requested session open.
-            StoreError: the session can't be opened. In both cases the open one stays.
+            StoreError: the session can't be opened. In both cases, the open one stays open.
         """
         self.frontend.opening()
         aside = self.asides.get(request.session_id or "")
@@ -382,7 +387,7 @@ class Controller:
     async def _ask_for_agent(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask the user a question of ``agent``'s model or MCP servers; return the answer.
+        """Ask the user what ``agent``'s model or one of its MCP servers asks; return the answer.
 
         Waits until the agent's session is on the screen. If asking fails, the answer's action is
         "cancel".
@@ -396,7 +401,7 @@ class Controller:
         aside = self.asides.get(agent.session.id)
         if aside is not None:
             await aside.shown.wait()
-        unasked = requested_at.set(BY_ITSELF)
+        unasked = requested_at.set(UNREQUESTED)
         try:
             # A failure counts as cancelled.
             return await self.attempt(ask(self, question)) or Answer()
@@ -411,7 +416,7 @@ class Controller:
     async def _leave_open_one(self) -> None:
         """Take the open session off the screen.
 
-        A busy one is added to ``asides`` and goes on, if the frontend keeps asides; otherwise it is
+        If it is busy and the frontend keeps asides, it continues in ``asides``; otherwise it is
         closed.
         """
         from tui_agent.app.side_by_side import Aside, is_busy
@@ -456,7 +461,7 @@ class Controller:
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event to ``hear``; after a run that proposed a plan, ask about the plan.
 
-        If the prompt has text or messages wait, only say that the plan is ready.
+        If there is text in the prompt, or messages are queued, only say that the plan is ready.
         """
         from tui_agent.agent.events import RunEnded
 
@@ -472,12 +477,12 @@ class Controller:
         if self.frontend.draft.strip() or agent.queue:
             self.say(PLAN_READY)
         else:
-            self.deciding = self._begin("plan", "", at=BY_ITSELF)
+            self.deciding = self._begin("plan", "", at=UNREQUESTED)
 
     async def between_sessions(self, work: Awaitable[T]) -> T:
-        """Close the open session, return the result of ``work`` and open the session again.
+        """Close the open session, await ``work``, open the session again, and return the result.
 
-        So ``work`` can change stored sessions, and no old state in memory is written over that.
+        This lets ``work`` change stored sessions without being overwritten by older state in memory.
         A session without entries stays open.
         """
         session = self.open_agent.session
@@ -491,14 +496,14 @@ class Controller:
             await self.open(OpenRequest(session.id))
 
     def retry_opening(self) -> None:
-        """Start opening the session that could not be opened while none was open, if any."""
+        """Try again to open the session that could not be opened while none was open, if there is one."""
         request = self._unopened
         self._unopened = None
         if request is not None:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        """Close every session; the one on the screen last, so that it counts as the latest used."""
+        """Close every session; the one on the screen last, so that it counts as the last one used."""
         asides = list(self.asides.values())
         self.asides.clear()
         for aside in asides:
@@ -522,7 +527,7 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """If no session is open, keep the request for ``retry_opening``; put early messages back."""
+        """If no session is open, remember the request for `retry_opening`, and put early messages back."""
         if self.agent is None:
             self._unopened = request
             self.outbox.put_back_early()
@@ -531,13 +536,13 @@ class Controller:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
         if name := await asyncio.to_thread(self.services.detached_run, held.session_id):
             question = f"This session is running as {name}; tui-agent attach {name} shows it."
-        ways = [(OpenHow.READ_ONLY, "Read it only"), *_WAYS]
+        ways = [(OpenHow.READ_ONLY, "Open it read-only"), *_WAYS]
         is_nothing_open = self.agent is None
         how = await self.ask(Choice(question, ways, inline=True, comes_first=is_nothing_open))
         if how is None:
             self._stay_without(request)
             if self.agent is None:
-                begin = remedy_of("new", self.frontend.keymap, "begin one")
+                begin = remedy_of("new", self.frontend.keymap, "start one")
                 self.say("No session is open.", remedy=begin)
         else:
             await self.open(
@@ -545,7 +550,7 @@ class Controller:
             )
 
     def warn_if_taken_over(self) -> bool:
-        """Return True and warn if another program took over the open session.
+        """Warn if another program has taken over the open session; return whether it has.
 
         Reads one database row.
         """
@@ -564,11 +569,11 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue after a take-over, and do so. The text in the prompt stays."""
+        """Ask how to continue after a take-over, and do that. The text in the prompt stays."""
         if self.agent is None:
             return
         session_id = self.agent.session.id
-        question = "Another program took this session over."
+        question = "Another program took over this session."
         how = await self.ask(
             Choice(question, _WAYS, why="The text in the prompt is kept, and not sent.")
         )
@@ -582,7 +587,8 @@ class Controller:
 class Outbox:
     """Sends what the user types into the prompt: messages, commands and shell commands.
 
-    Messages are sent in their order, however long reading the files they mention takes.
+    Messages are sent in the order in which they were typed, even if reading the files that one
+    mentions takes long.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -590,13 +596,13 @@ class Outbox:
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
         self._unsent = 0
-        """Messages whose mentioned files are being read, or that were typed after such a one."""
+        """Number of messages whose files are being read, and of messages that wait for one of these."""
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
-        """Send a message, or run the ``/command`` or ``!command`` that ``text`` is.
+        """Send ``text`` as a message, or run it if it is a ``/command`` or ``!command``.
 
-        Without an open session, ``text`` waits until one is open, except for commands that need
-        none. If another program took the session over, a message or ``!command`` goes back into the
+        Without an open session, ``text`` waits until one is open, unless it is a command that needs
+        none. If another program took over the session, a message or ``!command`` goes back into the
         prompt.
         """
         controller = self._controller
@@ -630,19 +636,20 @@ class Outbox:
         return command is not None and command.name in SESSIONLESS_COMMANDS
 
     def send_early(self) -> None:
+        """Send the texts that were waiting for a session to open."""
         early = self._early
         self._early = []
         for text, follow_up in early:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
     def put_back_early(self) -> None:
-        """Put texts that were sent while no session was open back into the prompt."""
+        """Put the texts that were waiting for a session to open back into the prompt."""
         early = self._early
         self._early = []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def put_back_queued(self) -> None:
-        """Put the messages that still wait in the agent's queue back into the prompt, unsent."""
+        """Take the messages that are waiting in the agent's queue back into the prompt, unsent."""
         controller = self._controller
         waiting = list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
@@ -653,10 +660,10 @@ class Outbox:
                 they = "The waiting message is"
             else:
                 they = f"The {len(waiting)} waiting messages are"
-            controller.say(f"{they} back in the prompt, not sent.")
+            controller.say(f"{they} back in the prompt and not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
-        """Switch to the message's model and mode, send it, and warn of names not attached.
+        """Switch to the message's model and mode, send it, and warn of mentions that can't be attached.
 
         Does nothing without an open session.
         """
@@ -670,7 +677,7 @@ class Outbox:
             self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message made from the prompt ``name``: a command file, skill or server's prompt.
+        """Send the message made by the command ``name``: a command file, a skill or a server's prompt.
 
         Raises `CommandError` with the text ``complaint`` if there is none of that name.
         """
@@ -698,7 +705,7 @@ class Outbox:
             self._unsent -= 1
 
     async def load(self, text: str) -> Prepared:
-        """Return a message with everything attached that it mentions; does not send it.
+        """Return a message with the files and other things that it mentions attached; doesn't send it.
 
         Raises `CommandError` if no session is open.
         """

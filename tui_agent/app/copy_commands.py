@@ -1,4 +1,7 @@
-"""``/copy`` copies the last answer, the last code, an entry or the whole conversation."""
+"""The ``/copy`` command: copies the last answer, the last code, an entry or the whole conversation.
+
+Also finds the text of an entry, and the last code block of answers.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +93,8 @@ def last_code(answers: Iterable[str]) -> str | None:
 def own_text(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
     """Return an entry's text: a message as typed, an answer, a summary, an output; may be "".
 
-    An answer without text gives its tool calls. ``blob`` returns content by SHA-256; without it, a
-    long output stays shortened.
+    For an answer without text, returns its tool calls. ``blob`` returns content by SHA-256; without
+    it, a long output stays truncated.
     """
     from tui_agent.session import entries
     from tui_agent.session.entries import typed_text

@@ -1,6 +1,6 @@
-"""Computes the tokens that an edit of the context frees, and those that have to be reread.
+"""Computes how many tokens an edit of the context frees, and how many cached ones it makes to be reread.
 
-Also the question before such an edit and the sentence after it. Pure: the agent makes the edit.
+Also has the question before such an edit and the sentence after it. Pure: the agent makes the edit.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
 FIXED = "The prompt and the tools can't be changed here; they come from files."
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
+"""States in which a block is sent whole."""
 _AFTER: dict[str, EntryState] = {
     "pin": EntryState.PINNED,
     "drop": EntryState.DROPPED,
@@ -36,10 +37,11 @@ _VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back",
 
 @frozen
 class Edit:
-    """A planned edit of blocks: their ``places`` in the request, and the numbers of their entries.
+    """A planned edit of blocks.
 
-    ``freed`` is the tokens by which the request shrinks, negative if it grows; ``reread`` is the
-    cached tokens that the provider would have to read again.
+    ``places`` are the blocks' positions in the request, ``targets`` the numbers of their entries.
+    ``freed`` is by how many tokens the request shrinks, negative if it grows; ``reread`` is how many
+    cached tokens the provider would have to read again.
     """
 
     action: EditAction
@@ -52,9 +54,9 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Return the edit that ``action`` makes on the blocks at ``places``, or why it changes nothing.
+    """Plan the edit ``action`` of the blocks at ``places``; or return a sentence why it changes nothing.
 
-    Blocks of the head are skipped, and so are blocks already in the wanted state.
+    Skips blocks of the head, and blocks that are in the wanted state already.
     """
     entries = []
     for place in sorted(places):
@@ -64,7 +66,7 @@ def plan_edit(
         return FIXED
     after = _AFTER[action]
     wanted: list[int] = []
-    # Only these change the bytes of the request.
+    # Only these blocks change the bytes of the request.
     changed: list[int] = []
     for place in entries:
         block = blocks[place]
@@ -84,7 +86,7 @@ def plan_edit(
     gone = set(changed)
     first = min(changed, default=len(blocks))
     if changed and blocks[first].kind == "tool_result":
-        # A result that is dropped or comes back takes its call with it.
+        # If a tool result is hidden or brought back, so is its call, which is in an earlier block.
         first = next(
             (at for at in range(first - 1, -1, -1) if blocks[at].kind == "assistant"), first
         )
@@ -112,6 +114,10 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
+    """Return the question before an edit, with its effect on tokens and cache.
+
+    ``dollars`` is the price of the tokens that are read again, None if unknown.
+    """
     facts = []
     if edit.freed > 0:
         facts.append(f"frees {tokens(edit.freed)} tokens")
@@ -128,6 +134,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
 
 
 def done(edit: Edit) -> str:
+    """Return the sentence to show after an edit."""
     return f"{_named(edit)} {_DONE[edit.action]} from the next request on."
 
 

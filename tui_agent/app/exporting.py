@@ -1,7 +1,7 @@
 """Exports a session as text or to a file, in one of five formats, with or without secrets.
 
-``session.formats`` has the writers of the formats; what counts as a secret is decided by
-secret_detector.py and, for the environment, by `holds_secret`.
+``session.formats`` has the writers of the formats. secret_detector.py decides what a secret in a
+text is, and `holds_secret` which environment variables have one.
 """
 
 import errno
@@ -50,7 +50,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""Minimum characters of a secret that are recognised where a title cuts off the rest."""
+"""Minimum length, in characters, at which the beginning of a secret is recognised at a cut-off end."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -61,11 +61,11 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""Format by file suffix; the longest matching one counts. Exports get a format's first suffix."""
+"""Format by file suffix; the longest matching suffix counts. Exports get the first one of a format."""
 
 
 class NothingToExportError(UserFacingError):
-    """Raised if an export for another program would have no message."""
+    """An export for another program would have no message."""
 
 
 class ExportFormat(StrEnum):
@@ -86,9 +86,9 @@ _FOUND_BY_NAME = frozenset({ExportFormat.CLAUDE_CODE, ExportFormat.CODEX})
 class ExportOrder:
     """What to export, and how.
 
-    ``leaf`` is the end of the branch, None for the session's leaf. ``whole``: whether to export all
-    branches; None means all for HTML and JSON without a ``leaf``, otherwise one. ``redacted``
-    removes secrets and user names in paths.
+    ``leaf`` is the last entry of the branch, None for the session's leaf. ``whole``: whether to
+    export all branches; None means all for HTML and JSON without a ``leaf``, otherwise one.
+    ``redacted``: whether to remove secrets, and user names in paths.
     """
 
     session_id: str
@@ -99,17 +99,17 @@ class ExportOrder:
 
     @property
     def all_branches(self) -> bool:
-        # Formats read from top to bottom have the current branch, unless all are asked for.
+        # A format that is read from top to bottom gets only the current branch by default.
         one = self.leaf is not None or self.format in {ExportFormat.MARKDOWN, *_FOUND_BY_NAME}
         if self.whole is not None:
             return self.whole
         return not one
 
     def file_name(self, title: str, directory: Path) -> str:
-        """Return a file name made of the title that is free in ``directory``.
+        """Return a file name made from the title, which doesn't exist yet in ``directory``.
 
-        For Claude Code and Codex return the name by which those programs find the session, free or
-        not.
+        For Claude Code and Codex, returns the name by which those programs find the session, even if
+        it exists.
         """
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
@@ -128,6 +128,7 @@ class ExportOrder:
 
 
 def format_of(path: str) -> ExportFormat | None:
+    """Return the format of a file by its suffix; None if it has no suffix of an export format."""
     name = Path(path).name.lower()
     fitting = [ending for ending in _ENDINGS if name.endswith(ending)]
     if fitting:
@@ -136,7 +137,7 @@ def format_of(path: str) -> ExportFormat | None:
 
 
 def unknown_ending(path: str) -> str:
-    """Return an error message if a file has a suffix of no export format, otherwise ""."""
+    """Return an error message if a path has a suffix that is not one of an export format, otherwise ""."""
     ending = Path(path).suffix
     if not ending or format_of(path) is not None:
         return ""
@@ -146,13 +147,13 @@ def unknown_ending(path: str) -> str:
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
     """Return the export as text.
 
-    With ``order.redacted``, recognised secrets, secret values in ``environ`` and user names in
-    paths are removed from it (see `Scrubber`).
+    With ``order.redacted``, the text has no recognised secrets, no secret values of ``environ`` and
+    no user names in paths (see `Scrubber`).
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: one branch is exported, and the session has no entry ``order.leaf``.
-        NothingToExportError: there is no message for another program to continue from.
+        EntryNotFound: one branch is to be exported, and the session has no entry ``order.leaf``.
+        NothingToExportError: another program would have no message to continue from.
     """
     if order.format is ExportFormat.JSON and order.all_branches:
         copies = copies_of(store, order.session_id)
@@ -193,11 +194,11 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
 def write_export(
     store: Store, order: ExportOrder, path: Path, *, replaces: bool = False
 ) -> tuple[Path, int]:
-    """Write an export to a file that only its owner can read.
+    """Write an export to a file that only its owner can read; return its path and its size in bytes.
 
-    Return the path and its size in bytes. In a directory the file is named by
-    `ExportOrder.file_name`. Claude Code and Codex find a session by that name only, so for them a
-    path without an export suffix is a directory, made if needed.
+    If ``path`` is a directory, the file gets the name of `ExportOrder.file_name`. Claude Code and
+    Codex find a session only by that name, so for them a path without an export suffix is a
+    directory, which is created if needed.
 
     Raises:
         SessionNotFound, EntryNotFound, NothingToExportError: as for `export_text`.
@@ -219,9 +220,9 @@ def write_export(
 
 
 class Scrubber:
-    """Removes secrets and the user names in paths of home directories from a session.
+    """Removes secrets, and user names in the paths of home directories, from a session.
 
-    Secrets that are neither in ``secrets`` nor recognised by a rule stay.
+    Secrets that are neither in ``secrets`` nor recognised by the secret detector stay.
 
     Args:
         secrets: values to remove wherever they occur.
@@ -238,6 +239,7 @@ class Scrubber:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
+        """Return a scrubber for the secret values in ``environ``."""
         secrets = []
         for name, value in environ.items():
             if len(value) > 7 and holds_secret(name, value):
@@ -245,9 +247,9 @@ class Scrubber:
         return cls(secrets, home)
 
     def text(self, text: str) -> str:
-        """Return a text without secrets and home directories.
+        """Return a text without secrets, and without user names in paths.
 
-        The recognised secrets are remembered: ``copy`` removes them from cut-off titles too.
+        Also remembers the recognised secrets, so that ``copy`` can remove them from cut-off titles.
         """
         for secret in find_secrets(text):
             self._found.update(text[secret.start : secret.end].split("\n"))
@@ -277,7 +279,7 @@ class Scrubber:
             self.text, (copy.info.cwd, copy.info.title, copy.info.first_message)
         )
         labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
-        # A title joins the lines of a text, so that no pattern may recognise a secret in it.
+        # A title joins the lines of a text, so the patterns may not recognise a secret in it.
         shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
         for entry in dumped:
             for name in ("title", "preview"):
@@ -300,14 +302,15 @@ class Scrubber:
             return encoding.encode(clean)
         except (
             UnicodeEncodeError
-        ):  # characters that the encoding lacks stand for bytes that were no text
+        ):  # characters that the encoding lacks stand for bytes that could not be decoded
             return clean.encode("utf-8", "replace")
 
     def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
+        """Return an entry's value without secrets; ``renamed`` has the new digests of blobs by the old ones."""
         if isinstance(value, str):
             return renamed.get(value) or self.text(value)
         if isinstance(value, dict):
-            # A provider's own form of its reasoning is signed: changed, it would be refused.
+            # A provider signs its own form of the reasoning, and would refuse it if it was changed.
             signed = value.get("type") == "reasoning"
             is_call = value.get("type") == "tool_call"
             found = {}
@@ -322,7 +325,7 @@ class Scrubber:
         return value
 
     def _arguments(self, text: str) -> str:
-        """Return a call's arguments without secrets; JSON is parsed, because it escapes line breaks."""
+        """Return a tool call's arguments without secrets; JSON is parsed first, as it escapes line breaks."""
         try:
             arguments = loads(text)
         except ValueError:
@@ -334,7 +337,7 @@ class Scrubber:
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
-    """Return a title without the given secrets, also where its end cuts one off."""
+    """Return a title without the given secrets, and without the beginning of one that its end cuts off."""
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:

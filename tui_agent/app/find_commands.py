@@ -1,7 +1,7 @@
-"""``/find`` searches the conversation, ``/history`` the messages sent in this project so far.
+"""``/find`` searches the conversation, ``/history`` the messages that were sent in this project.
 
-``/find`` only opens the find bar, which searches by `find_entries`. ``/history`` puts the chosen
-message into the prompt.
+``/find`` only opens the find bar, which calls `find_entries`. ``/history`` puts the chosen message
+into the prompt.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Number of newest entries that are searched for any part of a word. Older ones are searched
-through the index, which finds only beginnings of words."""
+"""Number of newest entries that are read and searched for any part of a word. Older entries are looked
+up in the search index, which only finds beginnings of words."""
 MAX_PROMPTS: Final = 20_000
-"""Maximum sent messages that ``/history`` lists, newest first."""
+"""Maximum number of sent messages that ``/history`` lists, newest first."""
 _BATCH: Final = 200
+"""Number of entries that are loaded from the store at a time."""
 
 
 @Command(
@@ -38,10 +39,10 @@ async def find(controller: Controller, argument: str) -> None:
 
 
 async def find_entries(controller: Controller, query: str) -> list[int]:
-    """Return the ids of the path's shown entries that contain ``query``, newest first.
+    """Return the ids of the visible entries on the path that contain ``query``, newest first.
 
-    Ignores case. Of entries older than the newest `MAX_SCANNED`, only those are found in which
-    ``query`` begins a word. Empty if no session is open, or ``query`` is "".
+    Ignores case. An entry older than the newest `MAX_SCANNED` is only found if one of its words
+    begins with ``query``. Empty if no session is open, or ``query`` is "".
     """
     if (agent := controller.agent) is None or not query:
         return []
@@ -87,7 +88,7 @@ async def history(controller: Controller, _argument: str) -> None:
         project = controller.cwd
     typed = await asyncio.to_thread(controller.services.store.typed_in, project, MAX_PROMPTS)
     if not typed:
-        controller.say("Nothing was sent in this project yet.")
+        controller.say("No message was sent in this project yet.")
         return
     now = controller.services.clock()
     rows = []

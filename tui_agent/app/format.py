@@ -88,7 +88,7 @@ def money(dollars: float) -> str:
 
 
 def seconds(duration: float) -> str:
-    """Return a number of seconds as text, from a minute on with minutes: ``3 s``, ``2:07``."""
+    """Return whole seconds as text, with minutes if there are 60 or more: ``3 s``, ``2:07``."""
     whole = max(0, int(duration))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -96,7 +96,7 @@ def seconds(duration: float) -> str:
 
 
 def duration(length: float) -> str:
-    """Return seconds as text, below 10 with a tenth, from 100 on with minutes.
+    """Return seconds as text, with a decimal below 10 and with minutes from 100 on.
 
     For example ``0.1 s``, ``12 s``, ``3:05``.
     """
@@ -108,7 +108,7 @@ def duration(length: float) -> str:
 
 
 def age(then_ms: int, now: float) -> str:
-    """Return the age of a moment in its largest unit: ``5 min``; less than a minute is ``now``.
+    """Return how long ago a moment was, in the largest unit: ``5 min``; less than a minute is ``now``.
 
     ``then_ms`` is in milliseconds since the epoch, ``now`` in seconds.
     """
@@ -135,7 +135,7 @@ def short_path(path: str | Path) -> str:
 
 
 def short_model(model: str) -> str:
-    """Return what follows the last slash of a model's id: ``anthropic/claude-x`` → ``claude-x``."""
+    """Return the part of a model's id after the last slash: ``anthropic/claude-x`` → ``claude-x``."""
     return visible(model.rsplit("/", 1)[-1])
 
 
@@ -151,12 +151,12 @@ def plural(count: int, noun: str) -> str:
 
 
 def dotted(*facts: str | None) -> str:
-    """Return the facts that are not empty on one line: ``12 s · 84.2k tokens``."""
+    """Join the facts that are not empty into one line: ``12 s · 84.2k tokens``."""
     return " · ".join(filter(None, facts))
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Return the first ``most`` names and the count of the others: ``a, b and 12 more``."""
+    """Return the first ``most`` names and the number of the others: ``a, b and 12 more``."""
     more = ""
     if len(names) > most:
         more = f" and {len(names) - most:,} more"
@@ -164,7 +164,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def about_cost(dollars: float | None, words: str = "") -> str:
-    """Return a cost and ``words`` to end a sentence: ``, about $0.25 more``; "" if unknown or 0."""
+    """Return a cost and ``words`` as the end of a sentence: ``, about $0.25 more``; "" if unknown or 0."""
     if dollars:
         return f", about {money(dollars)}{words}"
     return ""
@@ -185,7 +185,7 @@ def changes_text(files: int, additions: int, deletions: int) -> str:
 
 
 def lower_case(text: str) -> str:
-    """Return a text in lower case in which every character keeps its offset, for searches.
+    """Return a text in lower case, for searches; every character keeps its offset.
 
     ``İ``, the only character whose lower case is longer than itself, becomes ``i``.
     """

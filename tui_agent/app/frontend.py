@@ -1,6 +1,6 @@
 """The controller's questions and pages as data, and `Frontend`, the interface that shows them.
 
-The methods of `Frontend` are the fallback of frontends without a screen; the screen's are in
+The methods of `Frontend` are defaults for frontends without a screen; the full screen's are in
 ui/screens/session_frame.py and main.py.
 """
 
@@ -19,7 +19,7 @@ from tui_agent.lazy import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # Only for annotations: this module is there before the first paint.
+    # Only for annotations: this module is imported before the first frame is drawn.
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.restoring import ChangedFile
     from tui_agent.agent.race.race import Race
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import Answer, ModelQuestions, Value
 
 Opened = Literal["outputs", "thinking"]
-"""Which blocks of the conversation one command opens together."""
+"""The kinds of blocks in the conversation that one command opens all at once."""
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
 """An action offered with a message: key, label, and the screen action that the key runs."""
@@ -40,15 +40,15 @@ Remedy = tuple[str, str, str]
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 MAX_DIFF_CHARS = 100_000
-"""Maximum characters of a diff printed where there is no screen."""
+"""Maximum characters of a diff that a frontend without a screen prints."""
 
 
-BY_ITSELF = float("-inf")
-"""Value of `requested_at` for a question that the user did not ask for, such as a server's."""
+UNREQUESTED = float("-inf")
+"""Value of `requested_at` for a question that no command of the user caused, such as a server's."""
 requested_at: ContextVar[float | None] = ContextVar("requested_at", default=None)
-"""When the user asked for what the current task shows, in seconds since the epoch.
+"""When the user gave the command that the current task carries out, in seconds since the epoch.
 
-That is when they gave the command. None if it is not known, as for the keys of a page.
+None if that is unknown, as for the keys of a page.
 """
 
 
@@ -57,7 +57,7 @@ class Shown:
 
     @property
     def identity(self) -> object:
-        """Equal for two questions or pages that show the same, so that none is opened twice."""
+        """Equal for two questions or pages that show the same thing, so that none is opened twice."""
         return self
 
 
@@ -83,9 +83,9 @@ class Choice(Question[str]):
     inline: bool = False
     """Whether it is shown above the prompt, so that conversation and prompt stay usable."""
     by_tab: bool = False
-    """Whether an inline question takes keys only after Tab or a click; typing is text until then."""
+    """Whether an inline question takes keys only after Tab or a click; until then, keys go to the prompt."""
     ticks: int = 0
-    """Number of answers, the first ones, that have a tick box; the next answer ends the ticking.
+    """Number of answers at the start that have a tick box; the answer after them ends the ticking.
 
     Space ticks the answer at the cursor. The question is asked again, with ``at``, after each tick.
     """
@@ -98,7 +98,7 @@ class Choice(Question[str]):
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is asked again after a tick, so that the user is in the middle of answering."""
+        """Whether it is asked again after a tick, while the user is still answering."""
         return self.ticks > 0 and self.at is not None
 
     @property
@@ -113,10 +113,10 @@ class Choice(Question[str]):
 
 @frozen
 class PickRow:
-    """A row of a `Pick`. ``text`` is one line, in which the user's words are searched for.
+    """A row of a `Pick`. ``text`` is one line, which is searched for the words that the user types.
 
     ``facts`` are shown at the line's end. ``key`` is returned if the row is chosen. ``details`` are
-    lines shown while it is highlighted.
+    lines shown while the row is highlighted.
     """
 
     key: str
@@ -127,7 +127,7 @@ class PickRow:
 
 @frozen
 class Pick(Question[str]):
-    """A question with many answers, found by typing.
+    """A question with many answers, which the user narrows down by typing.
 
     The answer is the key of a row. ``confirm`` is the label of Enter.
     """
@@ -164,7 +164,7 @@ class LongText(Question[str]):
 class EditedText(Question[str]):
     """A text to edit in the user's editor program; the answer is the edited text.
 
-    ``name`` is the file's name, by whose suffix editors choose the file type.
+    ``name`` is the name of the file; editors choose the file type by its suffix.
     """
 
     text: str
@@ -173,23 +173,23 @@ class EditedText(Question[str]):
 
 @frozen
 class ModelPick:
-    """The chosen model.
+    """The model that the user chose.
 
-    ``server``: base URL to save in the model's settings, "" if known already.
+    ``server`` is the base URL to save in the model's settings, "" if it needn't be saved.
     """
 
     model: str
     server: str = ""
     only_here: bool = False
-    """Whether it is for this session only, not for later starts too."""
+    """Whether the model is for this session only, and not also for later starts."""
 
 
 @frozen
 class ModelChoice(Question[ModelPick]):
     """Asks for a model; ``current`` is the id of the one in use.
 
-    With ``switches`` the user can also choose it for this session only. ``search`` is a part of a
-    name that the list is filtered by at first.
+    With ``switches``, the user can also choose a model for this session only. ``search`` is the text
+    by which the list is filtered at first.
     """
 
     current: str
@@ -216,19 +216,19 @@ class Heading(str):
 
 
 class Page(Shown):
-    """Something to look at and close. Most pages need the full screen."""
+    """Something that the user looks at and closes. Most pages need the full screen."""
 
     title: str
     fence: ClassVar[str | None] = ""
-    """Language of the Markdown fence around its text; None: the text is Markdown itself."""
+    """Language of the Markdown fence around the page's text; None if the text is Markdown itself."""
 
     def words(self) -> str | None:
-        """Return the page as text for frontends without a screen; None if it needs one."""
+        """Return the page as text for frontends without a screen; None if it needs a screen."""
         return None
 
 
 class LinedPage(Page):
-    """A page whose text, shown without a screen, is ``lines``."""
+    """A page with ``lines`` as the text for frontends without a screen."""
 
     lines: Sequence[str]
 
@@ -284,9 +284,9 @@ class ContextPage(LinedPage):
 
 @frozen
 class CompactPage(Page):
-    """A compaction to look at and edit before it is applied.
+    """A compaction that the user can look at and edit before it is applied.
 
-    ``boundary`` is the first entry that is kept; None: the program chooses it.
+    ``boundary`` is the number of the first entry that is kept; None: the program chooses it.
     """
 
     boundary: int | None = None
@@ -305,7 +305,7 @@ class SettingsPage(Page):
 class HelpPage(Page):
     """Every command, key and setting; ``with_keys`` shows the conversation's keys above them.
 
-    ``query`` is what is searched for first, "" for nothing.
+    ``query`` is the text by which the page is filtered at first, "" for none.
     """
 
     with_keys: bool = True
@@ -315,10 +315,7 @@ class HelpPage(Page):
 
 @frozen
 class EquipmentLine:
-    """A line of the equipment page.
-
-    Choosing it switches to the agent named ``agent``, if not "".
-    """
+    """A line of the equipment page. If ``agent`` is not "", choosing the line switches to that agent."""
 
     text: str
     agent: str = ""
@@ -340,7 +337,7 @@ class EquipmentPage(Page):
 class MemoryPage(LinedPage):
     """The project's memory and the proposals for it.
 
-    ``lines`` is a diff, the text without a screen.
+    ``lines`` is the text without a screen, in which the proposals are a diff.
     """
 
     view: MemoryView = field(compare=False)
@@ -357,7 +354,7 @@ class PermissionsPage(Page):
 
 @frozen
 class SubagentPage(Page):
-    """A subagent's session; ``watched`` is the agent at work, or what is stored of a finished one.
+    """A subagent's session; ``watched`` is the working agent, or the stored session of a finished one.
 
     ``close`` is called when the page is left.
     """
@@ -409,10 +406,7 @@ class DiffPage(Page):
 
 @frozen
 class FindPage(Page):
-    """The occurrences of ``query`` in the conversation.
-
-    If it is "", the user types it on the page.
-    """
+    """The find bar, which searches the conversation for ``query``; the user can change the query."""
 
     query: str = ""
     title: str = "Searching the conversation"
@@ -426,11 +420,13 @@ class JobsPage(Page):
 
 
 def file_lines(files: Sequence[ChangedFile]) -> list[str]:
+    """Return a line for each file: its mark (added, modified, …), path and facts."""
     width = max((len(visible(file.path)) for file in files), default=0)
     return [f"{file.mark}  {visible(file.path):<{width}}  {file.facts}".rstrip() for file in files]
 
 
 def diff_text(files: Sequence[ChangedFile]) -> str:
+    """Return the lines of `file_lines`, then the diffs of the files."""
     return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
 
 
@@ -442,11 +438,11 @@ class Frontend:
     """
 
     has_screen = False
-    """Whether it can show every page and ask every question."""
+    """Whether the frontend can show every page and ask every question."""
     keeps_asides = False
-    """Whether a busy session goes on when another one is opened, instead of being stopped."""
+    """Whether a busy session continues when another one is opened, instead of being stopped."""
     is_attended = True
-    """Whether a user is there to answer."""
+    """Whether there is a user who can answer questions."""
     keymap: Mapping[str, str] = MappingProxyType({})
     """Keys that the user configured, by command name."""
 
@@ -462,17 +458,11 @@ class Frontend:
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show a message until the next one or until a run begins.
-
-        ``remedy`` is an offered action.
-        """
+        """Show a message until the next one, or until a run begins; ``remedy`` is an action to offer."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Show a message at once, even if a page covers the conversation.
-
-        By default, show it as ``say`` does.
-        """
+        """Show a message at once, even if a page covers the conversation; by default as ``say`` does."""
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
@@ -488,18 +478,18 @@ class Frontend:
         asked: ModelQuestions,  # noqa: ARG002 - as overridden
         former: Mapping[str, Value],  # noqa: ARG002 - as overridden
     ) -> Answer | None:
-        """Ask the model's questions as one form with the ``former`` answers filled in.
+        """Ask the user the model's questions in one form, with the ``former`` answers filled in.
 
-        Return None if the frontend has no forms, as by default; each question is then asked
-        separately.
+        Returns None if the frontend has no forms, which is the default; the caller then asks each
+        question separately.
         """
         return None
 
     def show(self, page: Page) -> None:
-        """Show a page; by default say it as Markdown, or that it needs the full screen."""
+        """Show a page; by default as a Markdown message, or a message that it needs the full screen."""
         words = page.words()
         if words is None:
-            needs = "that needs the full-screen program. Run tui-agent in a terminal."
+            needs = "only the full-screen program shows this. Run tui-agent in a terminal."
             self.say(f"{page.title}: {needs}", "warning")
             return
         if isinstance(page, DiffPage):
@@ -514,7 +504,7 @@ class Frontend:
         """Called before another session is opened; does nothing by default."""
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Show the session that was opened, at ``entry`` if given; does nothing by default."""
+        """Show the session that was opened, scrolled to ``entry`` if given; does nothing by default."""
 
     @property
     def progress(self) -> RunState:
@@ -522,15 +512,15 @@ class Frontend:
         return RunState()
 
     def show_asides(self, asides: Sequence[Aside]) -> None:
-        """Show the state of the sessions that work off the screen; does nothing by default."""
+        """Show the state of the sessions that are off the screen; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Show ``sentence``, the news about a session off the screen, at once."""
+        """Show news about a session that is off the screen at once; by default only ``sentence``."""
         del aside
         self.announce(sentence)
 
     def refresh_facts(self) -> None:
-        """Update the shown title, leaf, model, mode, size and cost; does nothing by default."""
+        """Redraw the title, leaf, model, mode, size and cost of the session; does nothing by default."""
 
     def apply_settings(self, config: Config) -> None:
         """Apply the settings for appearance and keys; does nothing by default."""
@@ -540,10 +530,7 @@ class Frontend:
         self.say(text)
 
     def open_page(self, url: str) -> None:
-        """Open an address in the user's browser; by default, only show it.
-
-        The browser may be on another machine.
-        """
+        """Open a URL in the user's browser; by default, only show it, as the browser may be elsewhere."""
         self.say(url)
 
     def leave(self) -> None:
@@ -562,7 +549,7 @@ class Frontend:
         return False
 
     def use_theme(self, name: str) -> bool:
-        """Switch to a theme; return False if there is none of that name, as by default."""
+        """Switch to a theme; return False if no theme has this name. By default, return False."""
         del name
         return False
 
@@ -574,7 +561,7 @@ class Frontend:
         return False
 
     def toggle_open(self, what: Opened) -> bool:
-        """Open all outputs or all thoughts of the conversation, or fold them as by default.
+        """Switch between all outputs (or all thoughts) of the conversation being open, and folded as usual.
 
         Return True if they are open now. By default, do nothing and return False.
         """
@@ -609,26 +596,27 @@ class Frontend:
         """Replace the prompt's text; does nothing by default."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the draft and to each text in the prompt's history.
+        """Replace the draft and each text in the prompt's history by what ``clean`` returns for it.
 
         Does nothing by default.
         """
 
     def put_back(self, text: str) -> None:
-        """Put a message back before the prompt's text; by default, only show it as not sent."""
+        """Put a message that was not sent before the prompt's text; by default, only show it."""
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message into the prompt; "" only removes one that was restored before.
+        """Put an undone message into the prompt; "" only removes the one that was restored before.
 
-        It replaces a restored message that is unchanged; other text stays after it. By default, the
-        message is only shown.
+        Replaces the message restored before if the user didn't change it; any other text stays after
+        the message. By default, only shows the message.
         """
         if text:
             self.say(f"The message was: {text}")
 
     def withdraw_message(self, text: str) -> None:
-        """Remove the restored message from the prompt unless the user changed it.
+        """Remove the restored message from the prompt, unless the user changed it.
 
-        If ``text``, an earlier message, is not "", put that in its place. Does nothing by default.
+        If ``text``, an earlier message, is not "", put that into the prompt instead. Does nothing by
+        default.
         """

@@ -1,6 +1,7 @@
-"""``/goal`` keeps the agent at work until a goal is reached; ``/loop`` sends a message repeatedly.
+"""``/goal`` keeps the agent working until a goal is reached; ``/loop`` sends a message repeatedly.
 
-The commands only set and drop them: the agent's `Goals` has each run judged, `Repeats` sends.
+The commands only set and drop the goal and the loop. The agent's `Goals` has each run judged, and its
+`RepeatedMessage` sends.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 OFF = frozenset({"off", "stop", "clear", "none"})
 NO_GOAL = "There is no goal. /goal TEXT sets one: say what has to be true, and how to check it."
 NO_LOOP = "There is no loop. /loop 10m TEXT sends a message every ten minutes."
-HOW_TO_LOOP = "Give an interval (10s to 24h, in s, m or h) and a message: /loop 10m TEXT."
+HOW_TO_LOOP = "Type an interval (10s to 24h, in s, m or h) and a message: /loop 10m TEXT."
 
 _INTERVAL = re.compile(r"(\d{1,5})([smh])\s+(\S.*)", re.DOTALL)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600}
 _SHORTEST = 10
+"""Shortest interval of a loop, in seconds."""
 _LONGEST = 24 * 3_600
-"""Shortest and longest interval of a loop, in seconds."""
+"""Longest interval of a loop, in seconds."""
 
 
 @Command(
@@ -50,7 +52,7 @@ async def goal(controller: Controller, argument: str) -> None:
     if text.lower() in OFF:
         done = NO_GOAL
         if goals.goal:
-            done = "The goal is dropped; the current run goes on."
+            done = "The goal is dropped. The current run continues."
         goals.drop()
         controller.say(done)
         controller.frontend.refresh_facts()
@@ -81,7 +83,7 @@ async def loop(controller: Controller, argument: str) -> None:
     elif not text:
         controller.say(f"The {repeated.words}: {one_line(repeated.message, 200)}")
     elif is_off:
-        controller.say("The loop is ended.")
+        controller.say("The loop has ended.")
         repeated.drop()
     else:
         controller.require_writable()

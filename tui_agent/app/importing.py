@@ -1,7 +1,7 @@
 """Imports sessions from files, and describes each result in a sentence for the user.
 
-``session.formats.importing`` reads and stores each file; this module goes through the files, and
-decides which working directory a session may name.
+``session.formats.importing`` reads a file and stores its sessions; this module does that for each
+file, and decides whether a session gets the working directory that its file names.
 """
 
 import os
@@ -19,9 +19,9 @@ from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
-"""Model whose tokenizer counts the tokens of entries without a count; others differ little."""
-_NUMBERS_TOLD = 10
-"""Maximum damaged lines whose numbers are named."""
+"""Model whose tokenizer counts the tokens of entries without a count; other tokenizers differ little."""
+_MAX_NUMBERS = 10
+"""Maximum number of damaged lines whose line numbers are listed."""
 
 _TOTALS = {
     ImportChange.NEW: "imported",
@@ -46,8 +46,8 @@ class Importer:
 
         ``source`` is the files' format, None to detect it. With ``skip_damaged``, unreadable lines
         and messages are left out, instead of the whole file or session. The sessions get the
-        working directory that their file names if ``keep_directories`` is set or the file is where
-        a program of the user keeps its sessions (`is_own_file`); otherwise the current one.
+        working directory that their file names if ``keep_directories`` is set, or if the file is
+        where a program of the user keeps its sessions (`is_own_file`); otherwise the current one.
         """
         self._store = store
         self._source = source
@@ -62,10 +62,10 @@ class Importer:
     def run(
         self, files: Sequence[Path]
     ) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
-        """Import the files.
+        """Import the files; yield for each its path, its sessions and lines to show.
 
-        Yield each with its sessions (None: nothing was stored) and lines to show. Of several files,
-        those without a conversation are not yielded, only counted.
+        The sessions are None if nothing was stored. If there are several files, those without a
+        conversation are counted, but not yielded.
         """
         several = len(files) > 1
         top = os.path.commonpath([path.parent for path in files])
@@ -97,6 +97,7 @@ class Importer:
             yield path, imported, [_of_file(name, line) for line in lines] if several else lines
 
     def total(self) -> str:
+        """Return a sentence with the number of sessions and files by outcome."""
         failed = self.failed
         parts: list[str] = []
         for came in ImportChange:
@@ -114,6 +115,7 @@ class Importer:
 
 
 def summary_of(imported: Imported) -> str:
+    """Return sentences about the import of one session: the outcome, and what was left out."""
     name = "a session"
     if imported.title:
         name = f"“{one_line(imported.title, 60)}”"
@@ -125,34 +127,34 @@ def summary_of(imported: Imported) -> str:
                 f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
             )
         case ImportChange.MORE:
-            sentence = f"{name} was here already as {short}; {imported.entries:,} entries added."
+            sentence = f"{name} was already here as {short}; {imported.entries:,} entries added."
         case ImportChange.COPY:
             sentence = (
-                f"{name} was continued differently here; the file became another session, {short}."
+                f"{name} was continued differently here, so the file became another session, {short}."
             )
         case _:
             pass
     if imported.named_directory:
         sentence += (
             " It works in this directory, not in "
-            f"{one_line(imported.named_directory, 80)} as in its file."
+            f"{one_line(imported.named_directory, 80)}, which its file names."
         )
     if imported.left_out and imported.came is not ImportChange.KNOWN:
         left_out = sorted(imported.left_out.most_common(), key=_is_internal)
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in left_out)
-        sentence += f" Not taken over: {rows}."
+        sentence += f" Not imported: {rows}."
     if imported.damaged:
         count = len(imported.damaged)
         numbers = [f"{number:,}" for number in imported.damaged]
         sentence += (
             f" {plural(count, 'line')} could not be read and {'was' if count == 1 else 'were'} "
-            f"left out: {listed(numbers, _NUMBERS_TOLD)}."
+            f"left out: {listed(numbers, _MAX_NUMBERS)}."
         )
     return " ".join([sentence, *map(_with_advice, imported.refused)])
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Return True if a row of left-out things names a type of line, which is in quotation marks."""
+    """Return True if a row of ``left_out`` names a type of line, which is in quotation marks."""
     return row[0].startswith("“")
 
 
@@ -169,19 +171,20 @@ def _why_refused(error: StoreError) -> str:
     return said
 
 
-def _of_file(name: str, told: str) -> str:
-    """Return the message ``told`` with the path ``name`` in front, replacing a bare file name."""
+def _of_file(name: str, message: str) -> str:
+    """Return a message with the path ``name`` in front, instead of the bare file name if it has that."""
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
-    if told.startswith(own):
-        return f"{shown}{told.removeprefix(own)}"
-    return f"{shown}: {told}"
+    if message.startswith(own):
+        return f"{shown}{message.removeprefix(own)}"
+    return f"{shown}: {message}"
 
 
 def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int]:
     """Import a file or every file of a directory.
 
-    Return the lines to show, the sessions, and how many files and sessions could not be read.
+    Returns the lines to show, the sessions, and the number of files and sessions that could not be
+    read.
 
     Raises:
         ImportRefused: ``path`` does not exist, or is a directory without files to import.

@@ -24,7 +24,7 @@ class CommandIntent:
 
 @frozen
 class ShellIntent:
-    """``!command``, or ``!!command`` which the model does not see."""
+    """A shell command: ``!command``, or ``!!command``, whose output the model doesn't see (``excluded``)."""
 
     command: str
     excluded: bool
@@ -34,7 +34,7 @@ Intent = MessageIntent | CommandIntent | ShellIntent
 
 
 def parse(text: str) -> Intent | None:
-    """Return the intent of a prompt; None if it is empty or a ``!`` without a command.
+    """Return what a text in the prompt means; None if it is empty, or a ``!`` without a command.
 
     A slash begins a command only as the very first character; text that begins with a path, such as
     ``/usr/lib is full``, is a message. A question mark alone is ``/help``.

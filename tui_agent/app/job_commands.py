@@ -1,4 +1,4 @@
-"""``/jobs``, ``/bg`` and ``/ports``: commands that run beside the conversation."""
+"""The commands for background jobs: ``/jobs`` and ``/bg``, and ``/ports`` for the ports they listen on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
 
 TAIL_CHARS = 2_000
-"""Maximum characters of a job's output that are printed without a screen."""
+"""Number of characters at the end of a job's output that a frontend without a screen prints."""
 
-NOT_HIDDEN = "Your browser reaches the ports of jobs as they are: commands have no network of their own here."
+NOT_HIDDEN = (
+    "Your browser already reaches the ports of jobs: commands use this machine's network here."
+)
 
 
 @Command(
@@ -27,7 +29,7 @@ NOT_HIDDEN = "Your browser reaches the ports of jobs as they are: commands have 
     "show background jobs, their output, and stop them",
     argument="[stop N]",
     place=330,
-    yields=True,
+    is_replaceable=True,
     aliases=("ps", "tasks"),
     words="processes, server, kill, terminal, dev server",
 )
@@ -50,9 +52,9 @@ async def jobs(controller: Controller, argument: str) -> None:
 
 @Command(
     "bg",
-    "let a running command go on as a job, so that the agent can do something else",
+    "move a running command to the background, so that the agent can continue",
     place=332,
-    yields=True,
+    is_replaceable=True,
     words="background, move, ctrl+b, slow, wait, job",
 )
 async def bg(controller: Controller, _argument: str) -> None:
@@ -60,7 +62,7 @@ async def bg(controller: Controller, _argument: str) -> None:
     if not count:
         controller.say("No command is running that could go to the background.")
         return
-    controller.say(f"{plural(count, 'command')} moved to the background: /jobs shows and stops it.")
+    controller.say(f"{plural(count, 'command')} moved to the background. /jobs shows and stops jobs.")
 
 
 @Command(
@@ -68,7 +70,7 @@ async def bg(controller: Controller, _argument: str) -> None:
     "let your browser reach a server that a job runs in the sandbox",
     argument="[PORT | close PORT]",
     place=334,
-    yields=True,
+    is_replaceable=True,
     aliases=("port",),
     words="dev server, localhost, browser, forward, listen",
 )
@@ -117,7 +119,7 @@ async def _open_port(controller: Controller, sandbox: Sandbox, port: int) -> Non
         raise CommandError(f"Port {port} can't be opened: {error}.") from error
     controller.say(
         f"Open http://127.0.0.1:{here} in your browser. Only this machine reaches it; "
-        f"/ports close {port} ends that."
+        f"/ports close {port} closes it again."
     )
 
 
@@ -128,10 +130,10 @@ async def _close_port(controller: Controller, sandbox: Sandbox, text: str) -> No
 
 
 def _port(text: str, among: Collection[int]) -> int:
-    """Return the port that the user wrote.
+    """Parse the number of a port.
 
     Raises:
-        CommandError: it is not ``among`` the possible ones.
+        CommandError: the text is not a number in ``among``.
     """
     if text.strip().isdigit() and int(text) in among:
         return int(text)
@@ -140,7 +142,7 @@ def _port(text: str, among: Collection[int]) -> int:
 
 
 def _where_open(opened: Mapping[int, int]) -> str:
-    """Return a sentence that names the addresses by which a browser reaches the opened ports."""
+    """Return a sentence with the URLs at which a browser reaches the opened ports, if there are any."""
     if not opened:
         return "No job listens on a port in the sandbox."
     places = ", ".join(f"http://127.0.0.1:{here}" for here in opened.values())
@@ -148,6 +150,7 @@ def _where_open(opened: Mapping[int, int]) -> str:
 
 
 def job_lines(jobs: Jobs) -> list[str]:
+    """Return a heading and the end of the output of each job, for frontends without a screen."""
     from tui_agent.tools.job import job_line
 
     lines: list[str] = []

@@ -1,7 +1,7 @@
-"""Commands on skills, tools, agents, output styles and MCP servers; ``/init`` and ``/review``.
+"""The commands for skills, tools, agents, output styles and MCP servers, and ``/init`` and ``/review``.
 
-Skills, tools, agents and servers are shown on one page, the equipment page; on the full screen
-each command opens it at another heading.
+Skills, tools, agents and servers share one page, the equipment page; on the full screen, each
+command opens it at its own heading. ``/mcp`` also adds, reloads and restarts servers.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _DEFAULT_STYLE = "default"
 
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
-    """Show agents, skills, tools and servers on one page, the cursor at the heading ``at``.
+    """Show agents, skills, tools and servers on one page, with the cursor at the heading ``at``.
 
-    Without a screen, show only the skills or the tools, if ``at`` names one of them; otherwise say
+    Without a screen, shows only the skills or the tools if ``at`` is their heading; otherwise says
     that the page needs the full screen.
     """
     ports = owner.ports
@@ -78,6 +78,10 @@ def tools_lines(
     count: Callable[[ToolSchema], int],
     model: ModelTraits,
 ) -> list[str]:
+    """Return the lines about the tools: built-in ones, those of tool files with their size, and problems.
+
+    ``count`` returns the tokens of a schema.
+    """
     offered = []
     missing = []
     for tool in own:
@@ -85,7 +89,7 @@ def tools_lines(
             offered.append(tool.name)
         elif tool.missing:
             missing.append(tool.missing)
-    lines = [f"Built in: {', '.join(offered)}.", "Tools of servers: /mcp.", *missing]
+    lines = [f"Built in: {', '.join(offered)}.", "Tools of MCP servers: see /mcp.", *missing]
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]
         for number, tool in enumerate(tools):
@@ -104,6 +108,7 @@ def tools_lines(
 
 
 def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
+    """Return the lines about the skills among the user's commands, or how to write one."""
     from tui_agent.session.entries import SKILL_PREFIX
 
     skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
@@ -122,7 +127,7 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 
 
 def primary_agents(owner: Agent) -> dict[str, str]:
-    """Return the agents that a user can switch to: descriptions by name, the built-in one first."""
+    """Return the descriptions of the agents that a user can switch to, by name; the built-in one first."""
     own = {spec.name: spec.description for spec in owner.ports.knowledge.specs if spec.primary}
     return {"build": "the built-in agent"} | own
 
@@ -192,7 +197,7 @@ async def style(controller: Controller, argument: str) -> None:
 def _require_known(what: str, name: str, kinds: Mapping[str, str]) -> None:
     if name not in kinds:
         known = ", ".join(kinds)
-        raise CommandError(f"There is no {what} “{one_line(name, 40)}”. There are: {known}.")
+        raise CommandError(f"There is no {what} “{one_line(name, 40)}”. Available: {known}.")
 
 
 async def _choice_of(controller: Controller, question: str, kinds: dict[str, str]) -> str:
@@ -201,7 +206,7 @@ async def _choice_of(controller: Controller, question: str, kinds: dict[str, str
 
 
 async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
-    """Switch to the agent or style ``name``; ask first if cached tokens have to be read again."""
+    """Switch to the agent or style ``name``; asks first if cached tokens would have to be read again."""
     if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
         chooser.choose_agent(name)
         controller.frontend.refresh_facts()
@@ -216,7 +221,7 @@ async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
     words="add a server, connect, plugin, integration",
 )
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the servers, or with add, restart or reload in ``argument`` change them."""
+    """Show the MCP servers; or, with ``add``, ``restart NAME`` or ``reload`` as ``argument``, do that."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():
@@ -224,7 +229,7 @@ async def mcp(controller: Controller, argument: str) -> None:
             await _show_equipment(controller, owner, SERVERS)
         case "reload", "":
             if await may_reread(
-                controller, owner, "Reload the servers, and send their tools?", owner.model
+                controller, owner, "Reload the servers and send their tools again?", owner.model
             ):
                 await reload_servers(controller, owner)
         case "add", rest:
@@ -237,7 +242,7 @@ async def mcp(controller: Controller, argument: str) -> None:
 
 
 async def reload_servers(controller: Controller, owner: Agent) -> None:
-    """Read the settings again, those of the sandbox included, and restart the servers by them.
+    """Read the settings again, including those of the sandbox, and restart the MCP servers with them.
 
     Raises:
         ConfigError: the settings are invalid; nothing was restarted.
@@ -249,8 +254,8 @@ async def reload_servers(controller: Controller, owner: Agent) -> None:
 async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     """Add an MCP server to the user's settings and start it.
 
-    ``given`` is its name, then its command line or address; the user is asked for what is missing.
-    Raises `CommandError` if the name is invalid or taken, or the command line or address is
+    ``given`` is the server's name, followed by its command line or URL; the user is asked for what is
+    missing. Raises `CommandError` if the name is invalid or taken, or the command line or URL is
     invalid.
     """
     name, _, words = given.strip().partition(" ")
@@ -262,7 +267,7 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     name = name.strip()
     if name in controller.services.config().mcp:
         raise CommandError(
-            f"There is a server {name} already. tui-agent mcp remove {name} removes it."
+            f"There already is a server {name}. tui-agent mcp remove {name} removes it."
         )
     asked = TextLine(
         f"Command or address of {name}",
@@ -278,7 +283,10 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
 
 
 def _server_row(words: str) -> dict[str, object]:
-    """Return the settings of a server from its command line or address; raises `CommandError`."""
+    """Return an MCP server's settings, made from its command line or URL.
+
+    Raises `CommandError` if a quote is not closed, or the URL is invalid.
+    """
     try:
         parts = shlex.split(words)
     except ValueError:
@@ -309,7 +317,7 @@ async def init(controller: Controller, argument: str) -> None:
     "have changes reviewed: uncommitted, a branch, a commit",
     argument="[BRANCH|COMMIT]",
     place=296,
-    yields=True,
+    is_replaceable=True,
     words="code review, bugs, pull request",
 )
 async def review(controller: Controller, argument: str) -> None:

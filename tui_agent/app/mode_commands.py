@@ -33,7 +33,7 @@ _ANSWERS = (
     "carry out the plan, change it, or begin one",
     argument="[build|auto-edit|fresh]",
     place=155,
-    yields=True,
+    is_replaceable=True,
     words="approve, accept, plan mode, clear context",
 )
 async def plan(controller: Controller, argument: str) -> None:

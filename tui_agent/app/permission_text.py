@@ -106,7 +106,7 @@ def asked_parts(request: PermissionRequest) -> list[str]:
 
 def _part(need: PermissionNeed) -> str:
     text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
-    if need.permission.runs:
+    if need.permission.is_confinable:
         return text
     return f"{_REQUESTS.get(need.permission, need.permission.value)} {text}"
 

@@ -496,7 +496,7 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
     "run a command when work is done and send failures back to the model",
     argument="[COMMAND|off]",
     place=166,
-    yields=True,
+    is_replaceable=True,
     words="test, verify, lint, ci",
 )
 async def check(controller: Controller, argument: str) -> None:
@@ -533,7 +533,7 @@ async def check(controller: Controller, argument: str) -> None:
     key="f7",
     argument="[PROMPT|RUNNERS -- PROMPT|CONTEXTS|take N|stop|drop]",
     place=165,
-    yields=True,
+    is_replaceable=True,
     words="parallel, compare models, best of, attempts",
 )
 async def race(controller: Controller, argument: str) -> None:

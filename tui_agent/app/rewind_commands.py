@@ -38,7 +38,7 @@ _QUESTIONS = {
     "go back to before one of your messages",
     argument="[conversation|files]",
     place=170,
-    yields=True,
+    is_replaceable=True,
     words="earlier, restore, revert, checkpoint, take back, start again from",
 )
 async def rewind(controller: Controller, argument: str) -> None:

@@ -28,7 +28,7 @@ COST = "Cost"
     "status",
     "show model, mode, sandbox, context and cost on one page",
     place=310,
-    yields=True,
+    is_replaceable=True,
     words="info, usage, session id, version",
 )
 async def status(controller: Controller, _argument: str) -> None:
@@ -215,7 +215,7 @@ def _ping_words(agent: Agent) -> str:
     "show checkers of edited files, switch them on or off",
     argument="[on|off]",
     place=325,
-    yields=True,
+    is_replaceable=True,
     words="type errors, lint, linter, lsp",
 )
 async def diagnostics(controller: Controller, argument: str) -> None:
@@ -300,7 +300,7 @@ def _row(name: str, text: str) -> str:
     "show what changed in files since the session began",
     argument="[#ENTRY]",
     place=320,
-    yields=True,
+    is_replaceable=True,
     words="changes, patch, git",
 )
 async def diff(controller: Controller, argument: str) -> None:

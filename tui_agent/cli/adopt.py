@@ -14,7 +14,7 @@ from pathlib import Path
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.programs.found import FoundItem, ItemState
 from tui_agent.agent.programs.inventory import inventory, summary
-from tui_agent.app.commands import hides_own
+from tui_agent.app.commands import is_reserved
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, folders_of, is_trusted, knowledge_of
 from tui_agent.cli.output import say, say_json
@@ -76,7 +76,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 
 def _reachable(item: FoundItem) -> FoundItem:
     """Return an item, without effect if it is a command with the name of a built-in one."""
-    if item.kind != "command" or not hides_own(item.name.removeprefix("/")):
+    if item.kind != "command" or not is_reserved(item.name.removeprefix("/")):
         return item
     why = f"the built-in {item.name} has this name: rename the file"
     return replace(item, state=ItemState.WITHOUT_EFFECT, why=why)

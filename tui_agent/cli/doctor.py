@@ -22,7 +22,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.programs.found import ItemState
 from tui_agent.agent.programs.inventory import summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
-from tui_agent.app.commands import hides_own
+from tui_agent.app.commands import is_reserved
 from tui_agent.app.format import plural
 from tui_agent.app.logins import keys_of
 from tui_agent.cli.adopt import found_items
@@ -313,7 +313,7 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
     named["instructions", ""] = [item.name for item in known.instructions]
     named["skills", ""] = [skill.name for skill in known.skills.values() if skill.origin]
     for command in known.commands:
-        if hides_own(command.name):
+        if is_reserved(command.name):
             yield Finding(
                 "commands",
                 f"{command.file} can't be reached: /{command.name} is built in",

@@ -34,7 +34,7 @@ from tui_agent.foreign_servers import (
     servers_of_plugins,
     servers_of_project,
     servers_of_user,
-    without_switched_off,
+    mark_disabled,
 )
 from tui_agent.json_text import as_dict, as_list, objects
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
@@ -232,7 +232,7 @@ class Extensions:
         theirs: Iterable[ForeignServer] = ()
         if trusted:
             found_there = servers_of_project(project, upward(cwd, project))
-            theirs = without_switched_off(found_there, Path.home(), project)
+            theirs = mark_disabled(found_there, Path.home(), project)
         plugin_problems: list[str] = []
         plugins = PluginStore(data_dir() / PLUGINS).plugins(plugin_problems)
         found = find_servers(

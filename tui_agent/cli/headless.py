@@ -384,7 +384,7 @@ class HeadlessRun(Frontend):
         if isinstance(intent, CommandIntent):
             command = await built_in(intent.name, self.agent)
         if isinstance(intent, CommandIntent) and command is not None:
-            if not await self.controller.run_through(
+            if not await self.controller.run_to_completion(
                 command, " ".join(filter(None, [intent.arguments, piped]))
             ):
                 self._failed = True

@@ -28,7 +28,7 @@ from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.path_checks import real_path
-from tui_agent.paths import data_dir, keep_nothing, log_dir
+from tui_agent.paths import data_dir, provide_data_dir, log_dir
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
@@ -64,7 +64,7 @@ class Wiring:
         self.chosen: AgentSpec | None = self._choose_agent()
         """The primary agent that ``--mode`` names; None if it names a mode or is not given."""
         if arguments.no_session:
-            keep_nothing()
+            provide_data_dir()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
         else:
             self.store = open_store()

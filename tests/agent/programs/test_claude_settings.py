@@ -11,7 +11,7 @@ from tui_agent import claude_settings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide
 from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.found import ForeignSettings, ItemState
-from tui_agent.foreign_servers import servers_of_project, without_switched_off
+from tui_agent.foreign_servers import servers_of_project, mark_disabled
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.trust import TrustStore, project_state
 
@@ -163,7 +163,7 @@ def test_what_is_written_for_all_users_of_a_machine_holds(
     found = servers_of_project(places.project, [places.project])
     rows = {
         server.name: server.row or {}
-        for server in without_switched_off(found, places.home, places.project)
+        for server in mark_disabled(found, places.home, places.project)
     }
     assert {name: row.get("enabled", True) for name, row in rows.items()} == {
         "db": False,

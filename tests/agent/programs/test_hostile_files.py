@@ -18,7 +18,7 @@ from tui_agent.agent.programs.tool_rules import allowed_tools
 from tui_agent.foreign_servers import (
     servers_of_project,
     servers_of_user,
-    without_switched_off,
+    mark_disabled,
 )
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.places import LeftOut
@@ -84,7 +84,7 @@ def read_all(tmp_path: Path, *, trusted: bool = False) -> None:
         decide(PermissionNeed(Permission(permission), pattern), (*DEFAULT_RULES, *read.rules))
     hooks = list(foreign_hooks(places.project, places.home, LeftOut(), trusted=trusted))
     found = servers_of_project(places.project, places.upward())
-    list(without_switched_off(found, places.home, places.project))
+    list(mark_disabled(found, places.home, places.project))
     list(servers_of_user(places.home, places.project))
     if not trusted:
         assert not [rule for rule in read.rules if rule.action is Action.ALLOW]

@@ -26,7 +26,7 @@ from tui_agent.foreign_servers import (
     ForeignServer,
     servers_of_project,
     servers_of_user,
-    without_switched_off,
+    mark_disabled,
 )
 from tui_agent.places import (
     OPENCODE_FILES,
@@ -221,7 +221,7 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
         is_used = server.name in running or folders.left_out.covers(server.program, "servers")
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)
     theirs = servers_of_project(folders.project, folders.upward())
-    for server in without_switched_off(theirs, folders.home, folders.project):
+    for server in mark_disabled(theirs, folders.home, folders.project):
         is_used = trusted and server.name in running
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.HELD_BACK)
 

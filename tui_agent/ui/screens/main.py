@@ -19,7 +19,7 @@ from textual.binding import Binding
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.format import dotted
 from tui_agent.app.frontend import (
-    BY_ITSELF,
+    UNREQUESTED,
     Choice,
     EditedText,
     FindPage,
@@ -217,7 +217,7 @@ class MainScreen(SessionFrame):
     ) -> None:
         self._opened = (asked.identity, screen)
         follows = self.clock() - _answered_at.get() < self._grace
-        if requested_at.get() == BY_ITSELF and not follows:
+        if requested_at.get() == UNREQUESTED and not follows:
             self._unseen = (screen, self.clock() + self._grace)
         self.app.push_screen(screen, callback)
 
@@ -273,7 +273,7 @@ class MainScreen(SessionFrame):
     def _is_awaited(self) -> bool:
         """Return True if the user asked for this, and has pressed no key since."""
         asked_at = requested_at.get()
-        if asked_at is None or asked_at == BY_ITSELF:
+        if asked_at is None or asked_at == UNREQUESTED:
             return False
         return self._last_key() <= max(asked_at, _answered_at.get())
 

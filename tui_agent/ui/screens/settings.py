@@ -18,7 +18,7 @@ from tui_agent.app.setting_names import sentence_of, sorted_by_group, value_of
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
-from tui_agent.setting_rows import UNSET, SettingRow, counts
+from tui_agent.setting_rows import UNSET, SettingRow, takes_effect
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, has_words
 
@@ -31,7 +31,7 @@ MODELS = frozenset({"model", "small_model", "compaction.model"})
 
 def _when(key: str) -> str:
     """Return a sentence (after a space) on when a change takes effect; "" if at once."""
-    when = counts(key)
+    when = takes_effect(key)
     if when:
         return f" A change takes effect {when}."
     return ""
