@@ -108,7 +108,7 @@ async def test_all_that_waits_is_on_one_page_and_one_answer_lets_it_act(
         "hook              PreToolUse  runs guard  (.claude/settings.json)",
         "command           .claude/commands/x.md  x",
     ]
-    assert ("Trusted now" in told.words[-1]) is (kept == "trusted")
+    assert ("Trusted." in told.words[-1]) is (kept == "trusted")
 
 
 async def test_what_is_trusted_is_listed_and_not_asked_about(tmp_path: Path) -> None:

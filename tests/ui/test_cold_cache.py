@@ -221,7 +221,7 @@ async def test_the_cache_is_pinged_while_that_pays_and_then_compacting_is_offere
         await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
         assert sum(request.ping for request in stage.client.requests) == 2
         stage.main.controller.begin("status")
-        await until(lambda: "Pings of the provider" in stage.text(), pilot)
+        await until(lambda: "Pings that kept" in stage.text(), pilot)
         said = stage.text()
         assert said.count("prompt cache was about to expire (cache.keep_warm)") == 2
         assert "keeping the cache warm" in said

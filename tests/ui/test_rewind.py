@@ -30,7 +30,7 @@ async def picked(stage: TreeStage, message: str, *keys: str) -> None:
     await stage.pilot.press(*message, "enter")
     await until(lambda: stage.stage.view.question.armed, stage.pilot)
     text = screen_text(stage.stage)
-    assert "notes.md changed, and not by this session. Go anyway?" in text
+    assert "notes.md changed outside this session. Go anyway?" in text
     assert "mine" in text, "the change by somebody else is shown"
     await stage.pilot.press(*keys)
 
@@ -73,7 +73,7 @@ async def test_whoever_goes_on_writing_keeps_the_keys(
         await pilot.press("escape", "escape", "h", "i")
         await until(lambda: main.prompt.text == "hi", pilot)
         written.set()
-        await until(lambda: "You went on typing" in main.notice.message, pilot)
+        await until(lambda: "you continued typing" in main.notice.message, pilot)
         assert main.prompt.text == "hi"
         assert stage.stage.app.screen is main
 

@@ -181,7 +181,7 @@ async def test_export_takes_a_name_and_flags(
         ("a.md b.md", "Use, for example,"),
         ("--everything", "Use, for example,"),
         ("talk.xyz", "is not an export format"),
-        ("there.md", "already exists; choose another name"),
+        ("there.md", "already exists. Choose another name"),
         ("missing/a.md", "can't be written: the directory does not exist"),
     ],
 )

@@ -117,7 +117,7 @@ async def test_leaving_names_the_sessions_that_work(stage: Stage) -> None:
     async with stage.run() as pilot:
         await open_beside(stage, pilot)
         await press(pilot, "ctrl+q")
-        assert "“Fix the cart” is still at work. Quit?" in screen_text(stage)
+        assert "“Fix the cart” is still working. Quit?" in screen_text(stage)
         assert not stage.leaving
         await press(pilot, "enter")
         assert stage.leaving

@@ -1,7 +1,7 @@
-"""``/login`` gets a provider's key and keeps it; ``/logout`` removes it.
+"""``/login`` asks for a provider's key and saves it; ``/logout`` removes it.
 
-The user enters the key, which is tried first, or signs in with a browser. If the session has no
-model yet, ``/login`` then chooses one. `LoginController` tries, saves and removes the keys.
+The user enters the key, which is tried before it is saved, or signs in with a browser. If the session
+has no model yet, ``/login`` then chooses one. `LoginController` tries, saves and removes the keys.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def login(controller: Controller, argument: str) -> None:
     name, rest = _words(argument)
     if rest:
         controller.say(
-            f"Type /login {one_line(name, 30)} without the key; you enter it hidden afterwards.",
+            f"Type /login {one_line(name, 30)} without the key. You enter it hidden in the next step.",
             "warning",
         )
         return
@@ -74,7 +74,7 @@ async def logout(controller: Controller, argument: str) -> None:
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
         controller.say(
-            "No key was entered with /login. Keys in the environment or in config.toml are removed there."
+            "No key was entered with /login. Remove keys in the environment or in config.toml there."
         )
         return
     row = await _provider(controller, rows, name)
@@ -88,10 +88,10 @@ def _words(argument: str) -> tuple[str, str]:
 
 
 async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
-    """Return the provider with the name or id ``name``; for "" ask the user.
+    """Return the provider with this name or id; for "", ask the user.
 
-    Return None if the user cancels. If there is no such provider, or it needs variables that are
-    not set, show a message and return None.
+    Returns None if the user cancels; and, after a message, if there is no such provider or it needs
+    environment variables that are not set.
     """
     by_name: dict[str, LoginRow] = {}
     for one in rows:
@@ -100,7 +100,7 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
     if name and name not in by_name:
         known = ", ".join(row.id for row in rows[:6])
         controller.say(
-            f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.",
+            f"There is no provider {one_line(name, 40)} here. Some are {known}. /login lists them all.",
             "warning",
         )
         return None
@@ -118,7 +118,7 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
 
 
 def _pick_row(row: LoginRow) -> PickRow:
-    """Return the row of a provider, with the id in its text so that typing the id finds it."""
+    """Return a provider's row in the list; its text contains the id, so that typing the id finds it."""
     name = one_line(row.name, 30)
     if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
@@ -130,9 +130,9 @@ def _pick_row(row: LoginRow) -> PickRow:
 
 
 async def _take_key(controller: Controller, port: LoginController, row: LoginRow) -> str:
-    """Ask for a key or a sign-in until a key is saved.
+    """Let the user enter a key or sign in, until a key is saved.
 
-    Return the confirmation to show; "" if the user cancels.
+    Returns the confirmation to show; "" if the user cancels.
     """
     where = await asyncio.to_thread(port.where)
     while True:
@@ -145,7 +145,7 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
         answers = [("paste", "Paste the key")]
         if row.signs_in:
             answers = [*_SIGN_IN, *answers]
-        kept = f"\nA key is kept in {where}."
+        kept = f"\nThe key will be kept in {where}."
         if row.note:
             note = f"\n{row.note}"
         else:
@@ -170,7 +170,8 @@ async def _sign_in(
     """Let the user sign in to a provider with a browser, and save the key.
 
     ``how`` is "browser" to open the page here, "elsewhere" to copy its address for another machine.
-    Returns the confirmation to show; None if the user cancelled, or if it failed, which is shown.
+    Returns the confirmation to show; None if the user cancelled, or if signing in failed, after
+    showing why.
     """
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
@@ -195,9 +196,9 @@ async def _sign_in(
 async def _wait_for_sign_in(
     controller: Controller, row: LoginRow, attempt: BrowserSignIn
 ) -> str | None:
-    """Wait for the browser, or for an address that the user pastes.
+    """Wait until the browser has signed in, or the user pastes the browser's last address.
 
-    Return the key, None if cancelled.
+    Returns the key; None if the user cancelled.
     """
     signing = asyncio.ensure_future(attempt.key())
     details = (
@@ -222,7 +223,7 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for a key, try it and save it; return the confirmation to show, None if it was not saved.
+    """Ask for a key, try it and save it; return the confirmation to show, or None if it was not saved.
 
     The user decides whether to save a key that could not be tried.
     """

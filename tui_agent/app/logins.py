@@ -1,6 +1,6 @@
 """Lists providers, and tries, saves and removes the keys that the user enters for them.
 
-model/logins.py stores the keys; model/keys.py decides which of several sources provides a key.
+model/logins.py stores the keys; model/keys.py decides which of several sources a key is taken from.
 """
 
 import os
@@ -16,7 +16,7 @@ from tui_agent.model.providers import PROVIDERS, Provider
 from tui_agent.model.route import wire_base
 
 if TYPE_CHECKING:
-    # It brings in httpx, which nothing needs before the first request.
+    # Only for annotations: these modules import httpx, which isn't needed before the first request.
     from tui_agent.model.discovery import Trial
     from tui_agent.model.sign_in import BrowserSignIn
 
@@ -25,7 +25,7 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
-    """Return the keys of the environment, the settings and ``logins`` (None: the stored logins)."""
+    """Return the keys from the environment, the settings and ``logins`` (None: the stored logins)."""
     return Keys(
         os.environ,
         providers=config.providers,
@@ -41,22 +41,22 @@ class LoginRow:
     id: str
     name: str
     variable: str
-    """Environment variable that its key is read from."""
+    """Environment variable from which its key is read."""
     page: str = ""
-    """Address where its keys are created."""
+    """URL of the web page where its keys are created."""
     source: str = ""
     is_kept: bool = False
-    """Whether a key was entered in the program."""
+    """Whether the user entered a key in the program."""
     missing: tuple[str, ...] = ()
-    """Variables that it needs besides a key and that are not set."""
+    """Environment variables that it needs besides a key, and that are not set."""
     note: str = ""
-    """A sentence about signing in to it."""
+    """A sentence about signing in to the provider."""
     signs_in: bool = False
     """Whether the user can sign in with a browser."""
 
 
 class LoginController:
-    """Handles the keys that a user enters in the program.
+    """Tries, saves and removes the keys that the user enters in the program.
 
     All methods except ``try_key`` and ``sign_in`` read files or the keyring: call them in a thread.
     ``config`` returns the current settings, ``first_model`` the model of a new session.
@@ -108,13 +108,14 @@ class LoginController:
         return str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
+        """Send a request with a key, and return whether the provider accepts the key; saves nothing."""
         from tui_agent.model.discovery import try_key
 
         asked = PROVIDERS[provider]
         return await try_key(asked, self._place(asked), key)
 
     def keep_key(self, provider: str, key: str) -> str:
-        """Save a key; return a sentence that says where, and if another source takes precedence.
+        """Save a key; return sentences that say where, and if another source takes precedence.
 
         Raises:
             LoginError: the key can't be saved.
@@ -139,9 +140,9 @@ class LoginController:
         return BrowserSignIn(asked, asked.sign_in)
 
     def forget(self, provider: str) -> str:
-        """Remove an entered key, if there is one.
+        """Remove the key that the user entered for a provider, if there is one.
 
-        Return a sentence to show: what was done, and the source that still provides a key, if any.
+        Returns sentences to show: what was done, and the source that still provides a key, if any.
 
         Raises:
             LoginError: the key can't be removed.
@@ -151,13 +152,14 @@ class LoginController:
         else:
             name = provider
         if not self._logins.forget(provider):
-            return f"No key of {name} was entered."
+            return f"No key was entered for {name}."
         sentences = [f"The key of {name} is removed."]
         if source := self._source(provider):
             sentences.append(f"{source} still provides one.")
         return " ".join(sentences)
 
     def _source(self, provider: str) -> str:
+        """Return the source of a provider's key; "" if it has none."""
         keys = keys_of(self._config(), self._logins)
         key = None
         if provider in PROVIDERS:
@@ -167,6 +169,7 @@ class LoginController:
         return ""
 
     def _place(self, provider: Provider) -> AddressSetting:
+        """Return the address that requests to a provider go to, and the setting that it comes from."""
         config = self._config()
         place = Addresses(os.environ, config.models, config.providers).of(provider)
         return AddressSetting(wire_base(place.url, provider.wire), place.source)

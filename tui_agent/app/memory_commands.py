@@ -1,4 +1,7 @@
-"""``/remember``, ``/forget`` and ``/memory``: the project's memory and the proposals for it."""
+"""``/remember``, ``/forget`` and ``/memory`` show and change the project's memory and the proposals for it.
+
+`MemoryView` makes the changes.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ HOW = "Use /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alon
 async def remember(controller: Controller, argument: str) -> None:
     """Add a line to the memory; without an argument, show the memory.
 
-    The open session's prompt was written before, so a message about the line is added to it, unless
-    the agent is working.
+    The open session's head doesn't contain the line, so a message about it is appended to the
+    session, unless the agent is working.
     """
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
     from tui_agent.session.path_queries import newest
@@ -82,7 +85,7 @@ async def forget(controller: Controller, argument: str) -> None:
 
 @Command(
     "memory",
-    "answer what is proposed for the project's memory, and edit it",
+    "accept or decline proposals for the project's memory, and edit it",
     argument="[take TOPIC|drop TOPIC|undo]",
     place=283,
     aliases=("memories",),
@@ -106,6 +109,7 @@ async def memory(controller: Controller, argument: str) -> None:
 
 
 async def _view(controller: Controller) -> MemoryView:
+    """Read the project's memory, and return a view of it; raises `CommandError` if there is none here."""
     from tui_agent.agent.archive import entry_named
     from tui_agent.app.memory_view import MemoryView
     from tui_agent.session.ids import short_id

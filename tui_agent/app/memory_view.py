@@ -1,6 +1,6 @@
-"""The project's memory as rows to show, and the user's changes of it.
+"""The project's memory as rows to show, and the user's changes to it.
 
-``files.memory`` reads and writes the files. After a change the rows are out of date until
+``files.memory`` reads and writes the files. After a change, the rows are out of date until
 `MemoryView.read` is called again.
 """
 
@@ -27,15 +27,15 @@ NOTHING = (
 )
 NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Format of the topic of a line in the project's notes file; takes the line's number, from 1."""
+"""Format of the topic of a line in the project's notes file; filled with the line's number, from 1."""
 
 
 @frozen
 class MemoryRow:
     """A line of the memory, or a proposal (``proposal`` is set then).
 
-    ``diff`` is pairs of a mark (``+``, ``-`` or a space) and a text; ``facts`` are use, source and
-    tokens in one line. ``key`` is the topic, with ``+`` before it for a proposal.
+    ``diff`` has pairs of a mark (``+``, ``-`` or a space) and a text. ``facts`` is one line about
+    use, source and tokens. ``key`` is the topic, with ``+`` before it for a proposal.
     """
 
     key: str
@@ -49,8 +49,9 @@ class MemoryRow:
 class MemoryView:
     """The memory as last read. ``session`` is this session's short id.
 
-    ``text_of`` returns the text of the entry that a line's source names; ``count`` the tokens of a
-    text, ``cost`` the tokens of lines as they are sent; ``clock`` milliseconds since the epoch.
+    ``text_of`` returns the text of the entry that a line's source names, ``count`` the tokens of a
+    text, ``cost`` the tokens of lines in the form in which they are sent, ``clock`` the milliseconds
+    since the epoch.
     """
 
     memory: Memory
@@ -80,7 +81,7 @@ class MemoryView:
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
 
     def find(self, key: str) -> MemoryRow:
-        """Return the row with the topic or row key ``key``, a proposal before a line.
+        """Return the row with this topic or row key; if a proposal and a line have it, the proposal.
 
         Raises `CommandError` if there is none.
         """
@@ -91,9 +92,9 @@ class MemoryView:
         raise CommandError(NOT_THERE.format(one_line(key, 60)))
 
     def take(self, row: MemoryRow) -> str:
-        """Accept a proposal; return what was done, as a sentence.
+        """Accept a proposal; return a sentence about what was done.
 
-        Raises `CommandError` if the row is a line that is in the memory already.
+        Raises `CommandError` if the row is not a proposal, but a line of the memory.
         """
         proposal = row.proposal
         if proposal is None:
@@ -104,9 +105,9 @@ class MemoryView:
         return self._keep(row.line, row)
 
     def edit(self, row: MemoryRow, text: str) -> str:
-        """Save a line or a proposal with the text ``text``; return what was done, as a sentence.
+        """Save a line or a proposal with a new text; return a sentence about what was done.
 
-        A proposal whose text is unchanged is accepted as by ``take``. Raises `CommandError` for a
+        A proposal whose text is unchanged is accepted, as by ``take``. Raises `CommandError` for a
         line of the notes file.
         """
         wanted = line_of(text)
@@ -119,7 +120,7 @@ class MemoryView:
         return self._keep(row.line.model_copy(update=changed), row)
 
     def drop(self, row: MemoryRow) -> str:
-        """Decline a proposal, or remove a line; return what was done, as a sentence.
+        """Decline a proposal, or remove a line; return a sentence about what was done.
 
         Raises `CommandError` if the line can't be removed.
         """
@@ -136,7 +137,7 @@ class MemoryView:
         return f"Not kept, and not proposed again: {_quoted(row.line)}."
 
     def undo(self) -> str:
-        """Undo the memory's newest change, of any session; return what was undone, as a sentence.
+        """Undo the memory's newest change, made in any session; return a sentence about what was undone.
 
         Raises `CommandError` if the memory can't be read or changed.
         """
@@ -159,18 +160,21 @@ class MemoryView:
             return [NOTHING]
         lines: list[str] = []
         if self.proposed:
-            lines += ["Proposed: /memory take TOPIC, /memory drop TOPIC", *_told(self.proposed), ""]
+            answers = "Proposed: /memory take TOPIC, /memory drop TOPIC"
+            lines += [answers, *_row_lines(self.proposed), ""]
         if self.kept:
-            lines += [self.kept_heading, *_told(self.kept)]
+            lines += [self.kept_heading, *_row_lines(self.kept)]
         return lines
 
     @property
     def kept_heading(self) -> str:
+        """The heading above the lines: their number and the tokens that they add to each request."""
         count = plural(len(self.kept), "line")
         lines = [row.line for row in self.kept]
         return f"Kept: {count}, {tokens(self.cost(lines))} tokens of each request"
 
     def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
+        """Save ``line`` instead of the row's line, or as the answer to the row's proposal."""
         kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
         instead_of = None
         if row.proposal is None:
@@ -206,6 +210,7 @@ class MemoryView:
         return MemoryRow(line.topic, ((" ", line.shown),), facts, line)
 
     def _source(self, line: MemoryLine) -> list[str]:
+        """Return the session and entry that a line comes from ("" if unknown), and who wrote it."""
         session, _sign, entry = line.source.partition("#")
         where = ""
         if entry:
@@ -221,7 +226,7 @@ class MemoryView:
         return f"{tokens(self.count(row_of(line)))} tokens"
 
 
-def _told(rows: Sequence[MemoryRow]) -> list[str]:
+def _row_lines(rows: Sequence[MemoryRow]) -> list[str]:
     lines: list[str] = []
     for row in rows:
         lines += [f"{mark} {text}" for mark, text in row.diff]

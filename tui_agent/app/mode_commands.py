@@ -1,6 +1,7 @@
-"""Commands on permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox).
+"""The commands for permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox).
 
-The controller begins ``/plan`` by itself after a run that proposed a plan.
+The controller also starts ``/plan`` after a run that proposed a plan. The agent's gate applies the
+mode and the rules.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 FRESH = "fresh"
 EDIT = "edit"
 KEEP = "keep"
+"""Names of the answers about a plan that are not modes."""
 
 _ANSWERS = (
-    ("build", "Go on in build: ask before files change"),
-    ("auto-edit", "Go on in auto-edit: change files without asking"),
+    ("build", "Continue in build: ask before files change"),
+    ("auto-edit", "Continue in auto-edit: change files without asking"),
     (FRESH, "Auto-edit on a new branch with the plan alone: the model forgets the rest"),
     (EDIT, "Change the plan in $EDITOR first"),
     (KEEP, "Keep planning: say what to change"),
@@ -37,10 +39,9 @@ _ANSWERS = (
     words="approve, accept, plan mode, clear context",
 )
 async def plan(controller: Controller, argument: str) -> None:
-    """Ask whether to carry out the proposed plan.
+    """Ask whether to carry out the proposed plan; if there is none, switch to plan mode.
 
-    With ``build``, ``auto-edit`` or ``fresh``, do so without asking. If no plan is proposed, switch to plan
-    mode.
+    With ``build``, ``auto-edit`` or ``fresh`` as the argument, carry it out without asking.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan
@@ -58,7 +59,10 @@ async def plan(controller: Controller, argument: str) -> None:
 
 
 async def decide(controller: Controller, text: str) -> None:
-    """Ask whether to carry out the plan ``text`` and in which mode; the user may edit it first."""
+    """Ask whether to carry out the plan ``text``, and in which mode; do so if the answer is yes.
+
+    The user may edit the plan first.
+    """
     question = "Carry out this plan?"
     while True:
         answer = await controller.ask(Choice(question, _ANSWERS, inline=True))
@@ -76,7 +80,7 @@ async def decide(controller: Controller, text: str) -> None:
 async def _carry_out(controller: Controller, agent: Agent, text: str, answer: str) -> None:
     """Switch to the mode ``answer`` and send the approval with the plan ``text`` attached.
 
-    For `FRESH`, begin a branch without the conversation before it, in the mode auto-edit.
+    For `FRESH`, first begin a branch without the conversation so far, in the mode auto-edit.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
@@ -94,7 +98,7 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, answer: st
 
 
 async def _begin_branch(agent: Agent) -> None:
-    """Move to before the first message; files stay as they are, also when the move is undone."""
+    """Move the leaf to before the first message. Files stay as they are, even if the move is undone."""
     from tui_agent.session.entries import is_by_user
 
     path = agent.session.active_path()
@@ -117,7 +121,7 @@ async def mode(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     if argument and argument not in set(Mode):
         known = ", ".join(Mode)
-        raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
+        raise CommandError(f"There is no mode “{argument[:40]}”. The modes are {known}.")
     if argument:
         chosen = Mode(argument)
     else:
@@ -143,15 +147,15 @@ async def permissions(controller: Controller, _argument: str) -> None:
 
 @Command(
     "outside",
-    "run a command once without the sandbox: yours, or the model's last",
+    "run a command once without the sandbox: yours, or the model's last one",
     argument="[COMMAND]",
     place=155,
     words="sandbox off, disable, network, unsandboxed",
 )
 async def outside(controller: Controller, argument: str) -> None:
-    """Ask, then run a command as a shell entry without the sandbox; the model sees the output.
+    """Run a command as a shell entry without the sandbox, after asking; the model sees the output.
 
-    Without an argument it is the model's last command on the path.
+    Without an argument, it is the model's last command on the path.
     """
     agent = controller.open_agent
     command = argument.strip() or _last_command(agent)

@@ -1,7 +1,8 @@
-"""``/model`` and ``/effort`` choose the model and how much it thinks, and show the cost of that.
+"""``/model``, ``/next-model`` and ``/effort`` choose the model and how much it thinks.
 
-They ask before cached tokens are read again or if the conversation does not fit. A chosen model is
-also saved in the settings, an effort is not.
+They show what the change costs, and ask first if cached tokens would be read again or if the
+conversation doesn't fit the model's window. A model is also saved in the settings, unless it was
+chosen for this session only; an effort is not.
 """
 
 import asyncio
@@ -32,8 +33,9 @@ _HELP: Final = {
 USED_SESSIONS: Final = 40
 """Number of the newest sessions whose models count as recently used."""
 MAX_MODELS_USED: Final = 5
-"""Maximum recently used models."""
+"""Maximum number of models that count as recently used."""
 _NO_KEY: Final = "has no key"
+"""Part of a message by which its severity is chosen."""
 
 
 @Command(
@@ -54,7 +56,10 @@ async def model(controller: "Controller", argument: str) -> None:
 
 
 async def _is_part_of_name(controller: "Controller", text: str) -> bool:
-    """Return whether ``text``, such as "opus", names no model but can be searched for on a screen."""
+    """Return whether ``text`` isn't a model's name, but may be a part of one, such as "opus".
+
+    Always False without a screen, on which the user could choose one of the models found.
+    """
     from tui_agent.model.naming import NameStanding
 
     if "/" in text or not controller.frontend.has_screen or controller.agent is None:
@@ -74,7 +79,7 @@ async def _pick_model(controller: "Controller", search: str = "") -> None:
 
 @Command(
     "next-model",
-    "use the next of the models that you used lately, in this session",
+    "switch to the next recently used model, in this session",
     key="shift+f2",
     place=298,
     words="cycle, switch, change, rotate",
@@ -85,16 +90,16 @@ async def next_model(controller: "Controller", _argument: str) -> None:
     later = [model for model in models if model > current]
     others = later or [model for model in models if model != current]
     if not others:
-        controller.say("No other model was used lately. /model lists all.")
+        controller.say("No other model was used recently. /model lists all.")
         return
     await use_model(controller, others[0], only_here=True)
 
 
 async def _models_used(controller: "Controller") -> list[str]:
-    """Return the ids of the models used lately that have no key missing, in alphabetical order.
+    """Return the ids of at most `MAX_MODELS_USED` recently used models that can be used now.
 
-    Not in the order of their use, which each switch changes. Those of the open session count
-    first, then the one in the settings, then the last one of every other session.
+    Models of the open session are preferred, then the one in the settings, then the last one of each
+    other session. They are in alphabetical order, because a switch would change the order of use.
     """
     from tui_agent.model.demo import DEMO_MODEL
 
@@ -115,7 +120,7 @@ async def _models_used(controller: "Controller") -> list[str]:
 
 
 def _models_of(agent: "Agent") -> list[str]:
-    """Return the ids of the models used on the session's active path, the newest first."""
+    """Return the ids of the models used on the session's path, newest first, with repetitions."""
     from tui_agent.session.entries import AssistantEntry, ModelChangeEntry, SystemEntry
 
     models = [agent.model]
@@ -126,9 +131,9 @@ def _models_of(agent: "Agent") -> list[str]:
 
 
 async def ask_for_model(controller: "Controller", current: str) -> str | None:
-    """Ask for a model, save its server's address if needed, and return its id.
+    """Ask the user for a model, save its server's address if needed, and return the model's id.
 
-    Return None if the user cancels.
+    Returns None if the user cancels.
     """
     pick = await controller.ask(ModelChoice(current))
     if pick is None:
@@ -138,9 +143,10 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
 
 
 def save_server(controller: "Controller", pick: ModelPick) -> None:
-    """Save the base URL of the server that the model was found on, if ``pick.server`` has one.
+    """Save the base URL of the server on which the model was found, if ``pick.server`` has one.
 
-    With it goes the variable of the key that another model of that server has in the settings.
+    Also saves the name of the key's environment variable, if another model of that server has one in
+    the settings.
     """
     from tui_agent.app.context_commands import reread_settings
 
@@ -158,11 +164,11 @@ def save_server(controller: "Controller", pick: ModelPick) -> None:
 
 
 async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:
-    """Switch to the model ``name``, after asking if it is unknown; return whether it is used now.
+    """Switch to a model, after asking if the name is unknown; return whether the model is used now.
 
-    The name of the demo's model opens a demo session instead, and returns False. Raises
-    `CommandError` if no known provider could have such a model, if it is unknown and no session is
-    open, or if the demo needs a screen or is open already.
+    For the demo's model, opens a demo session instead and returns False. Raises `CommandError` if no
+    known provider could have such a model, if the name is unknown and no session is open, or if the
+    demo needs a screen or is already open.
     """
     from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
@@ -183,14 +189,14 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
             controller.say(verdict.taken)
         return used
     if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
-        raise CommandError(f"{verdict.sentence} Nothing was changed.")
+        raise CommandError(f"{verdict.sentence} The model stays as it was.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
     answers += [
         (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
         ("", f"Keep {controller.agent.model}"),
     ]
     question = f"The catalog has no model “{one_line(name, 60)}”."
-    details = "Its window is assumed and its price unknown until it is set up in config.toml."
+    details = "Until you set it up in config.toml, its window is assumed and its price is unknown."
     chosen = await controller.ask(Choice(question, answers, details))
     if chosen:
         return await use_model(controller, chosen, only_here=only_here)
@@ -198,7 +204,10 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
 
 
 def reread_price(controller: "Controller", model: str, cached: int) -> str:
-    """Return ", about $0.25 more" for reading ``cached`` tokens again; "" if below a cent or unknown."""
+    """Return the extra cost of reading ``cached`` tokens again, as ", about $0.25 more".
+
+    Returns "" if it is below a cent or unknown.
+    """
     dollars = controller.services.cache_miss_cost(model, cached)
     if dollars and dollars >= 0.01:
         return about_cost(dollars, " more")
@@ -206,10 +215,10 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Return whether a switch may go ahead; if ``model`` would read cached tokens again, ask first.
+    """Ask whether to make a switch that makes ``model`` read cached tokens again; return the decision.
 
-    ``what`` is the question, such as "Switch to opus?". If the user wants it, the history is
-    compacted first; if that fails, return False.
+    ``what`` is the question, such as "Switch to opus?". Returns True without asking if nothing is
+    cached. Compacts the history first if the user chooses that; if that fails, returns False.
     """
     cached = agent.inspector.cached_tokens()
     if not cached:
@@ -231,11 +240,12 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
 
 
 async def use_model(controller: "Controller", model: str, *, only_here: bool = False) -> bool:
-    """Use a model from the next request on, and after a restart unless ``only_here``.
+    """Use a model from the next request on, and also after a restart unless ``only_here``.
 
-    A model without a key is used in this session only. Asks first if the conversation does not fit
-    the model's window, or cached tokens have to be read again. Returns whether the model is used
-    now. Raises `CommandError` if the user wants the conversation compacted first and that fails.
+    A model without a key is used in this session only. Asks first if the conversation doesn't fit
+    the model's window, or if cached tokens would have to be read again. Returns whether the model is
+    used now. Raises `CommandError` if the user wants to compact the conversation first and that
+    fails.
     """
     agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
@@ -249,9 +259,9 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
         if may := await may_reread(controller, agent, f"Switch to {short_model(model)}?", model):
             note = await _switch(controller, model, only_here=only_here)
             severity: Severity = "warning" if _NO_KEY in note else "information"
-            controller.say(f"{_told(controller, model, ahead)} {note}", severity)
+            controller.say(f"{_size_sentence(controller, model, ahead)} {note}", severity)
         return may
-    answer = await _ask(controller, agent, model, ahead)
+    answer = await _ask_how_to_fit(controller, agent, model, ahead)
     if answer == "compact" and controller.agent is agent:
         outcome = await agent.compact(for_model=model)
         if outcome.problem is not None:
@@ -264,9 +274,9 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
-    """Switch the model; save it in the settings unless ``only_here`` or it has no key.
+    """Switch the model, and save it in the settings unless ``only_here`` or it has no key.
 
-    Return a sentence for the user on where the model is used.
+    Returns a sentence for the user that says where the model is used.
     """
     controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
@@ -281,16 +291,20 @@ async def _switch(controller: "Controller", model: str, *, only_here: bool) -> s
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:
-    """Ask the user's server about the model if needed, and load what the next request needs."""
+    """Ask the user's model server about the model if needed, and prepare the next request."""
     await controller.services.ask_servers(model)
     if controller.agent is not None:
         await controller.agent.warm()
     controller.frontend.refresh_facts()
 
 
-async def _ask(
+async def _ask_how_to_fit(
     controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead"
 ) -> str | None:
+    """Ask what to do about a conversation that doesn't fit a model: compact, switch or stay.
+
+    None if the user cancels.
+    """
     old = short_model(agent.model)
     new = short_model(model)
     rest = ""
@@ -310,8 +324,8 @@ async def _ask(
     )
 
 
-def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
-    """Return a sentence on the next request: size with the new model and before, and extra cost."""
+def _size_sentence(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
+    """Return sentences about the next request: its size with the new model and before, and the cost."""
     dollars = controller.services.cache_miss_cost(model, ahead.pruned)
     price = ""
     if dollars and dollars >= 0.01:
@@ -353,7 +367,7 @@ async def effort(controller: "Controller", argument: str) -> None:
     except ValueError:
         known = ", ".join((DEFAULT_EFFORT, *Effort))
         raise CommandError(
-            f"There is no effort “{one_line(level, 40)}”; there are {known}."
+            f"There is no effort “{one_line(level, 40)}”. The levels are {known}."
         ) from None
     if chosen != agent.effort.chosen and not await may_reread(
         controller, agent, f"Effort {level}?", agent.model
@@ -395,8 +409,8 @@ def use_effort(
 ) -> None:
     """Set the effort from the next request on, and report it if the level changes.
 
-    None: the settings' or model's default. ``named`` is what the user typed, perhaps another
-    program's name of a level, which is reported, too.
+    None stands for the default of the settings or the model. ``named`` is what the user typed; if it
+    is another program's name of the level, that is reported, too.
     """
     before = agent.effort.level
     agent.change_effort(effort)
@@ -414,14 +428,14 @@ def use_effort(
 
 
 def _change_of_effort(controller: "Controller", agent: "Agent") -> str:
-    """Return a report of the effort in force, and of what the change may cost."""
+    """Return sentences about the effort that is now in use, and what the change may cost."""
     when = "step" if agent.running else "request"
     sentence = f"Effort {agent.effort.level or DEFAULT_EFFORT} from the next {when} on."
     if cached := agent.inspector.cached_tokens():
         # OpenAI and Anthropic keep a separate cache for each level.
         price = reread_price(controller, agent.model, cached)
         sentence += (
-            f" The provider may read {tokens(cached)} tokens again{price}: most keep a cache for "
-            "each level."
+            f" The provider may read {tokens(cached)} tokens again{price}: most have a separate "
+            "cache for each level."
         )
     return sentence

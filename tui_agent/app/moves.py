@@ -1,7 +1,7 @@
 """Moves to another entry of the tree and restores files with it, after asking about conflicts.
 
-The functions return phrases on what happened to files; callers show them. The agent's navigator
-moves the leaf, its file rewinder plans and restores.
+The functions return a phrase about what happened to files, which the callers show. The agent's
+navigator moves the leaf; its file rewinder plans and restores files.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     Go = Callable[[], Awaitable[object]]
 
 MAX_NAMED = 3
-"""Maximum files or commits named in a sentence; the others are counted."""
+"""Maximum number of files or commits that a sentence names; the others are counted."""
 
 REST = "y"
 CONVERSATION = "c"
 NOWHERE = "n"
-"""Answers when files were changed outside the session: restore the others, restore none, don't
-move."""
+"""Answers to the question about files that were changed outside the session: `REST` restores the other
+files, `CONVERSATION` restores none, `NOWHERE` doesn't move."""
 
 _RUNS = ("tool_result", "shell")
-"""Kinds of entries that may have made a commit."""
+"""Kinds of entries of which a command may have made a Git commit."""
 
 
 async def move_with_files(
@@ -45,10 +45,11 @@ async def move_with_files(
     *,
     pair: tuple[int | None, int | None],
 ) -> str | None:
-    """Restore files as they were at ``target``, and move there by ``go``.
+    """Move to ``target`` by calling ``go``, and restore files as they were there.
 
-    Return a phrase on what happened to files ("" if nothing); None if the user cancels. ``pair`` is
-    the two ends of the move that this undoes or redoes: if that left files alone, so does this.
+    Returns a phrase about what happened to files ("" if nothing); None if the user cancels. ``pair``
+    has the two ends of the move that this one undoes or redoes: if that move left files as they were,
+    so does this one.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -75,9 +76,9 @@ async def make_move(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Make the planned move (see ``Navigator.move``) and restore ``files`` (None: files stay).
+    """Make a planned move (see ``Navigator.move``), and restore ``files``; None: files stay.
 
-    Return a phrase on what happened to files; "" if nothing.
+    Returns a phrase about what happened to files; "" if nothing.
     """
     commits = await commits_left(agent, move.leaf)
     await agent.navigator.move(move, focus=focus, progress=progress)
@@ -90,10 +91,10 @@ async def make_move(
 async def files_along(
     controller: Controller, agent: Agent, target: int | None
 ) -> RestorePlan | None:
-    """Return the plan that restores files for a move to ``target``; None if the user cancels.
+    """Return the plan to restore files for a move to ``target``; None if the user cancels.
 
-    Asks only about files that were changed outside the session, once about each change. The plan is
-    empty if the user wants to move without files.
+    Asks about files that were changed outside the session, once about each change. The plan is empty
+    if the user wants to move without restoring files.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -112,7 +113,7 @@ async def files_along(
         (NOWHERE, "no"),
     ]
     asked = Choice(
-        f"{names} changed, and not by this session. Go anyway?",
+        f"{names} changed outside this session. Go anyway?",
         answers,
         why=_why(foreign, plan),
         files=changes,
@@ -130,8 +131,9 @@ async def files_along(
 
 
 def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
+    """Return sentences: why these files conflict, and what happens to the other files."""
     reasons = ", ".join(dict.fromkeys(conflict.reason for conflict in foreign))
-    rest = _steps_told(plan, [step.path for step in plan.steps])
+    rest = _steps_phrase(plan, [step.path for step in plan.steps])
     if rest:
         return f"{reasons.capitalize()}. The rest: {rest}."
     return f"{reasons.capitalize()}."
@@ -140,18 +142,18 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
 def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
     """Return a phrase: the files restored or deleted, and the files and ``commits`` that stay.
 
-    Return "" if there are none.
+    Returns "" if there are none.
     """
     said = []
     if done.done:
-        said = [_steps_told(plan, done.done)]
+        said = [_steps_phrase(plan, done.done)]
     stays = done.stays(plan)
     for conflict in stays[:MAX_NAMED]:
         said.append(f"{_name(conflict.path)} stays ({conflict.reason})")
     if (more := len(stays) - MAX_NAMED) > 0:
         said.append(f"{plural(more, 'more file')} unchanged")
     if plan.omitted:
-        said.append(f"{plan.omitted:,} more files changed and stay: there were too many to keep")
+        said.append(f"{plan.omitted:,} more files changed and stay: there were too many to record")
     if commits:
         said.append(
             f"the {'commit' if len(commits) == 1 else 'commits'} {_listed(commits)} {_stay(commits)}"
@@ -163,7 +165,8 @@ def _stay(things: Sequence[object]) -> str:
     return "stays" if len(things) == 1 else "stay"
 
 
-def _steps_told(plan: RestorePlan, paths: Sequence[str]) -> str:
+def _steps_phrase(plan: RestorePlan, paths: Sequence[str]) -> str:
+    """Return a phrase: which of the files are deleted and which are restored."""
     gone = {step.path for step in plan.steps if not step.wanted.exists}
     deleted: list[str] = []
     restored: list[str] = []
@@ -197,9 +200,9 @@ def _name(path: str) -> str:
 
 
 async def commits_left(agent: Agent, target: int | None) -> list[str]:
-    """Return short ids of the git commits made during the work that a move to ``target`` leaves.
+    """Return short ids of the Git commits made during the work that a move to ``target`` leaves behind.
 
-    A move does not undo commits. Empty if no command or tool was run in that work.
+    A move doesn't undo commits. Empty if no command or tool was run in that work.
     """
     from tui_agent.files.own_git import commits_between
 

@@ -1,9 +1,9 @@
-"""Commands of Claude Code, Codex and Pi that do not exist here, and what to use instead."""
+"""Slash commands of Claude Code, Codex and Pi that don't exist here, and what to use instead."""
 
 from collections.abc import Mapping
 
 ELSEWHERE: Mapping[str, str] = {
-    "add-dir": "Add it to [sandbox] read or write in config.toml. Commands can reach it then.",
+    "add-dir": "Add the directory to [sandbox] read or write in config.toml, so that commands reach it.",
     "archive": "/sessions lists sessions: xx deletes one, u restores it.",
     "autocompact": "/settings compaction changes when the history is summarised.",
     "bashes": "/jobs lists the background jobs and stops them.",
@@ -20,7 +20,7 @@ ELSEWHERE: Mapping[str, str] = {
     "raw": "Tab and o open a whole output, /copy copies an answer's source.",
     "release-notes": "CHANGELOG.md of the program lists what changed.",
     "reload": "/new begins a session that reads all files again; /mcp reload restarts the MCP servers.",
-    "sandbox": "/status shows it, and /settings sandbox changes it.",
+    "sandbox": "/status shows the sandbox, and /settings sandbox changes it.",
     "scoped-models": "/model lists all models; type a part of a name.",
     "share": "/export page.html writes a page that needs no server.",
     "statusline": "Set ui.status_line to a command: /settings status_line.",
@@ -31,4 +31,4 @@ ELSEWHERE: Mapping[str, str] = {
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
     "yolo": "/mode yolo runs everything without asking.",
 }
-"""Hint for the user, by the command's name in the other program."""
+"""Hint to show for each command, by its name in the other program."""

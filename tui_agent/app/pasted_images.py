@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import ImagePart
 
 MAX_KEPT = 50
-"""Maximum pasted images kept as files; those of sent messages are in the session store as well."""
+"""Maximum number of pasted images kept as files; those in sent messages are in the store as well."""
 
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
-"""Name of a pasted image, as it follows ``@`` in a message."""
+"""Matches the name of a pasted image, which follows ``@`` in a message."""
 
 
 class PastedImages:
-    """Keeps pasted images in the subdirectory "pasted" of ``directory``, or of a temporary one."""
+    """Keeps pasted images in the subdirectory "pasted" of ``directory``; None: of a temporary directory."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = (directory or Path(tempfile.mkdtemp(prefix="tui-agent-"))) / "pasted"
@@ -49,16 +49,16 @@ class PastedImages:
         return name
 
     def path(self, name: str) -> Path | None:
-        """Return the path of a pasted image by its file name; None if there is none."""
+        """Return the path of the pasted image with this file name; None if there is none."""
         path = self._directory / name
         if NAME.fullmatch(name) and is_file(path):
             return path
         return None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
-        """Store a pasted image by ``put_blob`` and return its message part.
+        """Store the pasted image with this file name by ``put_blob``, and return it as a message part.
 
-        Return None if there is none.
+        Returns None if there is none.
         """
         from tui_agent.tools.outputs import image_part
 

@@ -1,6 +1,6 @@
 """The text of a permission question and its possible answers, the same in every frontend.
 
-Whether to ask, and which rules "always" makes, is decided by the agent's gate.
+The agent's gate decides whether to ask, and which rules the answer "always" creates.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ VERBS = {
     Permission.TOOL: "Use",
     Permission.TASK: "Start",
     Permission.EXTERNAL_DIRECTORY: "Leave the project for",
-    Permission.DOOM_LOOP: "It repeats itself. Run",
+    Permission.DOOM_LOOP: "The agent repeats itself. Run",
 }
+"""Beginning of the question about each permission; the subject follows."""
 _OBJECTS = {
     Permission.BASH: "this command",
     Permission.WEBFETCH: "this address",
     Permission.DOOM_LOOP: "it again",
 }
-"""Words for the thing asked about in questions whose details show it in full."""
+"""Subject of questions whose details show the subject in full."""
 _NAMED = {Permission.MCP, Permission.TOOL}
-"""Permissions asked about by the name of the tool."""
+"""Permissions whose questions name the tool."""
 _REQUESTS = {
     Permission.READ: "reading",
     Permission.EDIT: "changing",
@@ -48,11 +49,12 @@ _NEW_FILE = "--- /dev/null"
 
 
 def change_mark(diff: str) -> str:
-    """Return the mark of a file's diff as in `ChangedFile`: A (added) or M (modified)."""
+    """Return the mark for a file's diff, as in `ChangedFile`: A (added) or M (modified)."""
     return "A" if diff.startswith(_NEW_FILE) else "M"
 
 
 def question(request: PermissionRequest) -> str:
+    """Return the question to ask: the request's own, or one made from its first need."""
     if request.question or not request.needs:
         return request.question or f"Use {one_line(request.tool, 40)}?"
     need = request.needs[0]
@@ -60,7 +62,7 @@ def question(request: PermissionRequest) -> str:
         return _command_question(request, need)
     subject = _OBJECTS.get(need.permission) or one_line(request.title or need.pattern, 120)
     if need.permission in _NAMED:
-        # Its arguments are shown below.
+        # The tool's arguments are shown below the question.
         subject = one_line(request.tool, 80)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if change_mark(need.detail) == 'A' else 'Change'} {subject}{_amount(need.detail)}?"
@@ -78,7 +80,7 @@ def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
 
 
 def _amount(diff: str) -> str:
-    """Return how many lines a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
+    """Return the number of lines that a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
     signs = [row[:1] for row in diff.partition("\n@@")[2].splitlines()[1:]]
     added = signs.count("+")
     removed = signs.count("-")
@@ -95,12 +97,12 @@ def asked_parts(request: PermissionRequest) -> list[str]:
     """Return the parts of the command line that need permission, one line each.
 
     Parts that the question's reason already describes are left out. The result is empty if there is
-    no command, or the question is about the whole of it.
+    no command, or if the question is about the whole command line.
     """
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):
         return []
-    # A need with changes is described by the reason of the question.
+    # The question's reason describes a need with changes.
     return list(dict.fromkeys(_part(need) for need in request.needs if not need.changes))
 
 
@@ -112,7 +114,7 @@ def _part(need: PermissionNeed) -> str:
 
 
 class Answer(NamedTuple):
-    """An answer to a permission question.
+    """An answer to a permission question; ``key`` is the key that chooses it.
 
     The names are once, session, deny, note (deny with a message), project, rule (edit the rules
     first) and stop. An answer that is not possible is shown, but can't be chosen.
@@ -125,17 +127,14 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the answers to offer.
-
-    "Always" names the request's rules, or ``made``, the edited ones.
-    """
+    """Return the answers to offer; the text of "always" has the request's rules, or ``made``, edited ones."""
     from tui_agent.agent.permissions import in_words
 
     if request.loop:
         return [
             Answer("once", "y", request.once),
             Answer("session", "a", "keep going"),
-            Answer("deny", "n", "no, it should try something else"),
+            Answer("deny", "n", "no, try something else"),
             Answer("note", "e", "no, but …"),
             Answer("stop", "s", "stop the run"),
         ]
@@ -169,13 +168,13 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Return True if a yes may destroy data, continues a doom loop, or can't be made a rule."""
+    """Return True if a yes may destroy data or continues a doom loop, or if no rule could replace it."""
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 
 
 def why(request: PermissionRequest) -> str:
-    """Return the reason for the question, in one line; "" if the question or its diff shows it."""
+    """Return the reason for the question in one line; "" if the question or its diff already shows it."""
     reason = one_line(request.reason, 200)
     if len(request.needs) != 1 or request.loop:
         return reason

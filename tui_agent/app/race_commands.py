@@ -1,8 +1,8 @@
 """``/race`` runs one prompt in several runners at once; ``/check`` sets the check of runs.
 
-Each runner has its own branch and copy of the project. The commands also control a race and take a
-runner's work. This module sets and clears ``Controller.race``; `Race` owns the runners and their
-copies.
+Each runner has its own branch and its own copy of the project. The commands also control a race, and
+take a runner's work into the conversation. This module sets and clears ``Controller.race``; `Race`
+owns the runners and their copies.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ USAGE = (
 )
 OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
 _ORDER = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)(?<!\S)--(?!\S)(.*)""", re.DOTALL)
-"""Matches runners and options, a ``--`` outside of quotation marks, and the prompt."""
+"""Matches runners and options, a ``--`` outside quotation marks, and the prompt."""
 GO_ON = "Go on with the work."
 """Title of a race without a prompt, which continues the unfinished work."""
 NO_RACE = "There is no race. Begin one with " + USAGE
@@ -55,9 +55,9 @@ FORM_RUNNERS = 3
 class RaceWish:
     """A race as the user typed it, before names are looked up.
 
-    ``start`` is the entry it begins at, None the leaf; ``check`` None is the project's saved check,
-    "" none. ``cost`` (US dollars) and ``steps`` limit each runner. Without a ``prompt``, the
-    runners continue the unfinished work.
+    ``start`` is the entry where it begins, None for the leaf. ``check`` is None for the project's
+    saved check, "" for no check. ``cost`` (US dollars) and ``steps`` limit each runner. Without a
+    ``prompt``, the runners continue the unfinished work.
     """
 
     prompt: str
@@ -75,7 +75,8 @@ class RaceWish:
 def read_wish(text: str) -> RaceWish:
     """Parse the argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``.
 
-    Without ``--``, the prompt is on the lines after the first. Raises `CommandError` if invalid.
+    Without ``--``, the prompt is on the lines after the first. Raises `CommandError` if a part is
+    missing or invalid.
     """
     from tui_agent.agent.race.specs import all_name_contexts
 
@@ -102,7 +103,7 @@ def read_wish(text: str) -> RaceWish:
 
 
 def _options(head: str) -> tuple[str, dict[str, str]]:
-    """Split the text before the prompt into the runners and the options by name.
+    """Split the text before the prompt into the runners, and the options' values by name.
 
     Raises `CommandError` for an unknown option or one without a value.
     """
@@ -128,6 +129,7 @@ def _options(head: str) -> tuple[str, dict[str, str]]:
 
 
 def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
+    """Parse an option's value; raises `CommandError` if it is not ``what``, such as "a number"."""
     if text is None:
         return None
     try:
@@ -137,7 +139,7 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the race's order, with its runners, message parts and check looked up.
+    """Return the order for a race, with its runners, message parts and check looked up.
 
     Raises `UserFacingError` if one of these is invalid.
     """
@@ -178,7 +180,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
-    """Return a message's parts with everything attached that it mentions; warn of what is not."""
+    """Return the parts of a message with all its mentions attached; warns of those that can't be."""
     loaded = await controller.outbox.load(text)
     if loaded.problem is not None:
         controller.frontend.warn(loaded.problem)
@@ -205,7 +207,7 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
         for row in rows:
             if row.has_key and name.lower() in row.id.lower():
                 named.append(row.id)
-        # Prefer the conversation's provider, then its newest model.
+        # Prefer the conversation's provider, then the highest version, then the shortest name.
         best = max(
             named,
             key=lambda model: (
@@ -221,13 +223,14 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
 
 
 def modes_of(agent: Agent) -> tuple[str, ...]:
+    """Return the names of the modes, and of the agents that a user can switch to."""
     from tui_agent.agent.permissions import Mode
 
     return (*Mode, *(spec.name for spec in agent.ports.knowledge.specs if spec.primary))
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
-    """Return what reading the conversation costs all runners, and the limit of each."""
+    """Return what it costs all runners to read the conversation, and the cost limit of each."""
     from tui_agent.session.entries import Usage
 
     agent = controller.open_agent
@@ -263,7 +266,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 def require_possible(controller: Controller, order: RaceOrder) -> None:
-    """Raise `CommandError` if a race or the agent is running, or ``order`` is impossible."""
+    """Raise `CommandError` if a race or the agent is running, or if ``order`` can't be carried out."""
     from tui_agent.agent.intake import nothing_left
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -303,9 +306,9 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race, which runs in the background, and return it; saves a new check for the project.
+    """Begin a race, which runs in the background, and return it; saves its check for the project.
 
-    Raises `UserFacingError` or OSError if it can't begin.
+    Raises `UserFacingError` or OSError if the race can't begin.
     """
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
@@ -325,9 +328,10 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    """Wait until all runners have ended, then take the picked one or say that the race is over.
+    """Wait until all runners have ended, then take the picked one, or say that the race is over.
 
-    Does nothing if the race was ended in another way, or if the agent runs when a runner is picked.
+    Does nothing if the race was ended in another way meanwhile, or if the agent is running when a
+    runner would be taken.
     """
     await race.over.wait()
     if controller.race is not race:
@@ -341,8 +345,9 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    ``number`` counts from 1. The runner belongs to the finished race ``over`` if given, else to the
-    running race, which ends, else to the newest finished race that began on the path.
+    ``number`` counts from 1. The runner belongs to ``over``, a finished race, if that is given;
+    otherwise to the running race, which this ends; otherwise to the newest finished race that began
+    on the path.
     """
     from tui_agent.agent.intake import nothing_left
 
@@ -375,7 +380,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
 
 
 async def drop(controller: Controller) -> None:
-    """End the race without taking a runner: branches stay, copies of the project are deleted."""
+    """End the race without taking a runner: the branches stay, the copies of the project are deleted."""
     race = _race(controller)
     await race.finish(None)
     controller.race = None
@@ -395,8 +400,8 @@ async def merge(controller: Controller, number: int) -> None:
 async def compare(controller: Controller) -> None:
     """Have the small model describe how the runners' changes differ, and show its text.
 
-    The text is stored with the race when that ends. Raises `CommandError` without a race, while a
-    runner works, or if fewer than two runners changed something.
+    The text is stored with the race when the race ends. Raises `CommandError` if there is no race, a
+    runner is working, or fewer than two runners changed something.
     """
     from tui_agent.agent.race.race import compare as ask
 
@@ -413,7 +418,7 @@ async def compare(controller: Controller) -> None:
 
 
 async def steer(controller: Controller, number: int, text: str) -> None:
-    """Send a message to a runner; one that has ended continues with it."""
+    """Send a message to a runner; a runner that has ended continues with it."""
     race = _race(controller)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
@@ -423,7 +428,7 @@ async def steer(controller: Controller, number: int, text: str) -> None:
 
 
 def show(controller: Controller) -> None:
-    """Show the running race, or else the newest finished one that began on the path.
+    """Show the running race; if there is none, the newest finished one that began on the path.
 
     Raises `CommandError` if there is none.
     """
@@ -493,7 +498,7 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
 
 @Command(
     "check",
-    "run a command when work is done and send failures back to the model",
+    "run a command when the work is done, and send failures back to the model",
     argument="[COMMAND|off]",
     place=166,
     is_replaceable=True,
@@ -573,6 +578,7 @@ def _is_order(argument: str) -> bool:
 
 
 async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
+    """Ask whether to start the race, with its maximum cost; if so, begin it and show it."""
     order = await order_of(controller, wish)
     require_possible(controller, order)
     details = price_of(controller, order).sentence()
@@ -594,7 +600,7 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
 
 
 def go_on(controller: Controller, number: int) -> None:
-    """Let a runner that has ended, for example stopped or with an error, continue."""
+    """Let a runner continue that has ended, for example because it was stopped or had an error."""
     race = _race(controller)
     with _looked_after(controller, race):
         race.resume(number)
@@ -602,7 +608,7 @@ def go_on(controller: Controller, number: int) -> None:
 
 @contextmanager
 def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
-    """Call ``look_after`` again if the body restarts a runner after the race was over."""
+    """Start `look_after` again if the body of ``with`` restarts a runner after the race was over."""
     was_over = race.over.is_set()
     yield
     if was_over and not race.over.is_set():
@@ -610,12 +616,14 @@ def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
 
 
 def _chosen(text: str) -> int:
+    """Parse the number of a runner; raises `CommandError` if the text is not a number."""
     if not text.strip().isdecimal():
         raise CommandError("Name a runner by its number: /race take 2.")
     return int(text)
 
 
 def _race(controller: Controller) -> Race:
+    """Return the running race; raises `CommandError` if there is none."""
     if controller.race is None:
         raise CommandError(NO_RACE)
     return controller.race
@@ -628,10 +636,10 @@ async def ask_for_race(
     *,
     leaving_out: Sequence[int] = (),
 ) -> bool:
-    """Ask in a form for a race from the entry ``start`` (None: the leaf); begin it, and show it.
+    """Let the user fill in the form of a race from the entry ``start`` (None: the leaf); begin and show it.
 
-    Returns whether a race was begun. With ``leaving_out``, the form offers two runners: one with
-    the whole conversation, one without these entries.
+    Returns False if the user cancels. With ``leaving_out``, the form starts with two runners: one
+    with the whole conversation, one without these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

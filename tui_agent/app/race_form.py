@@ -1,6 +1,6 @@
 """The form of a race: asks for the task, the runners, the check, the limits and the pick.
 
-It only changes the order; race_commands.py checks it and begins the race.
+It only returns a changed order; race_commands.py checks the order and begins the race.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PICKS: Final[dict[Pick, str]] = {
 """Label of each way to pick the runner whose work is taken at the end."""
 T = TypeVar("T")
 AS_HERE: Final = ""
-"""Answer for a runner with the same effort or mode as the conversation."""
+"""Name of the answer that gives a runner the same effort or mode as the conversation."""
 
 
 async def ask_for_order(
@@ -47,10 +47,10 @@ async def ask_for_order(
     price: Callable[[RaceOrder], str],
     title: str,
 ) -> RaceOrder | None:
-    """Let the user change an order until they start the race; return it, None if they cancel.
+    """Let the user change a race's order until they start the race; return it, or None if they cancel.
 
-    ``here`` has the conversation's model, effort and mode, ``modes`` the names to choose from;
-    ``price`` returns a sentence on the maximum cost of an order.
+    ``here`` has the conversation's model, effort and mode, ``modes`` has the modes to choose from.
+    ``price`` returns a sentence about the maximum cost of an order.
     """
     at = "start"
     if not order.prompt:
@@ -74,13 +74,13 @@ async def ask_for_order(
             case ["add"]:
                 order = replace(order, specs=(*specs, specs[-1]))
             case [row]:
-                order = await _with_end(controller, order, row)
+                order = await _with_option(controller, order, row)
             case _:
                 return None
 
 
-async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
-    """Ask for the check, limit, steps or pick that ``row`` names; return the order with the answer."""
+async def _with_option(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
+    """Ask for the check, the limit, the steps or the pick, as ``row`` says; return the changed order."""
     match row:
         case "check":
             question = TextLine("Check: a command, such as make test", order.check)
@@ -90,10 +90,10 @@ async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceO
             return replace(order, check=check)
         case "limit":
             amount = "" if order.cost is None else f"{order.cost:g}"
-            question = TextLine("US dollars for each runner; empty is no limit", amount)
+            question = TextLine("US dollars for each runner; empty: no limit", amount)
             return replace(order, cost=await _number(controller, question, dollars_in, order.cost))
         case "steps":
-            label = "Maximum steps of each runner; empty is no limit"
+            label = "Maximum steps of each runner; empty: no limit"
             question = TextLine(label, str(order.steps or ""))
             return replace(order, steps=await _number(controller, question, count_in, order.steps))
         case _:
@@ -143,9 +143,9 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
 async def _number(
     controller: Controller, question: TextLine, read: Callable[[str], T], now: T | None
 ) -> T | None:
-    """Ask until ``read`` can parse the text.
+    """Ask until ``read`` can parse the text, and return the parsed number.
 
-    Return its result, None for "", ``now`` if they cancel.
+    Returns None for an empty text, and the current number ``now`` if the user cancels.
     """
     while (text := await controller.ask(question)) is not None:
         if not text:
@@ -160,9 +160,9 @@ async def _number(
 async def _change(
     controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
 ) -> list[RunnerSpec]:
-    """Ask how to change the runner at ``place``.
+    """Ask how to change the runner at ``place``; return a list with the changed runner.
 
-    Return a list with the changed runner, unchanged if the user cancels; [] if it is removed.
+    The list has the unchanged runner if the user cancels, and is empty if they remove it.
     """
     spec = order.specs[place]
     number = f"runner {place + 1}"
@@ -216,7 +216,7 @@ def _question(
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
     """Return ``spec`` with its ``part`` (model, effort, mode or context) set to ``value``.
 
-    "" stands for the same as in the conversation; the model of ``here`` is stored as "", too.
+    "" stands for the same as in the conversation, and is also used for the model of ``here``.
     """
     match part:
         case "model":

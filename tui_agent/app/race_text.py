@@ -1,4 +1,4 @@
-"""Formats races as text: cost before the start, progress, and the table of results. Pure."""
+"""Formats races as text: the cost before the start, the progress, and the table of results. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""Number of files from which the size of each runner's copy is mentioned, as copying takes
-seconds."""
+"""Number of files in the project from which the question before a race mentions them, as copying them
+takes seconds."""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",
@@ -35,8 +35,8 @@ STATE_MARKS: Mapping[str, str] = {
 class RacePrice:
     """The possible cost of a race, in US dollars.
 
-    ``each`` is the limit for a runner (None: no limit). ``prefix`` is the tokens that each begins
-    with, ``prefix_cost`` the price of these for all (None: unknown).
+    ``each`` is the cost limit of a runner, None for no limit. ``prefix`` is the number of tokens with
+    which each runner begins, ``prefix_cost`` their price for all runners, None if unknown.
     """
 
     runners: int
@@ -52,12 +52,13 @@ class RacePrice:
 
     @property
     def most(self) -> float | None:
-        """Maximum that all runners together may spend; None: no limit."""
+        """Maximum cost of all runners together; None: no limit."""
         if self.each is None:
             return None
         return self.each * self.runners
 
     def sentence(self) -> str:
+        """Return one or two sentences about the number of attempts, the limits and the starting cost."""
         who = plural(self.runners, "attempt")
         if self.steps is not None:
             who += f" of at most {plural(self.steps, 'step')}"
@@ -75,7 +76,7 @@ class RacePrice:
 
 
 def at_work(rows: Sequence[RaceRunner]) -> str:
-    """Return how many runners still work: ``race 2 of 3 at work``, or ``race over``."""
+    """Return how many runners are still working: ``race 2 of 3 at work``, or ``race over``."""
     working = sum(not row.state.is_over for row in rows)
     if working:
         return f"race {working} of {len(rows)} at work"
@@ -88,9 +89,9 @@ def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 
 
 def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
-    """Return a runner's table cells: state, check, changes, steps, tokens, cost, time.
+    """Return the cells of a runner's row: state, check, changes, steps, tokens, cost, time.
 
-    ``streamed`` is the text of the unfinished answer; its tokens are estimated.
+    ``streamed`` is the text of the unfinished answer, whose tokens are estimated and added.
     """
     if row.check is None:
         check = ""
@@ -124,6 +125,10 @@ def headline(row: RaceRunner) -> str:
 
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
+    """Return the table of the runners, best first, with problems and the ends of failed checks.
+
+    ``taken`` is the number of the runner whose work was taken, None if there is none.
+    """
     in_order = list(ranked(rows))
     table = [(f"{number}", headline(row), *cells(row)) for number, row in in_order]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -140,6 +145,7 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
 
 
 def entry_lines(entry: RaceEntry) -> list[str]:
+    """Return a finished race as lines: prompt, table of runners, check, saving and comparison."""
     return [
         Heading(one_line(entry.prompt, 200)),
         *race_lines(entry.runners, entry.taken),
@@ -148,6 +154,7 @@ def entry_lines(entry: RaceEntry) -> list[str]:
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
+    """Return the lines below a finished race's table: check, saving and comparison; maybe none."""
     if entry.check:
         check = [f"check: {one_line(entry.check, 200)}"]
     else:

@@ -1,6 +1,6 @@
 """The content and actions of a race's page, for a running race and for a finished one.
 
-race_commands.py carries out most actions. Also finds the running race's runners for the tree.
+race_commands.py carries out most actions. Also finds the runners of the running race for the tree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 NEWEST = 4
-"""Number of newest answers that are shown of a runner at work."""
+"""Number of newest answers of a working runner that are shown."""
 
 
 def _call_line(tool: str, arguments: str) -> str:
@@ -36,9 +36,9 @@ def _call_line(tool: str, arguments: str) -> str:
 
 
 class RaceView:
-    """A race and its actions. Runners are numbered from 1.
+    """A running or finished race and its actions. Runners are numbered from 1.
 
-    Actions raise a `UserFacingError` if they are not possible.
+    An action that isn't possible raises a `UserFacingError`.
     """
 
     def __init__(self, controller: Controller, race: Race | RaceEntry) -> None:
@@ -57,11 +57,12 @@ class RaceView:
 
     @property
     def is_past(self) -> bool:
-        """Whether this view shows a finished race: one stored as an entry, without copies."""
+        """Whether this is a finished race, which is stored as an entry and has no copies any more."""
         return self._entry is not None
 
     @property
     def taken(self) -> int | None:
+        """Number of the runner whose work was taken; None if there is none (yet)."""
         if self._entry is None:
             return None
         return self._entry.taken
@@ -85,7 +86,7 @@ class RaceView:
         return runner.leaf
 
     def now(self) -> RaceView:
-        """Return a view of the stored entry if the race has finished meanwhile, otherwise this view."""
+        """Return a view of the stored entry if the race has finished meanwhile; otherwise this view."""
         if self.is_past or self._controller.race is self._race:
             return self
         entry = newest(self._controller.open_agent.session.active_path(), RaceEntry)
@@ -94,7 +95,8 @@ class RaceView:
             return RaceView(self._controller, entry)
         return self
 
-    def asks(self, number: int) -> bool:
+    def is_asking(self, number: int) -> bool:
+        """Return whether a runner is waiting for the user's answer."""
         return self._race is not None and self._race.runner(number).is_asking
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -137,9 +139,9 @@ class RaceView:
         return self._race.runner(number).agent
 
     def streamed(self, number: int) -> str:
-        """Return the text (or else reasoning) and calls of a runner's unfinished answer.
+        """Return the text and tool calls of a runner's unfinished answer; "" if there is none.
 
-        Return "" if none.
+        If it has no text yet, returns the reasoning instead.
         """
         agent = self.agent_of(number)
         live = None
@@ -151,10 +153,10 @@ class RaceView:
         return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
 
     def written(self, number: int) -> str:
-        """Return the texts and calls of a runner's newest answers, oldest first.
+        """Return the texts and tool calls of a runner's newest answers, oldest first.
 
-        The last one is the unfinished answer, if any. For a runner without an agent, as in a
-        finished race, return the text of its last answer.
+        The last one is the unfinished answer, if there is one. For a runner without an agent, as in
+        a finished race, returns the text of its last answer.
         """
         agent = self.agent_of(number)
         if agent is None:
@@ -172,9 +174,9 @@ class RaceView:
         return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show how a runner's files differ from those of the runner ``other``.
+        """Show how a runner's files differ from those of the runner ``other`` (None: at the start).
 
-        With None, compare with the start of the race. Raises `CommandError` if they don't differ.
+        Raises `CommandError` if they don't differ.
         """
         if other is None:
             old = self._start
@@ -202,7 +204,7 @@ class RaceView:
     # -- acting
 
     async def take(self, number: int) -> bool:
-        """Continue with a runner's branch and files; returns True."""
+        """Continue with a runner's branch and files. Always returns True: the page may close."""
         await race_commands.take(self._controller, number, self._entry)
         return True
 
@@ -224,7 +226,7 @@ class RaceView:
         race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
-        """End the race without taking a runner, if it still runs; returns True."""
+        """End the race without taking a runner, if it is still running. Always returns True, as `take`."""
         if self.is_past:
             return True
         await race_commands.drop(self._controller)
@@ -232,10 +234,7 @@ class RaceView:
 
 
 def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
-    """Return the runners of the running race by their branches' last entries.
-
-    The result is empty without a race.
-    """
+    """Return the runners of the running race by the last entry of their branch; empty without a race."""
     if controller.race is not None:
         runners = [runner.figures for runner in controller.race.runners]
     else:
@@ -244,7 +243,7 @@ def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
 
 
 def watch_at(controller: Controller, leaf: int) -> bool:
-    """Show the runner of the running race whose branch ends at ``leaf``; False if there is none."""
+    """Show the page of the runner whose branch ends at ``leaf``; return False if there is none."""
     if controller.race is None:
         return False
     number = None

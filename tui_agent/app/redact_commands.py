@@ -1,7 +1,7 @@
 """The ``/redact`` command: removes a secret for good from everything that the program stores.
 
-redacting.py searches and removes, after the user agreed and while the open session is closed. The
-prompt and its history are cleaned by the frontend.
+redacting.py searches for the secret, and removes it after the user has agreed and while the open
+session is closed. The frontend removes it from the prompt and its history.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ if TYPE_CHECKING:
 
 BEYOND_REACH = (
     "The provider, exports in other places, your project's files, the settings and the terminal's "
-    "history may still have it. Replace the secret where it is valid."
+    "history may still contain it. Replace the secret at the service it belongs to."
 )
-_WHICH = TextLine("The secret, or the number of a block (#34)", confirm="search", hidden=True)
+"""What `/redact` can't change, and what the user should do."""
+_WHICH = TextLine("The secret, or the number of an entry (#34)", confirm="search", hidden=True)
 
 
 @Command(
     "redact",
-    "remove a secret, or block #N, from everything stored, for good",
+    "remove a secret, or entry #N, for good from everything stored",
     argument="[TEXT | #N]",
     place=345,
 )
 async def redact(controller: Controller, argument: str) -> None:
     """Remove a secret from every session, index, draft, log and copy, after asking once.
 
-    ``argument`` is the secret, or ``#N`` for the content of an entry; "" asks for one of them.
+    ``argument`` is the secret, or ``#N`` for the content of an entry. If it is "", the user is asked
+    for one of them.
     """
     from tui_agent.app.redacting import Redaction
 
     agent = controller.idle_agent
     controller.require_writable()
     if controller.race is not None or controller.asides:
-        raise CommandError("Other sessions or a race are still at work here. End them first.")
+        raise CommandError("Other sessions or a race are still running here. End them first.")
     text = argument.strip()
     if not text:
         text = await controller.ask(_WHICH) or ""
@@ -51,14 +53,14 @@ async def redact(controller: Controller, argument: str) -> None:
         return
     removal, name = _removal(controller, text)
     redaction = Redaction(controller.services.store, removal, _places(controller))
-    controller.say("Searching everything that is kept …")
+    controller.say("Searching everything that is stored …")
     finding = await asyncio.to_thread(redaction.find)
     if not finding:
-        controller.say("Not found in anything that the program keeps.")
+        controller.say("Not found in anything that the program stores.")
         return
     if open_elsewhere := redaction.holders(finding, but=agent.session.id):
         names = ", ".join(f"“{title}”" for title in open_elsewhere)
-        raise CommandError(f"Close these sessions in other programs, as they contain it: {names}.")
+        raise CommandError(f"These sessions contain it and are open in other programs: {names}. Close them first.")
     details = "\n".join((*redaction.lines(finding), "", BEYOND_REACH))
     answer = await controller.ask(
         Choice(
@@ -73,14 +75,14 @@ async def redact(controller: Controller, argument: str) -> None:
     controller.say("Redacting …")
     left = await controller.between_sessions(asyncio.to_thread(redaction.carry_out, finding))
     controller.frontend.rewrite_typed(removal.forms.text)
-    _tell(controller, finding, [short_path(path) for path in (*left, *finding.unread)])
+    _report(controller, finding, [short_path(path) for path in (*left, *finding.unread)])
 
 
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
-    """Return what to remove, and a noun phrase for it that does not contain the secret.
+    """Return what to remove, and a noun phrase for it that doesn't contain the secret.
 
     ``text`` is the secret or ``#N``. Raises `CommandError` if the secret is too short or the entry
-    has no content, `EntryNotFound` if there is no entry N.
+    has no content, and `EntryNotFound` if there is no entry N.
     """
     from tui_agent.app.redacting import removal_of_entry
     from tui_agent.secret_forms import MIN_CHARS, SecretForms
@@ -98,7 +100,7 @@ def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
         return removal, f"the content of {text}, and the secrets in it,"
     if len(text) < MIN_CHARS:
         raise CommandError(
-            f"Name at least {MIN_CHARS} characters: a shorter text occurs in other words."
+            f"Type at least {MIN_CHARS} characters: a shorter text also occurs within other words."
         )
     return Removal(SecretForms([text]), estimate), f"the text of {len(text)} characters"
 
@@ -116,7 +118,8 @@ def _places(controller: Controller) -> OwnPlaces:
     )
 
 
-def _tell(controller: Controller, finding: Finding, left: list[str]) -> None:
+def _report(controller: Controller, finding: Finding, left: list[str]) -> None:
+    """Show in how many entries and files the secret was removed, and the files where it was not."""
     stored = finding.store
     where = plural(sum(stored.entries.values()) + stored.deleted, "entry")
     if files := len(finding.files) + len(finding.backups):

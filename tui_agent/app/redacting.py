@@ -1,8 +1,8 @@
-"""Removes given secrets from everything the program keeps: the store and the files beside it.
+"""Finds and removes given secrets in everything that the program keeps: the store and other files.
 
-In files, secrets are overwritten in place, so that a log that another program is writing to stays
-intact. Backups of the store that have one are deleted, and so are all project copies that races
-left behind. ``session.redacting`` changes the store; the open session has to be closed meanwhile.
+In files, secrets are overwritten in place, so that a log to which another program is writing stays
+intact. Backups of the store that contain a secret are deleted, and so are all project copies that
+races left behind. ``session.redacting`` changes the store; the caller closes the open session first.
 """
 
 import logging
@@ -28,20 +28,22 @@ from tui_agent.session.store import Store
 log = logging.getLogger(__name__)
 
 _PIECE = 1 << 22
-"""Bytes of a file searched at a time."""
+"""Number of bytes of a file that are searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""Minimum characters of a text of a redacted entry for its copies elsewhere to be removed, too."""
+"""Minimum length, in characters, of a redacted entry's text whose copies elsewhere are removed, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
+"""Suffixes of exports."""
 _MOST_NAMED = 12
+"""Maximum number of places that the question before the removal lists."""
 
 
 @frozen
 class OwnPlaces:
     """Where the program keeps files.
 
-    ``directories`` are the program's, ``races`` is the parent of the copies that races work in,
-    ``exports`` are the directories that exports go to by default. Of ``project``, only the notes
-    file of its memory is searched.
+    ``directories`` are the program's own, ``races`` is the parent directory of the project copies in
+    which races work, ``exports`` are the directories to which exports are written by default. Of
+    ``project``, only the notes file is searched.
     """
 
     directories: Sequence[Path]
@@ -52,9 +54,9 @@ class OwnPlaces:
 
 @frozen
 class Finding:
-    """Where secrets were found: in the store, files and backups of the store.
+    """Where secrets were found: in the store, in files and in backups of the store.
 
-    ``copies`` are the project copies that races left behind; they are deleted unsearched.
+    ``copies`` are project copies that races left behind; they are deleted without being searched.
     """
 
     store: StoreFinding
@@ -64,7 +66,7 @@ class Finding:
     unread: Sequence[Path] = ()
     """Files that could not be searched."""
     is_deleted: bool = False
-    """Whether the store's file has a secret only in deleted rows."""
+    """Whether only the remains of deleted rows in the store's file contain a secret."""
 
     def __bool__(self) -> bool:
         return bool(self.store or self.files or self.backups or self.copies or self.is_deleted)
@@ -79,6 +81,7 @@ class Redaction:
         self._places = places
 
     def find(self) -> Finding:
+        """Search the store and the program's files for the secrets; changes nothing."""
         found = find(self._store, self._removal)
         files: list[Path] = []
         unread: list[Path] = []
@@ -106,9 +109,9 @@ class Redaction:
         return [self._title(info) for info in open_now if info.id != but]
 
     def lines(self, finding: Finding) -> list[str]:
-        """Return lines that name the places to be changed, with the secrets removed; at most 12.
+        """Return lines that name the places to be changed, `_MOST_NAMED` at most; they have no secrets.
 
-        If there are more places, the last line has their number.
+        If there are more places, the last line has the number of the others.
         """
         stored = finding.store
         found = []
@@ -144,8 +147,9 @@ class Redaction:
         """Remove the secrets everywhere; return the files and copies that could not be changed.
 
         Raises:
-            StoreError: the store could not be changed, and nothing else was; or the store's file
-                could not be rewritten, and its deleted parts still have the secret.
+            StoreError: the store could not be changed, and then nothing else was changed either; or
+                the store's file could not be rewritten, so that the remains of deleted rows in it
+                still contain the secret.
         """
         if finding.store:
             remove(self._store, self._removal)
@@ -171,7 +175,7 @@ class Redaction:
     # -- files
 
     def _own_files(self, found: StoreFinding) -> Iterator[Path]:
-        """Yield every file to search, once; the store's own files are left out."""
+        """Yield every file to search, each once; leaves out the store's own files."""
         listed = [*self._in_directories(), self._places.project / NOTES_FILE]
         for session_id in found.entries:
             listed.extend(self._exports(session_id))
@@ -190,7 +194,7 @@ class Redaction:
                         yield Path(folder, name)
 
     def _exports(self, session_id: str) -> Iterator[Path]:
-        """Yield the exports of a session, recognised by the end of its id in their names."""
+        """Yield the exports of a session, which have the end of its id in their names."""
         for directory in self._places.exports:
             for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
                 if path.suffix in _EXPORTED:
@@ -208,7 +212,7 @@ class Redaction:
 def removal_of_entry(
     entry: Entry, session_id: str, store: Store, estimate: Callable[[Entry], int]
 ) -> Removal:
-    """Return the removal of an entry's content, and of its secrets and long texts everywhere.
+    """Return a plan to remove an entry's content, and its secrets and long texts everywhere else.
 
     Raises:
         EntryNotFound: entries of this kind have no content.
@@ -229,7 +233,7 @@ def removal_of_entry(
 def _offsets(path: Path, forms: SecretForms) -> Iterator[tuple[int, int]]:
     """Yield the offset and length, in bytes, of the pieces of a file that contain a secret.
 
-    Pieces may overlap.
+    Pieces overlap, so that a secret at the border of two is found.
     """
     with path.open("rb") as file:
         at = 0
@@ -243,11 +247,12 @@ def _offsets(path: Path, forms: SecretForms) -> Iterator[tuple[int, int]]:
 
 
 def _mask(path: Path, forms: SecretForms) -> None:
+    """Overwrite each secret in a file with asterisks, in place."""
     pieces = list(_offsets(path, forms))
     with path.open("r+b") as file:
         for at, length in pieces:
             file.seek(at)
-            # Pieces overlap: the one before may have changed the beginning of this one.
+            # Read again, as pieces overlap: masking the one before may have changed this one.
             data = file.read(length)
             file.seek(at)
             file.write(forms.masked(data))
@@ -256,7 +261,7 @@ def _mask(path: Path, forms: SecretForms) -> None:
 
 
 def _holds(backup: Path, forms: SecretForms) -> bool:
-    """Return whether a backup of the store has a secret; True if it can't be read."""
+    """Return whether a backup of the store contains a secret; True if the backup can't be read."""
     try:
         with closing(sqlite3.connect(f"{backup.as_uri()}?mode=ro", uri=True)) as connection:
             return any(forms.is_in(value) for value in _values(connection))
@@ -267,7 +272,7 @@ def _holds(backup: Path, forms: SecretForms) -> bool:
 def _values(connection: sqlite3.Connection) -> Iterator[bytes]:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (table,) in tables:
-        for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name of its own
+        for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - the database's own table name
             for value in row:
                 if isinstance(value, str):
                     yield value.encode("utf-8", "replace")

@@ -1,6 +1,7 @@
 """The commands that show a report: ``/cost``, ``/todo``, ``/help`` and ``/doctor``.
 
-On the full screen, ``/cost`` opens the page of ``/status`` at the cost, and ``/help`` a page.
+On the full screen, ``/cost`` opens the page of ``/status`` at the cost, and ``/help`` opens its own
+page. ``/doctor`` also marks the warnings that it shows as read.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
-"""Mark of each state of a to-do."""
+"""Mark for each state of a to-do."""
 NAME_CELLS = 19
-"""Width of the column of command names, in cells; a longer name gets a separate line."""
+"""Width of the column of command names, in characters; a longer name gets a separate line."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
@@ -65,8 +66,9 @@ async def todo(controller: Controller, _argument: str) -> None:
 
 
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a to-do list; ``todos`` has the state and text of each to-do."""
     if not todos:
-        return ["There is no to-do list. The model makes one for work of several steps."]
+        return ["There is no to-do list yet. The model makes one for work that takes several steps."]
     from tui_agent.tools.todo import done_of
 
     done, count = done_of(status for status, _text in todos)
@@ -93,7 +95,9 @@ async def show_help(controller: Controller, argument: str) -> None:
         return
     commands = _commands_about(controller.commands, argument)
     if not commands:
-        raise CommandError(f"No command is about “{one_line(argument, 80)}”. /help lists them all.")
+        raise CommandError(
+            f"No command matches “{one_line(argument, 80)}”. /help lists all commands."
+        )
     lines: list[str] = [Heading("Commands")]
     for command in commands:
         name = f"/{command.name} {command.argument}".strip()
@@ -105,7 +109,7 @@ async def show_help(controller: Controller, argument: str) -> None:
 
 
 def _commands_about(commands: Sequence[Command], argument: str) -> list[Command]:
-    """Return the command of this name, or else those whose name or texts have all these words."""
+    """Return the command with this name; if there is none, those whose name or texts have all its words."""
     words = lower_case(argument).removeprefix("/").split()
     found = []
     for command in commands:

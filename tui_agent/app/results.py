@@ -1,7 +1,8 @@
-"""The result of a session: its changes to the project, as a patch or a commit on a new branch.
+"""The result of a session: its changes to the project's files, written as a patch or as a Git commit.
 
-The changes are those that checkpoints recorded; others' changes in between are separated where
-possible. ``files.git_writing`` makes the patch and the commit; the working tree stays as it is.
+The changes are those that checkpoints recorded; changes that others made in between are separated
+where possible. ``files.git_writing`` makes the patch, or the commit on a new branch; the working tree
+stays as it is.
 """
 
 import os
@@ -32,26 +33,26 @@ from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChang
 from tui_agent.session.session import Session
 
 BRANCH = "branch:"
-"""Prefix of a target that is a branch instead of a file."""
+"""Prefix of a target that is a Git branch instead of a file."""
 
 _SUBJECT_CHARS = 72
 _SUMMARY_CHARS = 2_000
 _EXECUTABLE = 0o100
 
 _NAMED = 5
-"""Maximum paths named in a sentence; the others are counted."""
+"""Maximum number of paths that a sentence names; the others are counted."""
 
 
 def _net_changes(
     changes: Iterable[FileChange], content: Callable[[Snapshot], bytes | None]
 ) -> tuple[list[FileEdit], list[Conflict], list[str]]:
-    """Add up the changes to each file.
+    """Combine the changes to each file into one.
 
-    Return the files that differ, the files left out with the reason, and the paths with changes by
-    others that can't be separated from the session's.
+    Returns the files that differ at the end, the files left out with the reason, and the paths of
+    files with changes by others that can't be separated from the session's.
 
     Args:
-        changes: the changes of a path of the tree, oldest first.
+        changes: the changes recorded on a path of the tree, oldest first.
         content: returns the bytes of a file's snapshot, None if they are not kept.
     """
     by_path: dict[str, list[FileChange]] = {}
@@ -67,7 +68,7 @@ def _net_changes(
         if reason := _why_not(snapshots, content):
             left_out.append(Conflict(path, reason))
             continue
-        file, is_mixed = _sum(path, made, content)
+        file, is_mixed = _combined(path, made, content)
         if file.before != file.after:
             files.append(file)
             if is_mixed:
@@ -76,9 +77,9 @@ def _net_changes(
 
 
 def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes | None]) -> str:
-    """Return why a file can't be in the result: a snapshot's problem or lost content.
+    """Return why a file can't be in the result: a snapshot's problem, or content that isn't kept any more.
 
-    Return "" if it can.
+    Returns "" if it can.
     """
     for snapshot in snapshots:
         if snapshot.problem:
@@ -89,9 +90,13 @@ def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes 
     return ""
 
 
-def _sum(
+def _combined(
     path: str, made: list[FileChange], content: Callable[[Snapshot], bytes | None]
 ) -> tuple[FileEdit, bool]:
+    """Return the session's changes to a file as one, and whether changes by others are mixed in.
+
+    Changes by others between the session's are left out by a three-way merge, if that is possible.
+    """
     first = before_of(made[0])
     last = after_of(made[-1])
     own = content(first)
@@ -115,7 +120,7 @@ def _sum(
 
 
 class ResultError(UserFacingError):
-    """Raised if a session has no result, or it can't be written."""
+    """A session has no result, or the result can't be written."""
 
 
 @frozen
@@ -132,7 +137,7 @@ class SessionResult:
     left_out: Sequence[Conflict]
     """Files that can't be in the result, with the reason."""
     mixed: Sequence[str]
-    """Files in which others changed the same lines meanwhile, so that their changes are included."""
+    """Files whose result includes changes by others, who changed the same lines meanwhile."""
     omitted: int
     """Number of changed files that were not recorded, because there were too many."""
 
@@ -140,7 +145,7 @@ class SessionResult:
     def of(
         cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None
     ) -> "SessionResult":
-        """Return the result of a session at an entry; None: at its leaf."""
+        """Return the result of a session at the entry ``leaf``, by default at the session's leaf."""
         if leaf is None:
             leaf = session.leaf
         project = find_project(Path(session.info.cwd))
@@ -153,7 +158,7 @@ class SessionResult:
         def content(snapshot: Snapshot) -> bytes | None:
             data = restorer.content(snapshot)
             if data is None and snapshot.digest in places:
-                # When a command changed thousands of files, their new content is only on the disk.
+                # If a command changed thousands of files, their new content is only on the disk.
                 reading = take_snapshot(project / places[snapshot.digest])
                 if reading.snapshot.digest == snapshot.digest:
                     data = reading.data
@@ -190,7 +195,7 @@ class SessionResult:
 
         Raises:
             ResultError: the session changed no file, or the file can't be written.
-            GitWriteError: git refuses.
+            GitWriteError: Git can't make the commit.
         """
         if not self:
             raise ResultError(f"This session changed no file of {self.project}.{self.remarks()}")
@@ -225,9 +230,10 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences on changes that are left out or are partly others'; may be "".
+        """Return sentences about changes that are left out or include those of others; may be "".
 
-        Each begins with a space. ``done`` adds what a commit left out or mixed.
+        Each sentence begins with a space. With ``done``, they also name what the commit left out or
+        mixed.
         """
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         mixed = list(self.mixed)
@@ -239,14 +245,15 @@ class SessionResult:
             rows = [f"{path} ({reason})" for path, reason in left_out.items()]
             said.append(f"Left out: {listed(rows, _NAMED)}.")
         if self.omitted:
-            said.append(f"{self.omitted:,} more changed files were too many to record.")
+            said.append(f"{self.omitted:,} more changed files were not recorded: there were too many.")
         if mixed:
             said.append(
-                f"Changes of the same lines by others are included: {', '.join(dict.fromkeys(mixed))}."
+                f"Others changed the same lines, so their changes are included: {', '.join(dict.fromkeys(mixed))}."
             )
         return "".join(f" {sentence}" for sentence in said)
 
     def as_json(self) -> dict[str, object]:
+        """Return the session, the entry, the project and the paths of the files, as a JSON object."""
         return {
             "session": self.session.id,
             "entry": self.leaf,
@@ -259,7 +266,7 @@ class SessionResult:
 
 
 def _repository_of(path: str, project: Path) -> str:
-    """Return the nested git repository that a file is in, relative to the project; "" if none."""
+    """Return the nested Git repository that contains a file, relative to the project; "" if none does."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     for folder in folders:
         if os.path.lexists(project / folder / ".git"):

@@ -1,4 +1,7 @@
-"""``/rewind`` takes conversation, files or both back to before one of the user's messages."""
+"""The ``/rewind`` command: takes the conversation, the files or both back to before a message of the user.
+
+moves.py moves the leaf and restores the files.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,12 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import UserEntry
 
 MAX_MESSAGES = 300
-"""Maximum messages offered, newest first; /tree has all."""
+"""Maximum number of messages that are offered, newest first; /tree has all of them."""
 
 CONVERSATION = "conversation"
+"""Argument of ``/rewind`` that leaves the files as they are."""
 FILES = "files"
-"""Arguments of ``/rewind`` that leave the files, or the conversation, as they are."""
+"""Argument of ``/rewind`` that leaves the conversation as it is."""
 
 _QUESTIONS = {
     "": "Go back to before which message?",
@@ -58,7 +62,7 @@ async def rewind(controller: Controller, argument: str) -> None:
     amounts = await agent.files.amounts([message.parent_id for message in messages])
     rows = _rows(messages, amounts, controller.services.clock())
     if controller.frontend.draft != draft:
-        controller.say("You went on typing, so the list was not opened. /rewind opens it.")
+        controller.say("The list was not opened, because you continued typing. /rewind opens it.")
         return
     picked = await controller.ask(Pick(_QUESTIONS[part], rows, confirm="go back"))
     if picked is None or controller.idle_agent is not agent:
@@ -73,7 +77,7 @@ async def rewind(controller: Controller, argument: str) -> None:
 async def _go_back(
     controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool
 ) -> None:
-    """Move to before a message, with or without files; put it into the prompt, and report it."""
+    """Move to before a message, with or without files; put the message into the prompt, and report."""
     from tui_agent.session.entries import prompt_text
 
     move = agent.navigator.plan(message.id)
@@ -89,10 +93,9 @@ async def _go_back(
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
-    """Restore files as they were before a message, and report it.
+    """Restore files as they were before a message, and report that; the conversation stays where it is.
 
-    The conversation stays where it is. Asks about files that others changed; does nothing if the
-    user cancels or nothing would change.
+    Asks about files that others changed. Does nothing if the user cancels or no file would change.
     """
     plan = await files_along(controller, agent, message.parent_id)
     if not plan:

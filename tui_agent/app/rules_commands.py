@@ -1,4 +1,4 @@
-"""``/rules`` shows the standing rules, their sources, and whether the model still sees them."""
+"""The ``/rules`` command: shows the standing rules, their sources, and if the model still sees them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.context.rule_ledger import LedgerRow
 
-NO_RULES = "There are no rules here, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
+NO_RULES = "Your messages have no rules, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
 HOW = (
-    "Rules are recognised by their words and kept verbatim when the history is summarised. "
-    "A pin (p in /context) keeps a whole message; "
-    "rules for every session belong in AGENTS.md."
+    "Rules are recognised by their words, and kept verbatim when the history is summarised. "
+    "A pin (p in /context) keeps a whole message. "
+    "Write rules for every session into AGENTS.md."
 )
 
 
 @Command(
     "rules",
-    "show the rules that bind the model, and whether it still has them",
+    "show the rules you gave the model, and whether it still sees them",
     place=165,
     words="instructions, standing, always",
 )
@@ -57,7 +57,7 @@ def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterat
 
 
 def _sending(row: LedgerRow) -> str:
-    """Say how often a rule was sent; "" for one that is not sent now, whose heading says so."""
+    """Return how often a rule was sent; "" for a lost rule, as its heading says that it isn't sent."""
     from tui_agent.context.rule_ledger import RulePlace
 
     if row.place is RulePlace.LOST:
@@ -68,6 +68,7 @@ def _sending(row: LedgerRow) -> str:
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
+    """Yield each place of rules, in words, with its rules: first the lost ones, then the carried ones."""
     from tui_agent.context.rule_ledger import RulePlace
 
     for place in (RulePlace.LOST, RulePlace.CARRIED, RulePlace.IN_VIEW):

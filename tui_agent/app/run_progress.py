@@ -1,4 +1,4 @@
-"""Derives the agent's current activity, a `RunState`, from its events. Pure: callers keep it."""
+"""Derives the agent's current activity, a `RunState`, from its events. Pure: callers store the state."""
 
 from dataclasses import replace
 
@@ -28,8 +28,11 @@ from tui_agent.app.run_state import Phase, RunState
 
 
 def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
-    """Return the state after an event at the time ``now``; the same object if nothing changes."""
-    found = _following(state, event, now)
+    """Return the state after an event; the same object if nothing changes.
+
+    ``now`` is the time of the event, in seconds of the caller's clock.
+    """
+    found = _state_after(state, event, now)
     if found is state or not found.active:
         return found
     if isinstance(event, RunStarted) or not state.active:
@@ -39,7 +42,7 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     return replace(found, began=began)
 
 
-def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one arm per event
+def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one arm per event
     match event:
         case RunStarted() | RequestStarted():
             return RunState(
@@ -61,7 +64,7 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
-            # A race's runner asks through this agent, which may be idle.
+            # The question may be a race runner's, which asks through this agent while it is idle.
             in_run = state.active and state.in_run
             return replace(state, phase=Phase.ASKING, since=now, detail=request.tool, in_run=in_run)
         case QuestionAsked():
@@ -92,6 +95,7 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
 
 
 def _entered(state: RunState, phase: Phase, now: float) -> RunState:
+    """Return the state in ``phase``, which begins now if the agent was in another one."""
     if state.phase is phase:
         return state
     return RunState(phase, now, tools=state.tools)
@@ -100,8 +104,8 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
     """Return the state with ``tools`` as the running calls.
 
-    While the user is asked something, only the calls change. Without calls, the agent waits in a run,
-    and is idle outside of one.
+    While the user is asked something, only the calls change. Without running calls, the agent waits for
+    the model, or is idle outside a run.
     """
     if state.phase is Phase.ASKING and tools != state.tools:
         return replace(state, tools=tools)

@@ -1,6 +1,6 @@
 """The agent's current activity as data, and its texts on the screen. Pure.
 
-run_progress.py derives it from events.
+run_progress.py derives the activity from the agent's events.
 """
 
 from enum import StrEnum
@@ -9,10 +9,10 @@ from tui_agent.app.format import one_line, seconds, token_count
 from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters per token, to estimate the tokens of a streaming answer."""
+"""Characters per token, by which the tokens of a streaming answer are estimated."""
 
 _PATIENCE = 3.0
-"""Seconds of the model's silence after which the status line mentions it."""
+"""Seconds after which the status line says that the model is silent, or offers the background key."""
 
 _STOPS = "esc stops it"
 
@@ -40,21 +40,21 @@ class RunState:
 
     phase: Phase = Phase.IDLE
     since: float = 0.0
+    """Start of the phase."""
     detail: str = ""
-    """Text for the phase: names of checkers, a tool, an attempt, how much of the prompt was
-    read."""
+    """Text about the phase: names of checkers, a tool, an attempt, how much of the prompt was read."""
     until: float | None = None
     """Time of the next attempt at a request, if one is scheduled."""
     tools: tuple[tuple[str, str], ...] = ()
-    """Running tool calls: call id and tool name."""
+    """Running tool calls, each as call id and tool name."""
     words: int = 0
-    """Number of words written of the current summary."""
+    """Number of words of the current summary that have been written."""
     began: float = 0.0
     """Start of the run."""
     asked: bool = False
-    """Whether a request was sent and nothing has come back yet."""
+    """Whether a request was sent and nothing has been received yet."""
     in_run: bool = True
-    """Whether this is part of a run; False for a shell command or compaction outside of one."""
+    """Whether this is part of a run; False for a shell command or compaction outside a run."""
 
     @property
     def active(self) -> bool:
@@ -98,13 +98,15 @@ _WORKING = {
     Phase.TOOL,
     Phase.CHECKING,
 }
+"""Phases in which the activity line begins with the time since the start of the run."""
 
 
 def describe_run(state: RunState, now: float, characters: int, *, background_key: str = "") -> str:
     """Return the text of the activity line above the prompt while the agent is active.
 
-    ``characters`` is the length of the answer so far, from which its tokens are estimated.
-    ``background_key`` moves the running command to the background; "" if that is not possible.
+    ``characters`` is the length of the answer so far, by which its tokens are estimated.
+    ``background_key`` is the key that moves the running command to the background, "" if there is
+    nothing to move.
     """
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:

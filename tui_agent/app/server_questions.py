@@ -1,4 +1,7 @@
-"""Asks the user the questions of the model and of MCP servers: form fields, or a page to visit."""
+"""Asks the user what the model or an MCP server wants to know: form fields, or a page to visit.
+
+The callers pass the answer on.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TITLE_CHARS = 300
-"""Maximum characters for the list of a form's field names."""
+"""Maximum length, in characters, of the list of a form's field names."""
 _SKIP = "\0skip"
 _OWN_WORDS = "\0words"
 _DONE = "\0done"
+"""Names of this module's own answers, which no option of a question can have."""
 
 
 class Dialogs(Protocol):
-    """The part of the controller that is needed to ask the user and to report."""
+    """The part of the controller that is needed to ask the user and to show messages."""
 
     frontend: Frontend
 
@@ -51,9 +55,9 @@ def text_of(question: ServerQuestion | ModelQuestions) -> str:
 
 
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
-    """Ask the user a question of a server or the model.
+    """Ask the user a question of an MCP server or the model, and return the answer.
 
-    The answer's action is "cancel" if they go back, and "decline" if they refuse a server.
+    The answer's action is "cancel" if the user cancels, and "decline" if they refuse a server.
     """
     match question:
         case ModelQuestions():
@@ -67,11 +71,11 @@ async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> An
 async def ask_for_model(
     dialogs: Dialogs, asked: ModelQuestions, former: Mapping[str, Value] | None = None
 ) -> Answer:
-    """Ask the model's questions; if there are several, let the user confirm all answers.
+    """Ask the user the model's questions, and return the answers.
 
-    They are asked as one form if the frontend has forms, otherwise one by one. Going back leads to
-    the previous question; at the first one, the result is "cancel". ``former`` answers, by field
-    name, are filled in.
+    They are asked in one form if the frontend has forms. Otherwise they are asked one by one, and the
+    user confirms the answers at the end; going back leads to the previous question, and at the first
+    one cancels. ``former`` has answers by field name that are filled in.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -88,7 +92,7 @@ async def ask_for_model(
             continue
         values[field.name] = value
         at += 1
-        if at == len(asked.fields) > 1 and not await _checked(dialogs, asked, values):
+        if at == len(asked.fields) > 1 and not await _is_confirmed(dialogs, asked, values):
             at = 0
     return Answer("accept", values)
 
@@ -99,7 +103,10 @@ def _place(asked: ModelQuestions, at: int) -> str:
     return f"{at + 1} of {len(asked.fields)} · "
 
 
-async def _checked(dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str, Value]) -> bool:
+async def _is_confirmed(
+    dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str, Value]
+) -> bool:
+    """Show all answers, and return whether the user wants to send them."""
     lines = []
     for field in asked.fields:
         answer = one_line(as_text(values[field.name]), 200)
@@ -119,9 +126,10 @@ async def _checked(dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str,
 async def _model_answer(
     dialogs: Dialogs, field: FormField, *, place: str, given: Mapping[str, Value]
 ) -> Value | None:
-    """Ask one question of the model and return the answer.
+    """Ask the user one of the model's questions, and return the answer.
 
-    Return None if the user goes back or enters an empty text.
+    ``place`` is shown before it, and says which of several questions it is. Returns None if the user
+    goes back or enters an empty text.
     """
     title = visible(f"{place}{field.title}")
     before = given.get(field.name, field.default)
@@ -151,9 +159,9 @@ async def _model_answer(
 async def _several(
     dialogs: Dialogs, field: FormField, title: str, before: Value | None
 ) -> Value | None:
-    """Let the user mark options.
+    """Let the user tick options; return the ticked ones (maybe none), or a text of the user's own.
 
-    Return the marked ones (maybe none) or a text of the user's own; None if the user goes back.
+    Returns None if the user goes back.
     """
     known = {value for value, _label in field.options}
     marked = known.intersection(before if isinstance(before, list) else [as_text(before)])
@@ -165,7 +173,7 @@ async def _several(
             rows.append((value, f"{box} {visible(one_line(label, 300))}"))
         chosen = await dialogs.ask(
             Choice(
-                f"{title} (several may be chosen: space ticks)",
+                f"{title} (choose any number: space ticks)",
                 [*rows, (_DONE, "done"), (_OWN_WORDS, "in your own words …")],
                 at=at,
                 numbered=True,
@@ -188,6 +196,7 @@ async def _several(
 
 
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
+    """Ask whether to answer a server's form, then for each field."""
     titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
         titles["Required" if field.required else "Optional"].append(field.title)
@@ -216,9 +225,9 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
 
 
 async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
-    """Ask for a field's value until it is valid.
+    """Ask for the value of a form's field until it is valid, and return it as text.
 
-    Return it as text, "" if left out, None if cancelled.
+    Returns "" if the user leaves the field out, None if they cancel.
     """
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
@@ -257,6 +266,7 @@ async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
 
 
 async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
+    """Ask whether to visit a server's page; if so, show the address for the user to open."""
     asked = visible(
         f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}"
     )
@@ -269,7 +279,7 @@ async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
 
 
 def _without_one(decision: str | None) -> Answer:
-    """Return the answer without values: "decline" if the user said no, otherwise "cancel"."""
+    """Return an answer without values: "decline" if the user said no, otherwise "cancel"."""
     if decision == "n":
         return Answer("decline")
     return Answer("cancel")

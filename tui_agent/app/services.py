@@ -1,7 +1,7 @@
-"""Interfaces of what the controller and the screens need: sessions, settings, trust, models, files.
+"""Interfaces to what the controller and the screens need: sessions, settings, trust, models, files.
 
-The command line implements them (``cli/controller_wiring.py``). Also the requests and rows that
-pass through them.
+The command line implements them (``cli/controller_wiring.py``). Also has the requests and rows that
+they pass.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
-    # Only for annotations: this module is there before the first paint, and entries take long to
-    # import.
+    # Only for annotations: this module is imported before the first frame is drawn, and importing
+    # entries takes long.
     from collections.abc import Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
@@ -41,11 +41,10 @@ class OpenHow(StrEnum):
 
 @frozen
 class OpenRequest:
-    """Which session to open; without an id, a new one.
+    """A request to open a session; without an id, a new one.
 
-    ``demo`` creates it in a scratch directory, with the scripted model.
-    ``entry`` is shown once the session is open: in the conversation, or in the tree if it is on
-    another branch.
+    With ``demo``, the new session is in a scratch directory and has the scripted model. ``entry`` is
+    shown once the session is open: in the conversation, or in the tree if it is on another branch.
     """
 
     session_id: str | None = None
@@ -56,7 +55,7 @@ class OpenRequest:
 
 @frozen
 class ModelRow:
-    """A model as the picker shows it. Windows are in tokens, prices in US dollars per million tokens."""
+    """A model in the list of models. Windows are in tokens, prices in US dollars per million tokens."""
 
     id: str
     provider: str
@@ -66,17 +65,16 @@ class ModelRow:
     abilities: tuple[str, ...] = ()
     """Short words: tools, vision, reasoning, ..."""
     has_key: bool = False
-    """Whether it can be used now: a key was found, or none is needed."""
+    """Whether the model can be used now: a key was found, or none is needed."""
     own_host: str = ""
     """Host and port of the address that the user set for the model; "" for the provider's own."""
     server: str = ""
-    """Base URL of the user's server that offers the model, if the settings lack it; otherwise
-    ""."""
+    """Base URL of the user's server that offers the model; "" if there is none or the settings have it."""
 
 
 @frozen
 class Look:
-    """The settings of ``[ui]`` that the first paint needs, before all settings are read."""
+    """The settings of ``[ui]`` that are needed for the first frame, before all settings are read."""
 
     theme: str | None = None
     """A Textual theme; None follows the terminal's background."""
@@ -97,16 +95,16 @@ class SessionServices(Protocol):
         """
 
     def close_session(self, session: Session, /) -> None:
-        """Let go of a session after its agent has been closed."""
+        """Release a session after its agent has been closed, so that other programs can open it."""
 
     def make_agent(self, session: Session, /) -> Agent:
-        """Return an agent for a session just opened, as arguments and settings ask for."""
+        """Return a new agent for a session that was just opened, set up by arguments and settings."""
 
     def show_agent(self, agent: Agent, /) -> None:
-        """Called when an agent created earlier is on the screen again."""
+        """Called when an agent that was created earlier is back on the screen."""
 
     def detach_terminals(self) -> bool:
-        """Detach this run from the terminals that show it; False if it is not a detached run."""
+        """Detach the terminals that show this detached run; return False if this isn't a detached run."""
 
     def detached_run(self, session_id: str, /) -> str:
         """Return the name of the detached run that has a session open; "" if none has."""
@@ -114,7 +112,7 @@ class SessionServices(Protocol):
     def go_on_detached(self, session: Session, is_running: bool, /) -> None:  # noqa: FBT001 - one fact of the session
         """Continue a session in a detached run once this program has ended.
 
-        ``is_running`` also continues the agent's run, which this program interrupts.
+        With ``is_running``, the agent's run, which this program interrupts, continues there, too.
         """
 
 
@@ -123,9 +121,9 @@ class SettingServices(Protocol):
 
     config_path: Path
     warnings: Sequence[str]
-    """Problems of settings and arguments, to be shown at the start."""
+    """Problems with settings and arguments, to be shown at the start."""
     logins: LoginController
-    """The provider keys that the user entered."""
+    """Handles the keys that the user enters for providers."""
 
     def config(self) -> Config: ...
 
@@ -133,12 +131,12 @@ class SettingServices(Protocol):
         """Save a setting (``ui.theme``, ``model``) in the user's configuration file."""
 
     def settings_rows(self) -> Sequence[SettingRow]:
-        """Return every setting as it is in the files and the environment now."""
+        """Return every setting with its current value in the files and the environment."""
 
     def reread_settings(self) -> Sequence[str]:
         """Read the settings again and apply them to the agents of this controller's open sessions.
 
-        Return the keys of the settings that changed.
+        Returns the keys of the settings that changed.
 
         Raises:
             ConfigError: the settings are invalid; everything stays as it was.
@@ -152,9 +150,9 @@ class TrustServices(Protocol):
     """Reads and saves what a project may do: trust, permission rules and the check."""
 
     def trust_question(self) -> ProjectState | None:
-        """Return the project's trust state, or None if the user need not be asked about it.
+        """Return the project's trust state; None if the user needn't be asked about it.
 
-        That is so if nothing in the project needs trust, or they trust it or answered "never".
+        They needn't if nothing in the project needs trust, or if they trust it or refused for good.
         """
 
     def project_state(self) -> ProjectState:
@@ -164,25 +162,25 @@ class TrustServices(Protocol):
         """
 
     def answer_trust(self, answer: TrustDecision | None, /) -> None:
-        """Apply and save the user's decision on the project state that was returned last.
+        """Apply and save the user's decision about the project state that was returned last.
 
-        None means not now: nothing is saved.
+        None means "not now": nothing is saved.
         """
 
     def forget_rule(self, rule: Rule, /) -> str | None:
-        """Remove a permission rule from its file; returns why it can't be removed, None if it was."""
+        """Remove a permission rule from its file; return why that is impossible, None if it is done."""
 
     def keep_rule(self, rule: Rule, /) -> str | None:
-        """Save a permission rule in the user's configuration; returns why it can't be, None if it was."""
+        """Save a permission rule in the user's settings; return why that is impossible, None if it is done."""
 
     def check_command(self, project: Path, /) -> str:
         """Return the saved command that checks work in a project; "" if none."""
 
     def keep_check(self, project: Path, command: str, /) -> None:
-        """Save the command that checks work in a project in the user's configuration.
+        """Save the command that checks work in a project, in the user's settings.
 
         Raises:
-            ConfigError, OSError: the configuration can't be written.
+            ConfigError, OSError: the settings can't be written.
         """
 
 
@@ -193,33 +191,29 @@ class ModelServices(Protocol):
         """Return the models of the catalog, usable ones first; call it in a thread."""
 
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
-        """Ask the user's model servers for their models.
+        """Ask the user's model servers for their models; return a line about each server asked.
 
-        Return a line on each server that was asked. With ``model``, only the server of this model
-        is asked, and only if it has not answered for a day; None asks all servers.
+        With ``model``, asks only the server of this model, and only if its last answer is more than a
+        day old; with None, asks all servers.
         """
 
     async def find_servers(self) -> Sequence[str]:
-        """Look for model servers on the usual ports of this machine.
+        """Look for model servers on the usual ports of this machine; return a line about each one found.
 
-        Return a line for each one found. Afterwards ``models`` includes the models of these
-        servers.
+        Afterwards, ``models`` includes the models of these servers.
         """
 
     def judge_model(self, name: str, /) -> NameVerdict:
-        """Return whether a model of that name can be used, as far as known; call it in a thread."""
+        """Return what is known about a model's name: known, unknown or impossible; call it in a thread."""
 
     def cache_miss_cost(self, model: str, cached: int, /) -> float | None:
-        """Return the extra US dollars for ``cached`` tokens once they are not cached.
-
-        Return None if unknown.
-        """
+        """Return how many US dollars more it costs to read ``cached`` tokens uncached; None if unknown."""
 
     def price(self, model: str, usage: Reported, /) -> float | None:
         """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return the sources of the keys that were found, such as a variable, by provider name."""
+        """Return the source of each provider's key that was found, such as a variable, by provider name."""
 
 
 class FileServices(Protocol):
@@ -230,14 +224,15 @@ class FileServices(Protocol):
     state_dir: Path
     """Directory for the program's small files: counts, pasted images, plugins."""
     own_places: Sequence[Path]
-    """Directories that the program keeps files in, except those of the settings."""
+    """Directories in which the program keeps files, except that of the settings."""
 
     async def list_files(self, project: Path, /) -> Sequence[str]: ...
 
     async def branch(self, project: Path, /) -> str | None:
-        """Return the checked-out git branch, with ``*`` if tracked files are changed.
+        """Return the checked-out Git branch, with ``*`` if tracked files are changed.
 
-        If none is checked out, return the beginning of the commit's id; None outside a repository.
+        If no branch is checked out, returns the beginning of the commit's id. None outside a
+        repository.
         """
 
 
@@ -250,14 +245,14 @@ class AppServices(
         """Return the seconds since the epoch."""
 
     def on_ready(self) -> None:
-        """Start loading slow parts in the background; called after the first paint."""
+        """Called after the first frame; starts loading slow parts in the background."""
 
 
 @frozen
 class FirstView:
-    """The session and screen that the application opens at the start.
+    """The session and the screen that the application opens at the start.
 
-    "welcome" and "sessions" open over the main screen; ``prompt`` is sent at once if ``screen`` is
+    "welcome" and "sessions" open over the main screen. ``prompt`` is sent at once if ``screen`` is
     "main".
     """
 

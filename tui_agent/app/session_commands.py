@@ -1,6 +1,6 @@
-"""Commands on sessions: /new, /sessions, /fork, /rename, /label, /tree, /retry, /detach, /quit.
+"""The commands for sessions: /new, /sessions, /fork, /rename, /label, /tree, /retry, /detach, /quit.
 
-Also ``/demo`` and ``/theme``, and the actions of blocks in the conversation.
+Also ``/demo`` and ``/theme``, and the actions that an entry's block in the conversation offers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def new(controller: Controller, _argument: str) -> None:
     info = None
     if agent is not None:
         info = agent.session.info
-    # A demo is followed by a demo: there may be no model.
+    # After a demo, begin another one, because there may be no real model.
     opened = await controller.open(
         OpenRequest(demo=agent is not None and agent.model == DEMO_MODEL)
     )
@@ -62,7 +62,7 @@ async def new(controller: Controller, _argument: str) -> None:
 
 @Command(
     "demo",
-    "start the demo: a script plays the model, no key",
+    "start the demo: a script plays the model, no key needed",
     needs_screen=True,
     place=380,
     words="tutorial, try, example",
@@ -137,7 +137,7 @@ async def label(controller: Controller, argument: str) -> None:
     if leaf is None:
         raise CommandError("There is nothing to label yet.")
     text = argument or await controller.ask(
-        TextLine(f"Label of #{leaf}", session.labels().get(leaf, ""), "keep, empty removes")
+        TextLine(f"Label of #{leaf}", session.labels().get(leaf, ""), "keep; empty: remove")
     )
     if text is not None:
         session.label(leaf, text or None)
@@ -157,8 +157,8 @@ async def label(controller: Controller, argument: str) -> None:
 async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, with the cursor at the leaf or at an entry (``#412``).
 
-    ``--json`` prints them as JSON where there is no screen. ``diff #12 #34`` compares the model's
-    context at two entries, ``diff #12`` at an entry and at the leaf.
+    ``--json`` prints them as JSON if there is no screen. ``diff #12 #34`` compares the model's
+    context at two entries; ``diff #12`` compares it at an entry and at the leaf.
     """
     session = controller.open_agent.session
     if argument.partition(" ")[0] == "diff":
@@ -180,7 +180,7 @@ async def tree(controller: Controller, argument: str) -> None:
 
 
 async def show_contexts(controller: Controller, entry_ids: Sequence[int]) -> None:
-    """Show how the context differs between two entries, or between one entry and the leaf.
+    """Show how the model's context differs between two entries, or between one entry and the leaf.
 
     Raises `CommandError` for any other number of entries.
     """
@@ -224,8 +224,8 @@ async def retry(controller: Controller, _argument: str) -> None:
 async def block_action(controller: Controller, action: str, entry_id: int) -> None:
     """Run an action that an entry's block in the conversation offers.
 
-    Ignores an unknown ``action``. The actions are open, retry, undo, jump, restore, compact and
-    edit (a summary).
+    The actions are open, retry, undo, jump, restore, compact and edit (a summary); any other
+    ``action`` is ignored.
     """
     from tui_agent.app import context_commands, undo_commands
 
@@ -280,7 +280,7 @@ async def theme(controller: Controller, argument: str) -> None:
     if name and controller.frontend.use_theme(name):
         controller.services.save_setting("ui.theme", name)
     elif name:
-        raise CommandError(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.")
+        raise CommandError(f"There is no theme “{one_line(name, 40)}”. /theme lists the themes.")
 
 
 @Command(
@@ -306,7 +306,7 @@ async def leave(controller: Controller, _argument: str) -> None:
         controller.is_leaving = True
         answer = await controller.ask(asked)
         controller.is_leaving = False
-        # None: the question closed because the work ended, so quitting is safe.
+        # If the question closed because the work ended, the answer is None, and quitting is safe.
         if answer == "n" or (answer is None and _at_work(controller)):
             return
     controller.frontend.leave()
@@ -314,7 +314,7 @@ async def leave(controller: Controller, _argument: str) -> None:
 
 @Command(
     "detach",
-    "go on without this terminal; tui-agent attach shows it again",
+    "continue without this terminal; tui-agent attach shows the session again",
     needs_screen=True,
     place=410,
     aliases=("background",),
@@ -325,7 +325,7 @@ async def detach(controller: Controller, _argument: str) -> None:
         return
     if controller.asides:
         raise CommandError(
-            "Other sessions are at work, and only one can go on detached: finish or stop them first."
+            "Other sessions are still working, and only one can continue detached. Finish or stop them first."
         )
     agent = controller.open_agent
     if agent.session.leaf is None:
@@ -334,7 +334,7 @@ async def detach(controller: Controller, _argument: str) -> None:
     if is_running:
         asked = Choice(
             "The agent is working. Detach?",
-            [("y", "yes, stop this step and go on detached"), ("n", "no, stay")],
+            [("y", "yes, stop this step and continue detached"), ("n", "no, stay")],
             why="The current step starts again; everything before it is kept.",
             inline=True,
         )
@@ -345,9 +345,9 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 
 def detach_if_closed(controller: Controller) -> None:
-    """Let the agent go on detached, because the terminal is gone, if it works and the user wants that.
+    """Let a working agent continue in a detached run if its terminal was closed and the settings want that.
 
-    Call it before the program leaves the screen.
+    To be called before the program leaves the screen.
     """
     agent = controller.agent
     is_wanted = controller.services.config().ui.closed_terminal == "detach"
@@ -356,7 +356,7 @@ def detach_if_closed(controller: Controller) -> None:
 
 
 def _at_work(controller: Controller) -> str:
-    """Return a sentence that names the sessions that quitting would stop; "" if none."""
+    """Return a sentence that names the sessions which quitting would stop; "" if there are none."""
     from tui_agent.app.side_by_side import AsideState
 
     names = []
@@ -369,5 +369,5 @@ def _at_work(controller: Controller) -> str:
     if is_running:
         names.append("this session")
     if len(names) == 1:
-        return f"{names[0]} is still at work."
-    return f"{', '.join(names[:-1])} and {names[-1]} are still at work."
+        return f"{names[0]} is still working."
+    return f"{', '.join(names[:-1])} and {names[-1]} are still working."

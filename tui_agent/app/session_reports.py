@@ -1,7 +1,7 @@
-"""Text and JSON of ``/tree``, ``/context`` and ``/cost`` without a screen. Pure.
+"""Text and JSON of ``/tree``, ``/context`` and ``/cost`` for frontends without a screen.
 
-Also the JSON of ``/compact --preview``, whose text is in context_plan_text.py. The text of the cost
-is made in spending.py.
+Also the JSON of ``/compact --preview``, whose text is in context_plan_text.py. The rows of the cost
+come from spending.py. Only reads the session.
 """
 
 import json
@@ -22,6 +22,10 @@ from tui_agent.session.session import Session
 
 
 def tree_json(session: Session) -> str:
+    """Return a JSON object for each entry of the session, one a line.
+
+    ``active`` says whether it is on the current path.
+    """
     labels = session.labels()
     leaf = session.leaf
     active = set(session.path_outline().ids)
@@ -39,7 +43,7 @@ def tree_json(session: Session) -> str:
 def tree_lines(session: Session) -> list[str]:
     """Return the session's tree, one line for each entry; only branches are indented.
 
-    ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line.
+    ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch takes only one line.
     """
     labels = session.labels()
     active = set(session.path_outline().ids)
@@ -106,6 +110,7 @@ def _drawn_below(
 
 
 def _count(below: Mapping[int | None, list[int]], entry_id: int) -> int:
+    """Return the number of entries in a subtree, including its root ``entry_id``."""
     found = [entry_id]
     for one in found:
         found += below.get(one, [])
@@ -113,6 +118,7 @@ def _count(below: Mapping[int | None, list[int]], entry_id: int) -> int:
 
 
 def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
+    """Return a session's cost as lines; ``names`` has previews of other branches' first entries."""
     sections = spending_sections(found, names)
     if not sections:
         return ["Nothing was sent yet."]
@@ -126,6 +132,7 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
 
 
 def cost_json(found: Spending) -> str:
+    """Return a session's cost as a JSON object, with costs in US dollars."""
     missed = {}
     for step, dollars in found.path:
         if step.miss is not None:
@@ -141,10 +148,10 @@ def cost_json(found: Spending) -> str:
     value = {
         "total": asdict(found.total),
         "branches": branches,
-        "models": _in_full(found.models),
-        "kinds": _in_full(found.purposes),
+        "models": _as_dicts(found.models),
+        "kinds": _as_dicts(found.purposes),
         "days": {str(day): cost for day, cost in sorted(found.days.items())},
-        "cache_misses": _in_full(found.misses),
+        "cache_misses": _as_dicts(found.misses),
         "pings": [{"at": ping.at, "cost": ping.cost, "cause": PING_CAUSE} for ping in found.pings],
         "all_sessions": {str(day): cost for day, cost in found.all_sessions.items()},
         "requests": [record._asdict() | missed.get(record.id, {}) for record in found.steps],
@@ -152,11 +159,12 @@ def cost_json(found: Spending) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _in_full(rows: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
+def _as_dicts(rows: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
     return {str(name): asdict(row) for name, row in rows.items()}
 
 
 def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
+    """Return the preview of a compaction as a JSON object; ``refused`` says why it is impossible."""
     value: dict[str, Any] = {
         "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
         "kept": [entry.id for entry in plan.kept],
@@ -173,6 +181,7 @@ def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
 
 
 def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
+    """Return the context map as a JSON object: model, size, compactions and prunes so far, blocks."""
     size = asdict(shown.size) | {
         "percent": round(shown.size.percent, 1),
         "budget": shown.size.budget,
@@ -191,6 +200,7 @@ def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
 
 
 def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
+    """Return the context map as lines: model and size, compactions and prunes so far, each block."""
     lines = [f"{model or 'no model'}: {_gauge(shown.size)}"]
     if made.sentence:
         lines.append(made.sentence)

@@ -1,4 +1,4 @@
-"""Labels, groups and values of settings as the settings page shows them."""
+"""Labels, groups and values of settings, in the words of the settings page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -43,26 +43,26 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""Beginnings of the keys in each group: a whole key or table, or a prefix that ends with ``_``."""
+"""Keys of the settings in each group: a key, a table, or a beginning that ends with ``_``."""
 
 OTHERS: Final = "Others"
-"""Group of all other settings."""
+"""Group of the settings that are in no other group."""
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
     "small_model": "Cheap model for titles and summaries",
     "fallback_models": "Models to fall back to",
     "effort": "Thinking",
-    "max_steps": "Requests for one message, at most",
-    "max_cost": "Dollars for one message, at most",
-    "max_tokens": "Tokens for one message, at most",
+    "max_steps": "Maximum requests for one message",
+    "max_cost": "Maximum dollars for one message",
+    "max_tokens": "Maximum tokens for one message",
     "budget.session": "Budget of a session",
     "budget.day": "Budget of a day",
-    "timeout": "Seconds for one message, at most",
+    "timeout": "Maximum seconds for one message",
     "models": "Models set up by hand",
     "providers": "Providers set up by hand",
     "retry.attempts": "Times a request is sent",
-    "retry.max_delay": "Seconds between two tries",
+    "retry.max_delay": "Longest delay between two tries (s)",
     "retry.max_retry_after": "Longest wait a provider can ask for (s)",
     "host.connect_timeout": "Seconds to connect",
     "host.first_byte_timeout": "Seconds until an answer begins",
@@ -78,12 +78,12 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "sandbox.exclude": "Commands outside the sandbox",
     "hooks": "Hooks",
     "compaction.auto": "Compact automatically",
-    "compaction.threshold": "Compact from this size on",
+    "compaction.threshold": "Size at which to compact",
     "compaction.effective_window": "Compact larger windows at",
     "compaction.reserved": "Tokens kept free for the answer",
     "compaction.keep_recent": "Newest tokens that stay as they are",
     "compaction.keep_turns": "Newest turns that stay as they are",
-    "compaction.resume": "Go on after a compaction",
+    "compaction.resume": "Continue after a compaction",
     "compaction.branch_summaries": "Summarise a branch when leaving it",
     "compaction.model": "Model that writes summaries",
     "compaction.style": "Who writes summaries",
@@ -102,14 +102,14 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "cache.ttl_seconds": "Seconds the prompt cache lasts",
     "cache.warn_tokens": "Uncached tokens that cause a warning",
     "instructions": "More instruction files",
-    "instructions_order": "Instruction files that count first",
+    "instructions_order": "Preferred instruction files",
     "memory.propose": "Propose lines for the memory",
     "memory.tokens": "Tokens of the memory",
     "add_ons.leave_out": "Add-ons left out",
     "other_programs.leave_out": "Other programs' files left out",
     "ui.theme": "Theme",
     "ui.reduced_motion": "No animations",
-    "ui.closed_terminal": "When the terminal is closed",
+    "ui.closed_terminal": "When the terminal closes",
     "ui.fold_turns": "Fold finished turns",
     "ui.tree_filter": "First filter of the tree",
     "ui.plain": "Plain lines, for screen readers",
@@ -145,7 +145,7 @@ _VALUES: Final[Mapping[str, str]] = {"true": "on", "false": "off", UNSET: "–"}
 
 
 def sentence_of(row: SettingRow) -> str:
-    """Return a setting's label: the one in ``_SENTENCES``, otherwise its table and words."""
+    """Return a setting's label: the one in `_SENTENCES`, otherwise one made from its key."""
     if row.table:
         words = f"{row.table}: {row.words}"
     else:
@@ -154,23 +154,25 @@ def sentence_of(row: SettingRow) -> str:
 
 
 def value_of(row: SettingRow) -> str:
-    """Return a setting's value as shown: "on" or "off" for true or false, "–" if it is not set."""
+    """Return a setting's value for the page: "on" or "off" for true or false, "–" if it is not set."""
     return _VALUES.get(row.value, row.value.replace("_", " ") if row.choices else row.value)
 
 
 def group_of(key: str) -> str:
+    """Return the name of the group that a setting is in."""
     for name, begins in GROUPS.items():
-        if any(_begins(key, begin) for begin in begins):
+        if any(_is_covered(key, begin) for begin in begins):
             return name
     return OTHERS
 
 
-def _begins(key: str, begin: str) -> bool:
+def _is_covered(key: str, begin: str) -> bool:
+    """Return True if ``begin``, an item of `GROUPS`, stands for a setting."""
     return key == begin or key.startswith(begin if begin.endswith("_") else f"{begin}.")
 
 
 def sorted_by_group(rows: Sequence[SettingRow]) -> dict[str, list[SettingRow]]:
-    """Return the settings by group, in each group those in ``_SENTENCES`` first, in that order.
+    """Return the settings by group; within a group, those in `_SENTENCES` come first, in that order.
 
     Empty groups are left out.
     """

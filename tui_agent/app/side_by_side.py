@@ -1,6 +1,6 @@
-"""Watches the sessions (asides) that go on working while another session is on the screen.
+"""Watches the sessions (asides) that continue working while another session is on the screen.
 
-The controller creates an `Aside` when a busy session leaves the screen, and owns the list.
+The controller creates an `Aside` when a busy session leaves the screen, and owns the list of them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race
 
 MAX_TITLE = 40
-"""Maximum characters of a session's title in a sentence."""
+"""Maximum length of a session's title in a sentence, in characters."""
 MAX_LINE = 200
-"""Maximum characters kept of a session's last line."""
+"""Maximum length of the line that is kept of a session's newest answer or question, in characters."""
 
 RACE_OVER = "its race is over"
 
 _GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons for the end of a run with an answer to read."""
+"""Reasons for the end of a run that leave an answer to read."""
 
 
 class AsideState(StrEnum):
@@ -51,7 +51,7 @@ class AsideState(StrEnum):
     NEEDS_YOU = "needs you"
     DONE = "done"
     STOPPED = "stopped"
-    """The run ended without an answer: by an error, a limit, or an unanswered question."""
+    """The run ended without an answer, because of an error, a limit or an interruption."""
 
 
 CALLS = {
@@ -63,7 +63,7 @@ CALLS = {
 
 
 class Aside:
-    """A session that goes on while another is on the screen, with its agent and race.
+    """A session that continues while another one is on the screen, with its agent and race.
 
     ``report`` is called whenever its state changes.
     """
@@ -79,11 +79,11 @@ class Aside:
         self.agent = agent
         self.race = race
         self.progress = progress
-        """The agent's activity, for when the session is back on the screen."""
+        """The agent's activity, which is shown when the session is back on the screen."""
         self.last_line = ""
-        """First line of the newest answer."""
+        """First line of the newest answer; "" if there is none yet."""
         self.question = ""
-        """What the session needs the user for, in words; "" for nothing."""
+        """What the user has to answer or look at, in words; "" if nothing."""
         if (waiting := agent.questions.open) is not None:
             self.question = _about(waiting)
         self.shown = asyncio.Event()
@@ -91,7 +91,7 @@ class Aside:
         self._clock = clock
         self._report = report
         self._ended: RunEnded | None = None
-        self._told = self.state
+        self._reported = self.state
         self._leave = agent.channel.subscribe(self._on_event)
 
     @property
@@ -140,16 +140,16 @@ class Aside:
                 self.question = RACE_OVER
             case _:
                 return
-        self._tell()
+        self._report_change()
 
-    def _tell(self) -> None:
-        if self._told is not self.state:
-            self._told = self.state
+    def _report_change(self) -> None:
+        if self._reported is not self.state:
+            self._reported = self.state
             self._report(self)
 
 
 def is_busy(agent: Agent, race: Race | None) -> bool:
-    """Return whether an agent runs, has running jobs or a ``/loop``, or there is a race."""
+    """Return True if an agent is running, has running jobs or a ``/loop``, or if there is a race."""
     works = agent.running or agent.jobs.running > 0 or bool(agent.repeated_message.message)
     return works or race is not None
 
@@ -173,7 +173,7 @@ def count_words(asides: Iterable[Aside]) -> str:
 
 
 def news_of(aside: Aside) -> str:
-    """Return a sentence on a session's state, with its question or the first line of its answer."""
+    """Return a sentence about a session's state, with its question or the first line of its answer."""
     match aside.state:
         case AsideState.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"
@@ -185,7 +185,7 @@ def news_of(aside: Aside) -> str:
         case AsideState.STOPPED:
             return f"“{aside.title}” stopped."
         case AsideState.WORKING:
-            return f"“{aside.title}” goes on."
+            return f"“{aside.title}” continues."
 
 
 def _about(request: PermissionRequest) -> str:

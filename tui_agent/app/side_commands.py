@@ -1,4 +1,7 @@
-"""``/btw`` asks the model a question during its work; the user decides what happens to the answer."""
+"""The ``/btw`` command: asks the model a side question, even while it works.
+
+The user decides what happens to question and answer; `SideQuestion` stores them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _ANSWERS = (
 
 @Command(
     "btw",
-    "ask a side question: with the whole context, no tools",
+    "ask a side question: the model has the whole context, but no tools",
     argument="QUESTION",
     needs_screen=True,
     place=216,
@@ -36,7 +39,7 @@ _ANSWERS = (
     words="question, while it works",
 )
 async def btw(controller: Controller, argument: str) -> None:
-    """Ask the model a question and show the answer.
+    """Ask the model a question, and show the answer.
 
     The user asks on, or keeps questions and answers as a branch, adds them to the context or drops
     them.
@@ -60,7 +63,7 @@ async def btw(controller: Controller, argument: str) -> None:
         controller.say("Kept as a branch · /tree shows it")
     elif wanted == TAKE:
         side.put_into_context()
-        controller.say("The model sees question and answer from its next request on.")
+        controller.say("The model sees the question and the answer from its next request on.")
     controller.frontend.refresh_facts()
 
 

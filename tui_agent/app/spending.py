@@ -1,6 +1,6 @@
-"""The cost of a session with all its branches, by branch, model, purpose, cache miss, step and day.
+"""Adds up the cost of a session on all its branches, by branch, model, purpose, cache miss and day.
 
-`session_spending` adds up what the store has, and `spending_sections` makes the lines to show.
+`session_spending` adds up the requests in the store, and `spending_sections` makes the lines to show.
 `look_up_spending` in status_commands.py adds cache misses, the path's requests and other sessions.
 """
 
@@ -22,11 +22,11 @@ Price = Callable[[str, Reported], float | None]
 """Returns the price of a request to a model, in US dollars; None if unknown."""
 
 MAX_BRANCHES = 8
-"""Maximum branches listed besides the current one, the most expensive first; others are added
-up."""
+"""Maximum number of branches listed besides the current one, the most expensive first; the rest is one
+sum."""
 
 MAX_REQUESTS = 40
-"""Maximum requests or pings listed: the newest ones."""
+"""Number of newest requests, and of newest pings, that are listed."""
 
 DAYS = 7
 """Number of days for which the cost of all sessions is listed."""
@@ -34,17 +34,16 @@ DAYS = 7
 PING_CAUSE = "the prompt cache was about to expire (cache.keep_warm)"
 
 _INDENT = 11
-"""Indent of a model's tokens, in cells: the width of the column of dollars."""
+"""Indent of the line with a model's tokens, in characters: the width of the column of dollars."""
 _NOTHING = 1e-9
-"""Amount that counts as rounding error, in US dollars."""
+"""Amount up to which a cost counts as a rounding error, in US dollars."""
 
 
 @dataclass
 class Spent:
     """Sums over requests: tokens as reported by the provider, costs in US dollars.
 
-    ``cached`` tokens are part of ``input``; ``saved`` is the US dollars that the prompt cache
-    saved.
+    ``cached`` tokens are part of ``input``; ``saved`` is what the prompt cache saved, in US dollars.
     """
 
     requests: int = 0
@@ -54,9 +53,10 @@ class Spent:
     cost: float = 0.0
     saved: float = 0.0
     unpriced: int = 0
-    """Number of requests of unknown cost."""
+    """Number of requests whose cost is unknown."""
 
     def add(self, record: RequestRecord, saved: float) -> None:
+        """Add a request; ``saved`` is what the prompt cache saved on it, in US dollars."""
         self.requests += 1
         self.input += record.prompt
         self.output += record.output
@@ -69,12 +69,12 @@ class Spent:
 
     @property
     def has_no_price(self) -> bool:
-        """Whether some requests are of unknown cost, and no other request cost anything."""
+        """Whether the cost of some requests is unknown, and no other request cost anything."""
         return bool(self.unpriced) and not self.cost
 
     @property
     def dollars(self) -> str:
-        """The cost as text, with ``≥`` if some prices are unknown; "" if all are."""
+        """The cost as text, with ``≥`` if some costs are unknown; "" if `has_no_price`."""
         if self.has_no_price:
             return ""
         return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
@@ -82,7 +82,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Cache misses with the same reason: requests, missed tokens, and extra US dollars if known."""
+    """Sums over cache misses with the same reason: requests, missed tokens, known extra US dollars."""
 
     requests: int = 0
     tokens: int = 0
@@ -93,9 +93,9 @@ class Missed:
 class Spending:
     """The cost of a session.
 
-    ``branches`` is by the first entry of each branch off the current path; 0 is the current path.
-    ``steps`` are the requests without those of subagents, oldest first; ``days`` has the US dollars
-    of each local day.
+    ``branches`` has the sums of each branch off the current path by its first entry; 0 stands for the
+    current path. ``steps`` are the requests without those of subagents, oldest first. ``days`` has
+    the US dollars spent on each day, in local time.
     """
 
     total: Spent = field(default_factory=Spent)
@@ -105,8 +105,8 @@ class Spending:
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
     path: list[tuple[Step, float | None]] = field(default_factory=list)
-    """Requests of the current path, oldest first, each with the extra US dollars of its cache miss
-    (None: no miss, or unknown)."""
+    """Requests of the current path, oldest first, each with the extra cost of its cache miss, in US
+    dollars (None: no miss, or unknown)."""
     misses: dict[str, Missed] = field(default_factory=dict)
     """Cache misses of all branches, by the reason in words."""
     pings: list[SideCost] = field(default_factory=list)
@@ -115,12 +115,12 @@ class Spending:
     """US dollars of all sessions on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
-        """Add a request of the current path; ``dollars`` is the extra cost of its cache miss, if any."""
+        """Add a request of the current path; ``dollars`` is the extra cost of its cache miss, if known."""
         self.path.append((step, dollars))
         self.add_miss(step, dollars)
 
     def add_miss(self, step: Step, dollars: float | None) -> None:
-        """Add the cache miss of a request of any branch, if it had one."""
+        """Add the cache miss of a request of any branch, if the request had one."""
         if step.miss is None:
             return
         missed = self.misses.setdefault(miss_cause(step.miss), Missed())
@@ -138,10 +138,10 @@ def spending(
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests on all branches; ``elsewhere`` has the purpose, by entry number, of
-    those made by subagents and race runners. ``side_costs`` are of calls that made no entry.
-    ``departures`` has, by entry number of each request off the current path, the first entry of its
-    branch.
+    ``records`` are its requests on all branches. ``elsewhere`` has the purpose of those made by
+    subagents and race runners, by entry number. ``side_costs`` are the costs of model calls without
+    an entry. ``departures`` has the first entry of its branch for each request off the current path,
+    by entry number. ``price`` returns what a request would cost.
     """
     own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
     found = Spending(steps=own)
@@ -171,9 +171,9 @@ def _purpose(record: RequestRecord) -> Purpose:
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all sums except its branch's.
+    """Add a request to all sums except that of its branch.
 
-    Return the US dollars that the cache saved on it.
+    Returns what the prompt cache saved on the request, in US dollars.
     """
     without = None
     if record.cache_read:
@@ -206,13 +206,13 @@ def session_spending(
 ) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and the previews of other branches' first entries by entry number.
 
-    ``path``, ``misses`` and ``all_sessions`` are empty yet. ``records`` are the session's requests,
-    ``departures`` as for `spending`. Requests that a fork copied were paid for in another session
-    and are left out. Can be called in a thread.
+    ``path``, ``misses`` and ``all_sessions`` of the cost are still empty. ``records`` are the
+    session's requests; ``departures`` and ``price`` are as for `spending`. Requests that a fork copied
+    are left out, as they were paid for in another session. Can be called in a thread.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
-    # In older stores subagents have sessions of their own, whose cost is in the side costs.
+    # In older stores, subagents have their own sessions, whose cost is part of the side cost.
     subagents = store.subagent_requests(session.id)
     side_costs = store.side_costs(session.id)
     rest = session.info.side_cost - sum(call.cost for call in side_costs)
@@ -248,10 +248,10 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
 
 
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
-    """Return headings with their lines.
+    """Return a session's cost as sections, each with a heading and its lines.
 
-    ``names`` has the preview of each other branch's first entry, by number. For a session without
-    requests and costs, return only the cost of all sessions by day; [] if there is none either.
+    ``names`` has the preview of each other branch's first entry, by entry number. For a session
+    without requests and costs, returns only the cost of all sessions by day; [] if that is 0.
     """
     total = found.total
     if not total.requests and not total.cost:
@@ -282,7 +282,7 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
     if found.misses:
         sections.append(("Cache misses, all branches", _miss_rows(found)))
     if found.pings:
-        sections.append(("Pings of the provider's cache", _ping_rows(found.pings)))
+        sections.append(("Pings that kept the prompt cache warm", _ping_rows(found.pings)))
     if found.path:
         sections.append((_ledger_heading(found), _ledger_rows(found)))
     return [*sections, *_day_sections(found)]
@@ -338,7 +338,7 @@ def _day_sections(found: Spending) -> list[tuple[str, list[str]]]:
 def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> list[str]:
     """Return rows for the current branch, the most expensive others, and the sum of the rest.
 
-    The result is empty if there are no others.
+    Empty if the session has only one branch with requests.
     """
     left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
     if not left:

@@ -1,4 +1,8 @@
-"""``/status``, ``/diagnostics`` and ``/diff``: the session's state and changes."""
+"""``/status``, ``/diagnostics`` and ``/diff``: show the session's state and its changes to files.
+
+Also looks up the session's cost, for ``/status`` and ``/cost``. ``/diagnostics`` also switches the
+checks of edited files on and off.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ async def status(controller: Controller, _argument: str) -> None:
 
 
 async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
-    """Show the status page, with everything on the cost below, at the heading ``at``."""
+    """Show the status page, which ends with the whole cost; the page opens at the heading ``at``."""
     from tui_agent.app.spending import spending_sections
 
     # Probing the sandbox and adding up a long session take a moment.
@@ -51,7 +55,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
     """Return the whole cost of the agent's session, and previews of other branches' first entries.
 
-    The previews are by entry number. Reads in a thread, as it can take a second.
+    The previews are by entry number. Reads the store in a thread, as that can take a second.
     """
     from tui_agent.app.spending import DAYS, session_spending
 
@@ -80,6 +84,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
 
 
 def sandbox_words(agent: Agent) -> str:
+    """Describe the sandbox: its kind, what it lacks, or why there is none. Call it in a thread."""
     if (sandbox := agent.ports.sandbox) is None:
         return "none in this session"
     if lacking := sandbox.shortcoming(agent.ports.project):
@@ -91,6 +96,7 @@ def sandbox_words(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
+    """Yield the lines of the status page, up to the short cost; ``sandbox`` is from `sandbox_words`."""
     info = agent.session.info
     yield Heading(one_line(info.title or info.first_message, 80) or "New session")
     session = f"{info.id} · {plural(info.entry_count, 'entry')}"
@@ -112,18 +118,18 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield Heading("Agent")
     chosen = ""
     if agent.stands_in_for:
-        chosen = f" for {agent.stands_in_for}, which can't be used for now"
+        chosen = f" instead of {agent.stands_in_for}, which can't be used for now"
     yield _row("model", one_line(f"{agent.model}{chosen}", 120))
     forget = f"(tui-agent models --forget {agent.model})"
     for line in agent.ports.directory.adaptations(agent.model):
-        yield _row("", f"{line}: the provider refused otherwise {forget}")
+        yield _row("", f"{line}, because the provider refused it otherwise {forget}")
     yield _row("thinking", agent.effort.level or "default")
-    about = "an agent of your own"
+    about = "your own agent"
     if agent.mode in set(Mode):
         about = MODE_HELP[Mode(agent.mode)]
     yield _row("mode", f"{agent.mode}: {about}")
     yield _row("sandbox", sandbox)
-    yield _row("rules", f"{_own_rules(agent) or 'none of your own'} (/permissions)")
+    yield _row("rules", f"{_own_rules(agent) or 'only the defaults'} (/permissions)")
     yield _row("diagnostics", f"{_diagnostics_state(agent)} (/diagnostics)")
     if agent.jobs.running:
         yield _row("jobs", f"{agent.jobs.running} running (/jobs)")
@@ -132,10 +138,7 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
 
 def _own_rules(agent: Agent) -> str:
-    """Count the rules by action, without default ones: ``2 allow, 1 deny``.
-
-    Return "" if there are none.
-    """
+    """Count the rules that are not defaults, by action: ``2 allow, 1 deny``; "" if there are none."""
     counts = Counter[str]()
     for rule in agent.tools.gate.rules():
         if rule.source != "default":
@@ -158,7 +161,7 @@ def _cost_lines(agent: Agent) -> Iterator[str]:
     side = agent.session.info.side_cost
     own = reader.own_cost() or 0.0
     asked = reader.requests()
-    # A cost of 0 is shown only if every request has a price.
+    # A cost of 0 is shown only if the cost of every request is known.
     if costs or side or (asked and all(request.cost is not None for request in asked)):
         on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
         yield _row("this branch", money(on_path))
@@ -182,7 +185,7 @@ def _context_lines(agent: Agent) -> Iterator[str]:
     if size.threshold:
         yield _row("compaction", f"automatic, at {tokens(size.threshold)}")
     else:
-        yield _row("compaction", "only when asked for")
+        yield _row("compaction", "only by /compact")
     cache = agent.inspector.known_cache()
     if cache is None:
         yield _row("prompt cache", "the provider has not reported one")
@@ -195,6 +198,7 @@ def _context_lines(agent: Agent) -> Iterator[str]:
 
 
 def _ping_words(agent: Agent) -> str:
+    """Describe the pings that keep the prompt cache warm: their cost, and if the next one is worth it."""
     spent = agent.cache_pings.spent()
     done = ""
     if spent is not None:
@@ -202,7 +206,7 @@ def _ping_words(agent: Agent) -> str:
     forecast = agent.cache_pings.forecast()
     if forecast is None:
         return (
-            f"{done}no ping: the cache or its prices are unknown, or nothing cached would be used"
+            f"{done}no ping: the cache or its prices are unknown, or the next request uses no cache"
         )
     odds = f"{forecast.chance:.0%} chance of saving {money(forecast.saving)} for {money(forecast.price)}"
     if forecast.pays:
@@ -212,7 +216,7 @@ def _ping_words(agent: Agent) -> str:
 
 @Command(
     "diagnostics",
-    "show checkers of edited files, switch them on or off",
+    "show the checkers of edited files; switch them on or off",
     argument="[on|off]",
     place=325,
     is_replaceable=True,
@@ -223,12 +227,12 @@ async def diagnostics(controller: Controller, argument: str) -> None:
     match argument.strip():
         case "on":
             agent.tools.diagnostics.switch(on=True)
-            always = "diagnostics.enabled = true in the settings applies to all sessions"
-            controller.say(f"Edits of this session are checked; {always}.")
+            always = "For all sessions, set diagnostics.enabled = true in the settings"
+            controller.say(f"Edits in this session are checked. {always}.")
         case "off":
             agent.tools.diagnostics.switch(on=False)
-            always = "diagnostics.enabled = false in the settings applies to all sessions"
-            controller.say(f"Edits of this session are not checked; {always}.")
+            always = "For all sessions, set diagnostics.enabled = false in the settings"
+            controller.say(f"Edits in this session are not checked. {always}.")
         case "":
             lines = await asyncio.to_thread(_diagnostics_lines, agent)
             controller.show(Report("Diagnostics", lines))
@@ -240,11 +244,11 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     from tui_agent.agent.diagnostics.diagnostics import state_lines
 
     checked = agent.tools.diagnostics
-    on = "Edits are not checked; /diagnostics on changes that"
+    on = "Edits are not checked. /diagnostics on checks them, and shows the model new problems."
     if checked.enabled:
-        on = "Edits are checked"
+        on = "Edits are checked. The model sees the problems that an edit adds."
     lines = [
-        f"{on}. The model is told of problems that an edit adds.",
+        on,
         "",
         Heading("In this session"),
     ]
@@ -257,7 +261,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
 
 
 def _checker_lines(agent: Agent) -> Iterator[str]:
-    """Yield a line for each checker in the settings, then for each one that the program knows."""
+    """Yield a line about each checker in the settings, then about each one that is built in."""
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.processes.own_programs import find_project_program
 

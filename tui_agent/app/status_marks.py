@@ -1,4 +1,4 @@
-"""Glyphs and styles of the context status of entries, for the margin, the tree, the map and the gauge."""
+"""Glyphs and style classes for the context status of entries, the same in margin, tree, map and gauge."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ GLYPHS: Final = {
     Standing.HIDDEN: "×",
     Standing.UNSENT: " ",
 }
-"""One-cell glyph for each context status, distinguishable without colour."""
+"""Glyph for each context status, one cell wide; they can be told apart without colour."""
 
 
 def style_of(standing: Standing) -> str:
@@ -21,4 +21,4 @@ def style_of(standing: Standing) -> str:
 
 
 STYLES: Final = tuple(style_of(standing) for standing in Standing)
-"""Component classes of all context statuses."""
+"""Component classes for all context statuses."""

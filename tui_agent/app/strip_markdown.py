@@ -1,4 +1,4 @@
-"""Strips Markdown from the model's text, for lists that show one line of it.
+"""Strips Markdown marks from a line of the model's text, for lists that show one line of each entry.
 
 Also shortens the tool calls in an entry's preview.
 """
@@ -25,9 +25,9 @@ _CALL: Final = LazyPattern(
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown without its marks; cells of a table are separated by `` · ``.
+    """Return a line of Markdown without its marks; the cells of a table row are separated by `` · ``.
 
-    Text in backticks loses only the backticks.
+    Text in backticks only loses the backticks.
     """
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     if _RULE.search(text):
@@ -42,19 +42,19 @@ def plain(text: str) -> str:
     joined = "".join([*parts, prose(text[at:])])
     has_marks_in_code = "**" in "".join(parts[1::2])
     if not has_marks_in_code:
-        # Code inside bold text split its marks.
+        # Bold text that contains code was split at the code, so its marks are removed here.
         joined = _STRONG.sub(r"\2", joined)
     return joined.rstrip(" ·")
 
 
 def plain_preview(kind: str, text: str) -> str:
-    """Return the preview ``text`` of an entry of ``kind``, without Markdown if a model wrote it.
+    """Return an entry's preview, without Markdown marks if a model wrote the entry.
 
-    An assistant's tool calls are shortened to tool and first argument: ``read views.py``.
+    ``kind`` is the entry's kind. Tool calls are shortened to the tool and its first argument: ``read
+    views.py``.
     """
     match kind:
         case "assistant" if " {" in text:
-            # Calls show their first argument: ``read views.py``.
             if _CALL.match(text):
                 return _CALL.sub(_call_words, text)
             return plain(text)
@@ -65,7 +65,7 @@ def plain_preview(kind: str, text: str) -> str:
 
 
 def _call_words(call: re.Match[str]) -> str:
-    """Return a match of ``_CALL`` as tool and first argument, without JSON escapes."""
+    """Return the text that replaces a match of `_CALL`: tool and first argument, without JSON escapes."""
     written = call[3] or ""
     # The preview may end in the middle of an escape.
     argument = json_string(written) or json_string(written.rpartition("\\")[0])
@@ -73,7 +73,7 @@ def _call_words(call: re.Match[str]) -> str:
 
 
 def json_string(written: str) -> str:
-    """Decode the inside of a JSON string literal; "" if it is not valid."""
+    """Decode the text between the quotes of a JSON string; "" if it is not valid."""
     try:
         return str(json.loads(f'"{written}"', strict=False))
     except ValueError:

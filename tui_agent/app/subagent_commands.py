@@ -1,6 +1,6 @@
-"""Shows the conversations of subagents, and a finished race whose entry the user enters.
+"""Opens the page of a subagent, or of a finished race, from its entry in the conversation or the tree.
 
-``/parent`` opens the session that this one was forked from.
+Also has ``/parent``, which opens the session from which this one was forked.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
-    """Show the subagent that the tool call ``call_id`` started, or the finished race of an entry.
+    """Show the page of the subagent that the tool call ``call_id`` started, or of a finished race.
 
-    ``entry_id`` is the call's result or the race's entry; 0 if there is none yet.
+    ``entry_id`` is the number of the call's result or of the race's entry; 0 if there is none yet.
     """
     from tui_agent.session.entries import RaceEntry, ToolResultEntry
 
@@ -42,13 +42,13 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
     if isinstance(entry, ToolResultEntry) and entry.metadata.of_subagent:
         show_subagent(controller, entry)
     else:
-        controller.say("The subagent has not begun yet.")
+        controller.say("The subagent has not started yet.")
 
 
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
-    """Show the conversation of the subagent that gave ``result``.
+    """Show the conversation of the subagent whose result is ``result``.
 
-    The conversation is a branch, or in older stores a session.
+    The conversation is a branch; in older stores, it is a session.
     """
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
@@ -60,7 +60,7 @@ def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
 
 
 def show_branch(controller: Controller, last: int) -> None:
-    """Show the subagent, at work or finished, whose branch ends with the entry ``last``."""
+    """Show the subagent, working or finished, whose branch ends with the entry ``last``."""
     if controller.agent is None:
         return
     session = controller.agent.session.beside(last)
@@ -81,14 +81,14 @@ def show_branch(controller: Controller, last: int) -> None:
 def _show(controller: Controller, session: Session, close: Callable[[], None]) -> None:
     from tui_agent.agent.subagents import FinishedSubagent
 
-    assert controller.agent is not None  # noqa: S101 - callers looked
+    assert controller.agent is not None  # noqa: S101 - the callers have checked it
     counter = controller.agent.ports.directory.counter(session.info.model)
     controller.show(SubagentPage(FinishedSubagent(session, counter), close))
 
 
 @Command(
     "parent",
-    "open the session this one came from",
+    "open the session that this one was forked from",
     needs_screen=True,
     place=50,
     words="go back, subagent",

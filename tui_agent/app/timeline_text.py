@@ -1,4 +1,4 @@
-"""Texts and plotted values of the timeline, which shows the size of each request. Pure."""
+"""Texts and plotted values of the timeline, which shows the size of each request on a path. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,16 +16,17 @@ MARKS: dict[Mark, str] = {
     Mark.MISS: "×",
     Mark.EDIT: "•",
 }
-"""Glyphs for events before a step."""
+"""Glyph for each kind of event that can happen before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""The plot's top is the context window if the largest request used at least 1/4 of it."""
+"""The top of the plot is the context window if the largest request takes at least 1/4 of it."""
 
 
 def series_of(steps: Sequence[Step]) -> Series:
+    """Return the values to plot: for each step its tokens, of which the lower part is the head."""
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
-    # The last window counts: one request with a larger window would make all others look small.
+    # Use the last step's window: a larger one of an earlier step would make all others look small.
     window = 0
     if steps:
         window = steps[-1].window
@@ -39,6 +40,7 @@ def series_of(steps: Sequence[Step]) -> Series:
 
 
 def legend(steps: Sequence[Step]) -> str:
+    """Return the glyphs that the plot of these steps shows, with their meaning."""
     there: set[Mark] = set()
     for step in steps:
         there.update(step.marks[:1])
@@ -46,6 +48,7 @@ def legend(steps: Sequence[Step]) -> str:
 
 
 def heading(steps: Sequence[Step], at: int) -> str:
+    """Return the heading for the step at index ``at``: its place, entry and time, or "next request"."""
     step = steps[at]
     if step.answer is None:
         if at:
@@ -58,7 +61,7 @@ def heading(steps: Sequence[Step], at: int) -> str:
 
 
 def step_words(step: Step, dollars: float | None) -> list[str]:
-    """Return lines on an answered request: model, cached share, answer, price, and any cache miss.
+    """Return lines about an answered request: model, cached share, answer, price, and any cache miss.
 
     ``dollars`` is the extra cost of the cache miss, None if unknown.
     """
@@ -79,9 +82,10 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
 
 
 def change_words(change: MapChange) -> str:
-    parts = [f"+{_counted(change.came)} came" if change.came else ""]
+    """Return a sentence about the blocks that a request has, lacks or sends differently than the last."""
+    parts = [f"+{_counted(change.came)} added" if change.came else ""]
     if change.went:
-        parts.append(f"−{_counted(change.went)} went{_span(change.went)}")
+        parts.append(f"−{_counted(change.went)} removed{_span(change.went)}")
     freed = 0
     less: list[ContextBlock] = []
     for before, after in change.changed:
@@ -95,8 +99,8 @@ def change_words(change: MapChange) -> str:
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
     changes = dotted(*parts)
     if changes:
-        return f"Since the step before: {changes}."
-    return "The same as the step before."
+        return f"Compared with the step before: {changes}."
+    return "The same as in the step before."
 
 
 def _counted(blocks: Sequence[ContextBlock]) -> str:
@@ -104,6 +108,7 @@ def _counted(blocks: Sequence[ContextBlock]) -> str:
 
 
 def _span(blocks: Sequence[ContextBlock]) -> str:
+    """Return the entry numbers of blocks as `` (#3–#9)``; "" if all of them are in the head."""
     ids: set[int] = set()
     for block in blocks:
         if not block.is_head:

@@ -1,4 +1,7 @@
-"""``/export`` and ``/import`` write and read session files; ``/result`` writes a session's changes."""
+"""``/export`` and ``/import`` write and read session files; ``/result`` writes a session's changes.
+
+exporting.py, importing.py and results.py do the work; the commands parse arguments, ask and report.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ _CHOICES = (
     ("html", "One HTML file: the current branch, for a browser"),
     ("html all", "One HTML file: every branch"),
     ("json", "JSON lines: everything, to import elsewhere"),
-    ("claude-code", "Claude Code's session file: the current branch, to go on there"),
-    ("codex", "Codex's session file: the current branch, to go on there"),
-    ("markdown redact", "Markdown without secrets and names of home directories"),
-    ("html redact", "HTML without secrets and names of home directories"),
-    ("json redact", "JSON lines without secrets and names of home directories"),
+    ("claude-code", "Claude Code's session file: the current branch, to continue there"),
+    ("codex", "Codex's session file: the current branch, to continue there"),
+    ("markdown redact", "Markdown without secrets, and without user names in paths"),
+    ("html redact", "HTML without secrets, and without user names in paths"),
+    ("json redact", "JSON lines without secrets, and without user names in paths"),
 )
 _NAME_CHARS = 40
 _USAGE = "Use, for example, /export talk.md, /export page.html --all, /export all.jsonl --redact."
@@ -85,6 +88,7 @@ async def export(controller: Controller, argument: str) -> None:
 
 
 async def ask_export(controller: Controller, session_id: str) -> None:
+    """Ask for a format, and write the session into a new file in the session's directory."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder
 
     choice = await controller.ask(Choice("Export this session as", _CHOICES))
@@ -110,7 +114,7 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
         )
     except FileExistsError as error:
         there = short_path(error.filename)
-        controller.frontend.announce(f"{there} already exists; choose another name.", "warning")
+        controller.frontend.announce(f"{there} already exists. Choose another name.", "warning")
     except OSError as error:
         controller.frontend.announce(
             f"{short_path(path)} can't be written: {error.strerror or error}.", "error"
@@ -118,7 +122,7 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     else:
         without = ""
         if order.redacted:
-            without = ", without secrets and home directories"
+            without = ", without secrets and user names in paths"
         controller.frontend.announce(f"Exported to {short_path(written)}{without}.")
 
 
@@ -131,10 +135,7 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     words="load, claude code, codex",
 )
 async def import_(controller: Controller, argument: str) -> None:
-    """Import the sessions of a file or a directory, and report each.
-
-    Without an argument, explain how.
-    """
+    """Import the sessions of a file or a directory, and report on each; without an argument, explain how."""
     from tui_agent.app.importing import import_all
     from tui_agent.session.formats.table import FORMATS
 
@@ -158,10 +159,10 @@ async def import_(controller: Controller, argument: str) -> None:
 
 
 def _place(controller: Controller, text: str) -> Path:
-    """Return the path that the user typed; a relative one is below the session's directory.
+    """Return the path that the user typed; ``~`` stands for the home directory.
 
-    If that does not exist, it is below the directory in which the program was started. ``~`` is the
-    user's home directory.
+    A relative path is resolved against the session's directory; if that doesn't exist, against the
+    directory in which the program was started.
     """
     if is_directory(controller.cwd):
         base = controller.cwd
@@ -201,7 +202,7 @@ async def result(controller: Controller, argument: str) -> None:
 
 
 async def session_result(controller: Controller) -> SessionResult:
-    """Return the result of the open session after recording pending file changes.
+    """Record pending file changes, and return the result of the open session.
 
     Raises `ResultError` if file changes are not recorded at all, `CommandError` if the agent is
     working.
@@ -218,9 +219,9 @@ async def session_result(controller: Controller) -> SessionResult:
 
 
 async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
-    """Write a result to ``target``, and report it.
+    """Write a result to ``target``, and report that.
 
-    ``target`` is ``branch:NAME`` or a file, named as for ``/export``.
+    ``target`` is ``branch:NAME`` or a file; a relative path is resolved as for ``/export``.
     """
     from tui_agent.app.results import BRANCH
 

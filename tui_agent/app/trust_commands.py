@@ -1,4 +1,4 @@
-"""``/plugin`` adds and removes plugins; ``/trust`` shows and decides what a project may run."""
+"""``/plugin`` lists, adds and removes plugins; ``/trust`` shows what needs trust, and asks for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui_agent.plugins import PluginStore
 
 _USAGE = "/plugin, /plugin add FOLDER|GIT-URL [NAME], /plugin remove NAME"
-_FOLLOWS = "It takes effect in a new session (/new)."
+_WHEN = "This takes effect in a new session (/new)."
 
 
 @Command(
@@ -45,14 +45,14 @@ async def plugin(controller: Controller, argument: str) -> None:
             await _add(controller, store, source, "".join(names))
         case ["remove", name]:
             await asyncio.to_thread(store.remove, name)
-            controller.say(f"Removed {name}. {_FOLLOWS}")
+            controller.say(f"Removed {name}. {_WHEN}")
         case _:
             raise CommandError(f"Use {_USAGE}.")
 
 
 @Command(
     "trust",
-    "show what this project would run or set, and decide on trusting it",
+    "show what this project would run or set, and decide whether to trust it",
     needs_screen=True,
     place=264,
     words="untrusted, waiting, hooks, settings",
@@ -72,7 +72,7 @@ async def trust(controller: Controller, _argument: str) -> None:
         return
     await asyncio.to_thread(controller.open_agent.ports.knowledge.load)
     await controller.open_agent.mcp.reload_and_resend()
-    controller.say("Trusted now; hooks and variables take effect in a new session (/new).")
+    controller.say("Trusted. Hooks and environment variables take effect in a new session (/new).")
 
 
 def _list(store: PluginStore) -> Sequence[str]:
@@ -92,7 +92,7 @@ def _list(store: PluginStore) -> Sequence[str]:
 async def _add(controller: Controller, store: PluginStore, source: str, name: str) -> None:
     """Show what a plugin contains, and add it if the user agrees.
 
-    ``source`` is a folder or a git URL; if it is a marketplace, ``name`` is the plugin in it.
+    ``source`` is a folder or a Git URL; if it is a marketplace, ``name`` is the plugin in it.
     """
     from tui_agent.plugin_sources import fetched, lines_of
     from tui_agent.plugins import digest_of
@@ -117,4 +117,4 @@ async def _add(controller: Controller, store: PluginStore, source: str, name: st
             controller.say("Not added.")
             return
         await asyncio.to_thread(store.add, found, source, digest)
-    controller.say(f"Added {found.name}. {_FOLLOWS}")
+    controller.say(f"Added {found.name}. {_WHEN}")

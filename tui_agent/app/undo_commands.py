@@ -1,6 +1,7 @@
-"""``/undo`` reverses the newest step (a turn, move, compaction, edit), ``/redo`` repeats it.
+"""``/undo`` reverses the newest change of the session, ``/redo`` repeats a change that was undone.
 
-The session's history decides what a step is; both move the leaf, and files with it (moves.py).
+A change is, for example, a turn, a move, a compaction or a context edit: a `Step` of the session's
+history, which decides what one is. Both commands move the leaf, and files with it (moves.py).
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ async def undo(controller: Controller, _argument: str) -> None:
         return
     name = name_of_step(session, step)
     text = _typed(session, step)
-    told = await move_with_files(
+    restored = await move_with_files(
         controller, agent, step.start, agent.navigator.undo, pair=_ends_of(step)
     )
-    if told is None:
+    if restored is None:
         return
-    controller.say(_sentence(f"Undone: {name}", told, "/redo brings it back"))
+    controller.say(_sentence(f"Undone: {name}", restored, "/redo brings it back"))
     if text is None:
         controller.frontend.withdraw_message("")
     else:
@@ -69,33 +70,34 @@ async def redo(controller: Controller, _argument: str) -> None:
         controller.say("There is nothing to redo.")
         return
     name = name_of_step(session, step)
-    told = await move_with_files(
+    restored = await move_with_files(
         controller, agent, step.end, agent.navigator.redo, pair=_ends_of(step)
     )
-    if told is None:
+    if restored is None:
         return
-    controller.say(_sentence(f"Redone: {name}", told, "/undo takes it back"))
-    # If the next step is an undone turn, its message stays in the prompt.
+    controller.say(_sentence(f"Redone: {name}", restored, "/undo takes it back"))
+    # If the next step is another undone turn, its message goes into the prompt instead.
     controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
 
 
-def _sentence(done: str, told: str, way_back: str) -> str:
-    if told:
-        done = f"{done}, {told}"
+def _sentence(done: str, restored: str, way_back: str) -> str:
+    """Return the report of a move: what was done, what happened to files ("" if nothing), the way back."""
+    if restored:
+        done = f"{done}, {restored}"
     return f"{done} · {way_back}"
 
 
 def _ends_of(step: Step) -> tuple[int | None, int | None]:
-    """Return the two entries that the leaf moves between when the step is undone or redone."""
+    """Return the two entries between which the leaf moves when the step is undone or redone."""
     if step.move is None:
         return step.end, step.start
     return step.move.start, step.move.end
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
-    """Move to before the step that appended an entry of the path, and report it.
+    """Move to before the step that appended an entry of the path, and report that.
 
-    If that is the newest step, undo it as ``/undo`` does.
+    If it is the newest step, undo it as ``/undo`` does.
     """
     agent = controller.idle_agent
     session = agent.session
@@ -108,10 +110,10 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
     async def go() -> None:
         await agent.navigator.go(target)
 
-    told = await move_with_files(controller, agent, target, go, pair=(session.leaf, target))
-    if told is not None:
+    restored = await move_with_files(controller, agent, target, go, pair=(session.leaf, target))
+    if restored is not None:
         went = f"Went back to {name_of_place(target)}, before #{entry_id}"
-        controller.say(_sentence(went, told, "/undo returns"))
+        controller.say(_sentence(went, restored, "/undo returns"))
 
 
 def _typed(session: Session, step: Step | None) -> str | None:
@@ -176,6 +178,7 @@ def _name_of(entry: Entry, step: Step) -> str:
 
 
 def name_of_place(entry_id: int | None) -> str:
+    """Return an entry's number as ``#12``; "the start" for None, which is before the first entry."""
     if entry_id is None:
         return "the start"
     return f"#{entry_id}"

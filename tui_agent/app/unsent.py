@@ -1,6 +1,7 @@
-"""Saves the prompt's text and waiting messages, and restores them after a crash or in a session.
+"""Saves the prompt's text and the queued messages, and restores them when their session is opened again.
 
-The screen reports changes and opened sessions; the store keeps the drafts.
+So they survive a crash and a change of session. The screen reports changes and opened sessions; the
+store keeps the drafts.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DELAY = 0.4
-"""Seconds between a change and its saving; later changes in this time are saved with it."""
+"""Seconds from a change until it is saved, together with later changes in this time."""
 
 
 class UnsentKeeper:
-    """Saves and restores drafts, which are the prompt's text and waiting messages.
+    """Saves and restores drafts: the text in the prompt, and the messages that are waiting to be sent.
 
     A draft is stored by session id, or by directory before the session's first entry. There is one
     keeper per controller.
@@ -35,7 +36,7 @@ class UnsentKeeper:
         self._kept: Unsent | None = None
 
     def changed(self) -> None:
-        """Schedule a save in ``DELAY`` seconds, if none is scheduled and a session was opened."""
+        """Schedule a save in `DELAY` seconds, unless one is scheduled or no session was opened yet."""
         if self._is_open and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
@@ -65,9 +66,10 @@ class UnsentKeeper:
     def opened(self, agent: Agent) -> None:
         """Put the saved draft of the session that was just opened into the prompt.
 
-        A draft replaces the text in the prompt, which stays saved for the former session; at the
-        first session, it is put before that text. Without a draft, the text stays in the prompt and
-        becomes part of this session's draft. Does nothing for a read-only session.
+        The draft replaces the text in the prompt, which stays saved for the former session; when the
+        first session is opened, it is put before that text instead. If there is no draft, the text
+        stays in the prompt and becomes part of this session's draft. Does nothing for a read-only
+        session.
         """
         from tui_agent.session.records import Unsent
 
@@ -95,15 +97,15 @@ class UnsentKeeper:
             else:
                 subject = f"{count} messages that were"
             frontend.say(
-                f"{subject} waiting when the program ended: now back in the prompt, not sent."
+                f"{subject} waiting when the program ended: back in the prompt, and not sent."
             )
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
-        """Take the saved draft of a session or directory out of the store.
+        """Remove the saved draft of a session or directory from the store, and return it.
 
-        Empty if it can't be read. With ``is_new``, a draft for the directory that another window
-        saved is left there.
+        It is empty if it can't be read. With ``is_new``, a draft for the directory that another
+        window saved stays in the store.
         """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent
@@ -125,6 +127,6 @@ class UnsentKeeper:
 
 
 def place_of(agent: Agent) -> str:
-    """Return the key of a draft: the session's id, or its directory if it has no entries yet."""
+    """Return the key of a session's draft: its id, or its directory if it has no entries yet."""
     info = agent.session.info
     return str(info.id if info.entry_count else info.cwd)

@@ -1,7 +1,7 @@
-"""The questions of a first start: whether to trust the project, and which model to use.
+"""The questions at a first start: whether to trust the project, and which model to use.
 
-``/trust`` asks the first one too. The screen decides when to ask, and the services save the trust;
-commands choose the model.
+``/trust`` also asks the first one. The screen decides when to ask, the services save the answer about
+trust, and commands choose the model.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tui_agent.trust import ProjectState, TrustDecision
 
 KEYS_SHOWN = 6
-"""Maximum keys listed; the others are counted."""
+"""Maximum number of keys that are listed; the others are counted."""
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
-"""Decisions by answer; other answers decide nothing."""
+"""Decisions about trust by answer; other answers decide nothing."""
 
 
 async def ask_for_trust(controller: Controller) -> None:
@@ -31,12 +31,12 @@ async def ask_for_trust(controller: Controller) -> None:
 
 
 async def ask_about(controller: Controller, state: ProjectState) -> TrustDecision | None:
-    """List the items of a project that need trust, ask whether to trust them, and save the answer.
+    """List the items of a project that need trust, ask whether to trust them, and save the decision.
 
-    Return the decision; None for "not now".
+    Returns the decision; None for "not now".
     """
     services = controller.services
-    why = f"{plural(len(state.items), 'item')} of this project would take effect. None has yet."
+    why = f"{plural(len(state.items), 'item')} of this project would take effect; so far, none has."
     if state.problem:
         why = f"This project can't be trusted in its current state: {state.problem}."
     rows = trust_lines(state)
@@ -61,7 +61,7 @@ async def ask_about(controller: Controller, state: ProjectState) -> TrustDecisio
 
 
 def trust_lines(state: ProjectState) -> list[str]:
-    """Return a line for each item that needs trust: kind, name, text, and any other file name.
+    """Return a line for each item that needs trust: kind, name, text, and its file.
 
     The file is left out if it is the item's name.
     """
@@ -81,9 +81,9 @@ def begin_welcome(controller: Controller) -> None:
 
 
 async def welcome(controller: Controller) -> None:
-    """Ask how to get a model, and start what the user chooses.
+    """Ask how to get a model, and start the command that the user chooses.
 
-    Ask again if a login leaves the session without a model.
+    Asks again if a login leaves the session without a model.
     """
     while True:
         match await controller.ask(_question(controller.services)):
@@ -108,13 +108,13 @@ def _question(services: AppServices) -> Choice:
         ("m", "choose a model: keys, servers on this machine"),
         ("d", "start the demo: no key, no network"),
         ("l", "log in: paste or name a provider's key"),
-        ("w", "go on without a model"),
+        ("w", "continue without a model"),
     ]
     state = "No key was found."
     if keys:
         state = "These keys were found."
     if own:
-        state = f"{one_line(services.config_path.name, 30)} has {plural(len(own), 'model')}, none is chosen."
+        state = f"{one_line(services.config_path.name, 30)} has {plural(len(own), 'model')}, but none is chosen."
     lines = []
     for name, source in list(keys.items())[:KEYS_SHOWN]:
         lines.append(f"✓ {one_line(name, 18):<18}{one_line(source, 60)}")
@@ -122,7 +122,7 @@ def _question(services: AppServices) -> Choice:
         lines.append(f"  and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
     lines += [
         "A key in the environment is used: export ANTHROPIC_API_KEY=…",
-        f"Any OpenAI-compatible server goes into {short_path(services.config_path)}",
+        f"To use any OpenAI-compatible server, add it to {short_path(services.config_path)}",
         'model = "openai/my-model"',
         '[models."openai/my-model"]',
         'base_url = "http://localhost:8080/v1"',

@@ -47,7 +47,7 @@ async def to_the_turn_before(stage: TreeStage) -> Any:
 
 async def about_files(stage: TreeStage) -> None:
     await until(
-        lambda: "notes.md changed, and not by this session" in screen_text(stage.stage), stage.pilot
+        lambda: "notes.md changed outside this session" in screen_text(stage.stage), stage.pilot
     )
     await stage.pilot.pause()
 

@@ -177,7 +177,7 @@ class RaceScreen(PanePage):
         streamed = self._race.streamed(number)
         taken = number == self._race.taken
         row = race_cells(number, runner, TONES[runner.state], taken=taken, streamed=streamed)
-        if self._race.asks(number):
+        if self._race.is_asking(number):
             row[2] = ("? asks you", "warning")
         if number == self._marked:
             row[0] = (f"{MARK}{number}", "accent")
