@@ -191,7 +191,7 @@ class UiSettings(BaseModel):
     reduced_motion: bool = Field(default=False, description="Turn animations off.")
     fold_turns: Literal["off", "work", "all"] = Field(
         default="work",
-        description="Parts of a turn to fold when the next one begins: none, its work, or all including its last answer.",
+        description="What to fold in a turn when the next one begins: nothing, its work, or its last answer, too.",
     )
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
         default="default", description="Entries that /tree shows when it opens; ctrl+o switches."
@@ -239,7 +239,7 @@ class UiSettings(BaseModel):
     )
     notify_command: str | None = Field(
         default=None,
-        description="A command to run for each signal that notify describes; it gets the event as JSON on standard input.",
+        description="A command to run for each signal of notify; it gets the event as JSON on standard input.",
         json_schema_extra=ONLY_USER,
     )
 

@@ -101,7 +101,7 @@ def listed_name(name: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """Return a JSON text with harmful and invisible characters replaced by JSON escapes (``\\u202e``)."""
+    """Return a JSON text with harmful and invisible characters replaced by JSON escapes."""
     return _HIDDEN.sub(_escape, text)
 
 

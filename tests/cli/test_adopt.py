@@ -109,10 +109,7 @@ def test_people_read_it_by_program_and_doctor_counts_it(
 @pytest.mark.usefixtures("project")
 def test_a_group_can_be_left_out_and_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["adopt", "--without", "Claude Code/permissions", "--without", "Codex"]) == 0
-    assert (
-        "Left out: Claude Code/permissions, Codex, in sessions started from now on."
-        in capsys.readouterr().out
-    )
+    assert "Left out in new sessions: Claude Code/permissions, Codex." in capsys.readouterr().out
     found = rows(capsys)
     left_out = {key for key, row in found.items() if row["state"] == "left out by your settings"}
     assert left_out == {("Claude Code", "Bash(curl *)"), ("Codex", "~/.codex/AGENTS.md")}

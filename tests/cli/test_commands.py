@@ -444,7 +444,7 @@ def test_models_are_those_with_a_key_first(
         (["-p", "hi", "--allow", "everything"], 2, "not a permission"),
         (["-p", "hi"], 1, "No model is chosen"),
         (["hello"], 2, "needs a terminal"),
-        (["sesions"], 2, "did you mean sessions?"),
+        (["sesions"], 2, "Did you mean sessions?"),
         (["--demo", "doctor"], 2, "The command doctor has to be the first"),
         (["--", "sesions"], 2, "needs a terminal"),
         (["tree"], 1, "no session in this directory"),

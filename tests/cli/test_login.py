@@ -120,7 +120,7 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("login", "openai"), 2, "No key was entered"),
         (("login", "azure"), 1, "Azure OpenAI also needs these to be set: AZURE_API_BASE"),
         (("logout",), 1, "There is no key to remove"),
-        (("logins",), 2, "did you mean login?"),
+        (("logins",), 2, "Did you mean login?"),
     ],
 )
 def test_mistakes_are_sentences(

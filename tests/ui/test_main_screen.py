@@ -167,7 +167,8 @@ async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(stage
         await until(lambda: stage.main.prompt.text != "half a", pilot)
         assert stage.main.prompt.text == "and the tests\n\nthen the docs\nhalf a"
         assert (
-            stage.main.notice.message == "The 2 waiting messages are back in the prompt and not sent."
+            stage.main.notice.message
+            == "The 2 waiting messages are back in the prompt and not sent."
         )
         assert not stage.view.waiting.display
         assert not stage.agent.queue

@@ -383,7 +383,8 @@ async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Pat
     async with asked(tmp_path, request, size=(100, 30)) as (stage, pilot):
         text = screen_text(stage)
         for shown in (
-            "The agent repeats itself. Run it again?", "3 times in a row", "bash pytest -q", "result 1 of 2  … 2 more lines",
+            "The agent repeats itself. Run it again?",
+            "3 times in a row", "bash pytest -q", "result 1 of 2  … 2 more lines",
             "␛[31mred", "result 2 of 2", "1 failed again", "y  run it once more", "s  stop the run",
         ):  # fmt: skip
             assert shown in text

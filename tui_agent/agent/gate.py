@@ -207,7 +207,9 @@ class Gate:
             return "The session is in plan mode, in which nothing is changed."
 
         def needs_now() -> tuple[PermissionNeed, ...]:
-            parts = [need for need in needs_of(tool, arguments, context) if need.permission.is_confinable]
+            parts = [
+                need for need in needs_of(tool, arguments, context) if need.permission.is_confinable
+            ]
             project = Path(os.path.realpath(context.project))
             return tuple(_needs_of_grants(wanted, tool.command(arguments), parts, project))
 

@@ -129,9 +129,7 @@ def summary_of(imported: Imported) -> str:
         case ImportChange.MORE:
             sentence = f"{name} was already here as {short}; {imported.entries:,} entries added."
         case ImportChange.COPY:
-            sentence = (
-                f"{name} was continued differently here, so the file became another session, {short}."
-            )
+            sentence = f"{name} was continued differently here, so the file became another session, {short}."
         case _:
             pass
     if imported.named_directory:

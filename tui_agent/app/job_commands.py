@@ -62,7 +62,9 @@ async def bg(controller: Controller, _argument: str) -> None:
     if not count:
         controller.say("No command is running that could go to the background.")
         return
-    controller.say(f"{plural(count, 'command')} moved to the background. /jobs shows and stops jobs.")
+    controller.say(
+        f"{plural(count, 'command')} moved to the background. /jobs shows and stops jobs."
+    )
 
 
 @Command(

@@ -60,7 +60,9 @@ async def redact(controller: Controller, argument: str) -> None:
         return
     if open_elsewhere := redaction.holders(finding, but=agent.session.id):
         names = ", ".join(f"“{title}”" for title in open_elsewhere)
-        raise CommandError(f"These sessions contain it and are open in other programs: {names}. Close them first.")
+        raise CommandError(
+            f"These sessions contain it and are open in other programs: {names}. Close them first."
+        )
     details = "\n".join((*redaction.lines(finding), "", BEYOND_REACH))
     answer = await controller.ask(
         Choice(

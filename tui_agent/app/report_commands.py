@@ -68,7 +68,9 @@ async def todo(controller: Controller, _argument: str) -> None:
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     """Return the lines of a to-do list; ``todos`` has the state and text of each to-do."""
     if not todos:
-        return ["There is no to-do list yet. The model makes one for work that takes several steps."]
+        return [
+            "There is no to-do list yet. The model makes one for work that takes several steps."
+        ]
     from tui_agent.tools.todo import done_of
 
     done, count = done_of(status for status, _text in todos)

@@ -245,7 +245,9 @@ class SessionResult:
             rows = [f"{path} ({reason})" for path, reason in left_out.items()]
             said.append(f"Left out: {listed(rows, _NAMED)}.")
         if self.omitted:
-            said.append(f"{self.omitted:,} more changed files were not recorded: there were too many.")
+            said.append(
+                f"{self.omitted:,} more changed files were not recorded: there were too many."
+            )
         if mixed:
             said.append(
                 f"Others changed the same lines, so their changes are included: {', '.join(dict.fromkeys(mixed))}."

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.context.rule_ledger import LedgerRow
 
-NO_RULES = "Your messages have no rules, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
+NO_RULES = (
+    "Your messages have no rules, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
+)
 HOW = (
     "Rules are recognised by their words, and kept verbatim when the history is summarised. "
     "A pin (p in /context) keeps a whole message. "

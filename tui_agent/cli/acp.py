@@ -1,6 +1,7 @@
 """``tui-agent acp``: serves an editor over the Agent Client Protocol, on standard input and output.
 
-Only protocol messages go to standard output; all other output goes to standard error.
+Only protocol messages go to standard output; all other output goes to standard error. The package
+``tui_agent.acp`` handles the messages.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import acp
 
 MAX_MODELS = 300
-"""Maximum models offered to an editor."""
+"""Maximum number of models that are offered to an editor."""
 LINE_BYTES = 50 * 1024 * 1024
 """Maximum size of a message from the editor, in bytes: a message can contain images."""
 
@@ -33,7 +34,7 @@ LINE_BYTES = 50 * 1024 * 1024
 def run_acp(arguments: Namespace) -> int:
     """Serve one editor until it closes standard input; return the exit code.
 
-    With ``--login`` only ask for a provider's key.
+    With ``--login``, only ask for a provider's key.
     """
     if arguments.login:
         return run_login(Namespace(provider="", force=False))
@@ -61,7 +62,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
-            # `acp.Agent` declares the protocol's optional methods too, which the agent may omit.
+            # `acp.Agent` also declares the protocol's optional methods, which the agent may omit.
             connection = AgentSideConnection(
                 cast("acp.Agent", agent),
                 writer,
@@ -70,7 +71,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
                 use_unstable_protocol=True,
             )
             agent.notify = connection._conn.send_notification  # noqa: SLF001
-            # The SDK has no route to delete_session, and reads only a part of initialize.
+            # The SDK has no route to delete_session, and reads only a part of initialize's fields.
             router = connection._conn._handler  # noqa: SLF001
             router.route_request(
                 AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session"
@@ -85,7 +86,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
 
 class WiredSessionFactory:
-    """Gives an editor's sessions the parts of the program: store, services, models and settings."""
+    """Provides the parts of the program to an editor's sessions: store, services, models, settings."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -95,9 +96,9 @@ class WiredSessionFactory:
         self._models: tuple[str, ...] | None = None
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the ids of configured models, then of other usable models; `MAX_MODELS` at most.
+        """Return the ids of the configured models, then of other usable ones; `MAX_MODELS` at most.
 
-        Cached unless ``anew``.
+        The result is cached; with ``anew``, it is looked up again.
         """
         if self._models is None or anew:
             self._models = await asyncio.to_thread(self._usable)
@@ -106,7 +107,7 @@ class WiredSessionFactory:
     def follow_settings(self, agents: Iterable[Agent]) -> str:
         """Read the settings again, and apply changes to ``agents``.
 
-        Return "", or why the settings are invalid; then nothing changes.
+        Returns "", or why the settings are invalid; in that case, nothing changes.
         """
         try:
             changed = self._wiring.reload()

@@ -1,7 +1,7 @@
-"""``tui-agent adopt``: lists other coding agents' files and their effect here; leaves some out.
+"""``tui-agent adopt``: lists other coding agents' files and their effect here, and leaves some out.
 
-Also the notice on such files that a session shows once. What is left out stands in the user's
-settings; agent/programs reads and judges the files.
+Also makes the notice about such files, which is shown once. The user's settings record what is left
+out (``other_programs.leave_out``). agent/programs reads the files and decides their effect.
 """
 
 from argparse import Namespace
@@ -24,8 +24,8 @@ from tui_agent.paths import data_dir
 from tui_agent.places import LeftOut
 from tui_agent.safe_text import one_line
 
-TOLD = "other-programs-told"
-"""File in the data directory; if it exists, the user has seen the notice about other programs."""
+NOTICE_SHOWN = "other-programs-told"
+"""Name of a file in the data directory which exists once the notice about other programs was shown."""
 _SIGNS = {
     ItemState.ACTIVE: "✓",
     ItemState.HELD_BACK: "…",
@@ -58,13 +58,13 @@ def run_adopt(arguments: Namespace) -> int:
 
 
 def found_items(cwd: Path) -> tuple[FoundItem, ...]:
-    """Find other programs' files in the user's home and the project of ``cwd``.
+    """Find other programs' files in the user's home directory and in the project of ``cwd``.
 
-    Includes those that the user leaves out. Reads the files and settings on each call.
+    Includes those that the user leaves out. Reads the files and the settings on each call.
     """
     config = load_config().config
     chosen = folders_of(cwd, config)
-    # Files that the user leaves out are listed too.
+    # Files that the user leaves out are listed, too.
     folders = replace(chosen, left_out=LeftOut())
     trusted = is_trusted(cwd)
     knowledge = knowledge_of(folders, config, trusted=trusted)
@@ -75,20 +75,20 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 
 
 def _reachable(item: FoundItem) -> FoundItem:
-    """Return an item, without effect if it is a command with the name of a built-in one."""
+    """Return the item; marked as having no effect if it is a command with the name of a built-in one."""
     if item.kind != "command" or not is_reserved(item.name.removeprefix("/")):
         return item
     why = f"the built-in {item.name} has this name: rename the file"
     return replace(item, state=ItemState.WITHOUT_EFFECT, why=why)
 
 
-def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
-    """Return a function that makes a notice about other programs' files; None if shown before.
+def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
+    """Return a function that makes the notice about other programs' files; None if it was shown before.
 
-    The function returns "" without such files, else the notice, which then counts as shown.
+    The function returns the notice, and records that it was shown; "" if there are no such files.
     """
-    told = data_dir() / TOLD
-    if is_there(told):
+    shown = data_dir() / NOTICE_SHOWN
+    if is_there(shown):
         return None
 
     def news(_knowledge: Knowledge) -> str:
@@ -97,16 +97,16 @@ def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
             with suppress(
                 OSError
             ):  # if the data directory can't be written, the notice is shown again
-                told.touch()
+                shown.touch()
         return text
 
     return news
 
 
 def _choose(arguments: Namespace) -> int:
-    """Apply ``--without`` and ``--with`` to ``other_programs.leave_out``, and print the result.
+    """Apply ``--without`` and ``--with`` to the setting ``other_programs.leave_out``; print the result.
 
-    Raises `UsageError` if a name to leave out was not found.
+    Raises `UsageError` if a program or group to leave out was not found.
     """
     known = load_config().config.other_programs.leave_out
     items = found_items(Path.cwd())
@@ -121,7 +121,7 @@ def _choose(arguments: Namespace) -> int:
     kept = [name for name in known if name not in arguments.with_]
     left_out = list(dict.fromkeys([*kept, *arguments.without]))
     set_value("other_programs.leave_out", left_out or None)
-    say(f"Left out: {', '.join(left_out) or 'nothing'}, in sessions started from now on.")
+    say(f"Left out in new sessions: {', '.join(left_out) or 'nothing'}.")
     return 0
 
 

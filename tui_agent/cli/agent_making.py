@@ -1,6 +1,6 @@
-"""Builds the agent of a session, and the settings that a running agent adopts.
+"""Builds the agent of a session, and the settings that a running agent adopts after a change.
 
-Decides which model, effort, mode, rules, tools and servers apply to a session, from arguments,
+Decides which model, effort, mode, rules, tools and servers a session has, from the arguments, the
 settings, other programs' files and trust. `Wiring` owns what several sessions share.
 """
 
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 def make_agent(
     wiring: "Wiring", session: "Session", servers: "Mapping[str, McpServerSettings] | None" = None
 ) -> Agent:
-    """Return an agent for a session, with the model, effort and mode that the arguments ask for.
+    """Return an agent for a session, with the model, effort and mode that the arguments name.
 
-    It works in the session's directory if that still exists, otherwise in the program's. Where the
-    session recorded another model, effort or mode, the change is appended to it, unless it is
-    read-only. ``servers`` are MCP servers for this session in addition to the configured ones.
+    It works in the session's directory if that still exists, otherwise in the program's. If the
+    session recorded another model, effort or mode, appends the change to it, unless it is read-only.
+    ``servers`` are MCP servers for this session in addition to the configured ones.
     """
     cwd = wiring.cwd
     recorded = Path(session.info.cwd)
@@ -66,7 +66,7 @@ def make_agent(
     if session.read_only:
         return Agent(session, ports, model=_first_model(wiring, cwd), mode=mode, effort=effort)
     if effort is not None:
-        # If the path names no effort, the agent appends it.
+        # If the path has no effort yet, the agent appends this one itself.
         named = resolve(session.active_path()).effort
         if named is not None and named.effort is not effort:
             session.append(EffortChangeEntry(effort=effort))
@@ -79,7 +79,7 @@ def make_agent(
 
 
 def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
-    """Return the current settings, rules and sandbox for the agent with ``ports``."""
+    """Return the current settings, rules and sandbox of the agent that has ``ports``."""
     return _adjustable(wiring, ports, _foreign(wiring, ports.cwd))
 
 
@@ -107,7 +107,7 @@ def _adjustable(wiring: "Wiring", ports: AgentPorts, foreign: ForeignSettings) -
     )
 
 
-# -- what the arguments ask for
+# -- model and effort
 
 
 def _first_model(wiring: "Wiring", cwd: Path) -> str:
@@ -126,7 +126,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Switch the agent to the requested model, or to a usable one if its model can't be used.
+    """Switch the agent to the model of the arguments, or to a usable one if its own can't be used.
 
     In the second case, sets ``wiring.notice``.
     """
@@ -143,7 +143,7 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
 
 
 def _usable_model(wiring: "Wiring", model: str) -> str:
-    """Return ``model`` if it can be used, else the default model if that can, else ``model``.
+    """Return ``model``, or the default model if only that can be used.
 
     A model can't be used if its provider is unknown or has no key, for example in a session
     imported from another program.
@@ -217,7 +217,8 @@ def _ports(
 def _rules(wiring: "Wiring", cwd: Path, foreign: ForeignSettings) -> tuple[Rule, ...]:
     """Return the permission rules for the directory ``cwd``, lowest precedence first.
 
-    The rules of the program's project are left out if ``cwd`` is in another project.
+    If ``cwd`` is in another project than the program's, the rules of the program's project are left
+    out.
     """
     project = find_project(cwd)
     is_here = project == find_project(wiring.cwd)
@@ -230,23 +231,24 @@ def _rules(wiring: "Wiring", cwd: Path, foreign: ForeignSettings) -> tuple[Rule,
 
 
 def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
-    from tui_agent.cli.adopt import first_news
+    from tui_agent.cli.adopt import notice_maker
 
-    return first_news(cwd)
+    return notice_maker(cwd)
 
 
 def _held_back_news(knowledge: Knowledge) -> str:
+    """Return a notice about commands and skills that an untrusted project can't use; "" if none."""
     names = [one_line(item.name, 40) for item in knowledge.held_back()]
     if not names:
         return ""
     return (
-        f"These commands and skills of the project are left out: {', '.join(names)}. "
+        f"These commands and skills of the project are not used: {', '.join(names)}. "
         "You have not trusted the project (--trust does so for one run)."
     )
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
-    """Return the settings of other programs that apply in a directory; empty in the demo's."""
+    """Return the settings of other programs that apply in a directory; empty for the demo's directory."""
     if _is_demo(cwd):
         return ForeignSettings()
     folders = folders_without_plugins(cwd, wiring.loaded.config)
@@ -254,9 +256,9 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 
 
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
-    """Return the tool files of a directory and the installed add-ons; they are read on first use.
+    """Return the tool files for a directory and the installed add-ons; they are read on first use.
 
-    The project's tools are left out, with a problem reported, until the project is trusted.
+    Until the project is trusted, its tools are left out and a problem says so.
     """
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 
@@ -280,11 +282,11 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
 
 
 def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:
-    """Return the store for files' contents before a change; None if checkpoints are off."""
+    """Return the store for snapshots of files; None if checkpoints are off."""
     store = wiring.store
     if not wiring.loaded.config.checkpoints.enabled:
         return None
-    # The demo's project lies in one of the program's own directories, but its files are the user's.
+    # The program's own directories are left out, except the one that contains the demo's project.
     own = []
     for place in map(real_path, (data_dir(), log_dir(), cache_dir())):
         if not real_path(project).is_relative_to(place):

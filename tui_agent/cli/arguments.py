@@ -1,6 +1,6 @@
-"""Defines the command line's arguments and their help, parses and checks them.
+"""Defines the command line's arguments and their help, and parses and checks them.
 
-main.py decides what is run for them. Also prints the completion script, made from the same parser.
+main.py decides which command they run. Also prints the completion script, made from the same parser.
 """
 
 import argparse
@@ -41,25 +41,25 @@ SUBCOMMANDS = (
     "stop",
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
-"""Action of a subcommand that is called without one."""
+"""Default action of each subcommand that has actions and can be used without one."""
 OutputFormat = Literal["text", "json", "stream-json"]
-"""What a run without a screen prints: its answer, one object at the end, or an event per line."""
+"""What a run without a screen prints: its answer, one object at the end, or one event per line."""
 ON_QUESTION = ("wait", "deny", "stop")
-"""Values of ``--on-question``: what a run does when it asks for permission."""
+"""Values of ``--on-question``: what happens when the run needs a permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Options that override the setting of the same name for this run."""
 LIKENESS = 0.75
 """Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 
-LAST = "id of a session; default: the session last used in this directory"
+LAST = "id of a session; default: the last session of this directory"
 SESSION = "id of the session, or its last characters"
-DETACHED = "name of the run, or the beginning of it; default: the newest"
+DETACHED = "name of the run, or its beginning; default: the newest run"
 SERVER = "name of the server"
 EPILOG = f"""\
 commands:
   tui-agent sessions list|search|export|import|delete   manage sessions
   tui-agent result [ID]                        print what a session changed as a patch, or commit it to a branch
-  tui-agent tree [ID]                          show the branches of a session; without ID the last one here
+  tui-agent tree [ID]                          show the branches of a session; default: the last one here
   tui-agent context [ID]                       show what the model would see, block by block, or --request
   tui-agent compact [ID]                       summarise a session's history, or --preview it
   tui-agent cost [ID]                          show what a session has cost, all branches together
@@ -86,16 +86,18 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    """An argument parser that raises `UsageError` instead of exiting."""
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """Read the arguments; ``command`` is "run" or the name of a subcommand.
+    """Parse the arguments; ``command`` of the result is "run" or the name of a subcommand.
 
     Raises:
         UsageError: the arguments are wrong or contradict each other.
-        SystemExit: the help or version was requested and has been printed.
+        SystemExit: the help or the version was requested and has been printed.
     """
     if argv[:1] == ["run"]:
         argv = argv[1:]
@@ -126,7 +128,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if arguments.print is not None and arguments.prompt:
         if arguments.print:
             raise UsageError(
-                "The prompt is more than one argument: put it in quotes. See: tui-agent --help"
+                "The prompt has more than one argument: put it in quotes. See: tui-agent --help"
             )
         arguments.print = arguments.prompt
         arguments.prompt = None
@@ -151,10 +153,10 @@ def _take_demo(arguments: Namespace) -> None:
 
 
 def named_run(arguments: Namespace) -> Namespace:
-    """Return the arguments of the run that a subcommand stands for.
+    """Return the arguments of the run without a screen that carries out a subcommand.
 
-    For ``tree ID`` these are the arguments of ``-r ID -p /tree``. All but ``compact`` open the
-    session read-only. Without an id, the last session is used.
+    For ``tree ID``, these are the arguments of ``-r ID -p /tree``. All such subcommands except
+    ``compact`` open the session read-only. Without an id, they use the last session.
     """
     given = {name: value for name, value in vars(arguments).items() if value}
     options = ["-c"]
@@ -179,7 +181,7 @@ def named_run(arguments: Namespace) -> Namespace:
 
 
 def _settle_format(arguments: Namespace) -> None:
-    """Make ``json`` and ``output_format`` say the same."""
+    """Make ``json`` and ``output_format`` agree; the default format is text."""
     if arguments.json:
         arguments.output_format = "stream-json"
     arguments.output_format = arguments.output_format or "text"
@@ -187,6 +189,7 @@ def _settle_format(arguments: Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError if options contradict each other or need another one."""
     has_screen = arguments.print is None
     is_race = arguments.race is not None
     check = arguments.check
@@ -223,11 +226,11 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.detach and not has_screen,
-            f"--detach is for the full-screen program; -p needs no terminal anyway. {more}",
+            f"--detach is for the full-screen program; a run with -p needs no terminal. {more}",
         ),
         (has_screen and key is not None, f"--key needs -p. {more}"),
         (key is not None and not key.strip(), "--key needs a name."),
-        (key is not None and clashing, f"--key finds the session itself: leave out {clashing}."),
+        (key is not None and clashing, f"--key already selects the session: leave out {clashing}."),
         (has_screen and is_race, f"--race needs -p; on the screen use /race. {more}"),
         (
             has_screen and check is not None,
@@ -256,10 +259,10 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_foreign(argv: list[str]) -> None:
-    """Check for options that only other programs have.
+    """Check whether the arguments have an option that only other programs know.
 
     Raises:
-        UsageError: the arguments contain one; the message says what to use instead.
+        UsageError: they have one; the message says what to use instead.
     """
     from tui_agent.cli.names_elsewhere import OPTIONS
 
@@ -270,12 +273,12 @@ def _refuse_foreign(argv: list[str]) -> None:
     files = [argument for argument in argv if argument.startswith("@") and " " not in argument]
     if files:
         raise UsageError(
-            f'A file is named in the prompt: tui-agent "{files[0]} …". See: tui-agent --help'
+            f'Name a file within the prompt: tui-agent "{files[0]} …". See: tui-agent --help'
         )
 
 
 def _refuse_foreign_mode(mode: str) -> None:
-    """Raise UsageError for a value of ``--mode`` that only other programs have."""
+    """Raise UsageError for a value of ``--mode`` that only other programs know."""
     from tui_agent.cli.names_elsewhere import MODES as MODES_ELSEWHERE
 
     if instead := MODES_ELSEWHERE.get(mode):
@@ -283,7 +286,7 @@ def _refuse_foreign_mode(mode: str) -> None:
 
 
 def _refuse_foreign_action(action: str) -> None:
-    """Raise UsageError for an action of ``mcp`` that only other programs have."""
+    """Raise UsageError for an action of ``mcp`` that only other programs know."""
     from tui_agent.cli.names_elsewhere import MCP_ACTIONS
 
     if instead := MCP_ACTIONS.get(action):
@@ -291,11 +294,11 @@ def _refuse_foreign_action(action: str) -> None:
 
 
 def _refuse_slip(word: str, argv: list[str]) -> None:
-    """Check for a one-word message that is probably a mistyped command; to send it costs money.
+    """Check for a one-word message that is probably a mistyped command, as sending it costs money.
 
     Raises:
-        UsageError: the word is or resembles a subcommand of this or another program, and the
-            arguments contain no ``--``.
+        UsageError: the word is a subcommand of another program, or is or resembles one of this
+            program, and the arguments contain no ``--``.
     """
     if not word.isalpha() or "--" in argv:
         return
@@ -308,14 +311,14 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
     for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
         if word != meant:
-            said = f"“{word}” is not a command; did you mean {meant}?"
+            said = f"“{word}” is not a command. Did you mean {meant}?"
         else:
             said = f"The command {meant} has to be the first argument."
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """Return one parser of options and subcommands together, for shell completion and the manual page."""
+    """Return one parser with all options and subcommands, for shell completion and the manual page."""
     parser = _new_parser(EPILOG[EPILOG.index("exit codes") :])
     _add_run(parser)
     _add_commands(parser, required=False)
@@ -357,7 +360,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     session.add_argument(
         "--take-over",
         action="store_true",
-        help="with -c or -r ID: take the session from another program, which can then only read it",
+        help="with -c or -r ID: take over the session from another program, which can then only read it",
     )
     session.add_argument("--no-session", action="store_true", help="keep no record of the session")
     session.add_argument(
@@ -370,7 +373,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         choices=ON_QUESTION,
         default="wait",
         metavar="HOW",
-        help="when the run asks for permission: wait (the default), deny, or stop the run",
+        help="what to do when a permission is needed: wait (the default), deny it, or stop the run",
     )
     headless = parser.add_argument_group("without a screen")
     headless.add_argument(
@@ -390,7 +393,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--check",
         metavar="COMMAND",
-        help="run this when the model is done; failures go back to it. In a race: run it in each copy",
+        help="run this when the model is done, and send failures back to it. In a race: run it in each copy",
     )
     headless.add_argument(
         "--goal",
@@ -401,18 +404,19 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--check-rounds",
         type=_positive,
         metavar="N",
-        help="give a failed check back to the model N times; default: 3",
+        help="send a failed check back to the model up to N times; default: 3",
     )
     headless.add_argument(
         "--key",
         metavar="NAME",
-        help="name this run; the same name again continues it if interrupted, else prints its end",
+        help="name this run; with the same name again, an interrupted run continues, "
+        "and a finished one prints its answer",
     )
     headless.add_argument(
         "--pick",
         choices=PICKS,
         default=None,
-        help="choose the runner whose changes are taken; default: none",
+        help="how to choose the runner whose changes are taken; default: none",
     )
     headless.add_argument(
         "--result",
@@ -426,66 +430,66 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--output-format",
         choices=get_args(OutputFormat),
         metavar="FORMAT",
-        help="text; json: one object at the end with the answer, session, usage and cost; "
-        "stream-json: as --json",
+        help="text; json: one object at the end, with the answer, session, usage and cost; "
+        "stream-json: the same as --json",
     )
     how = parser.add_argument_group("settings of this run")
     how.add_argument(
         "--demo",
         action="store_true",
-        help="try it with a scripted model: no key, no network, a scratch directory",
+        help="try the program with a scripted model: no key, no network, a scratch directory",
     )
     how.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
     how.add_argument(
         "--effort",
         choices=[level.value for level in Effort],
         metavar="LEVEL",
-        help=f"how much to think: {', '.join(Effort)}",
+        help=f"how much the model thinks: {', '.join(Effort)}",
     )
     modes = f"{', '.join(MODES)}, or the name of one of your agents"
     how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
     how.add_argument(
         "--trust",
         action="store_true",
-        help="use this project's own settings and commands, this once",
+        help="trust this project's own settings and commands for this run",
     )
     how.add_argument(
         "--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work in this directory"
     )
     how.add_argument(
-        "--max-steps", type=_positive, metavar="N", help="stop a message after this many requests"
+        "--max-steps", type=_positive, metavar="N", help="maximum requests for a message"
     )
     how.add_argument(
         "--max-cost",
         type=_dollars,
         metavar="USD",
-        help="stop a message before it costs more US dollars",
+        help="maximum cost of a message, in US dollars",
     )
     how.add_argument(
         "--max-tokens",
         type=_positive,
         metavar="N",
-        help="stop a message at this many tokens, in and out",
+        help="maximum tokens for a message, requests and answers together",
     )
     how.add_argument(
         "--timeout",
         type=_seconds,
         metavar="TIME",
-        help="stop a message after this time: 90 (seconds), 15m, 2h",
+        help="maximum time for a message: 90 (seconds), 15m, 2h",
     )
     how.add_argument(
         "--allow",
         action="append",
         default=[],
         metavar="RULE",
-        help="allow what this rule names, such as edit or 'bash:make *'",
+        help="allow what this rule matches, such as edit or 'bash:make *'",
     )
     how.add_argument(
         "--deny",
         action="append",
         default=[],
         metavar="RULE",
-        help="refuse what this rule names, such as 'bash:git push*'",
+        help="refuse what this rule matches, such as 'bash:git push*'",
     )
     how.add_argument("--debug", action="store_true", help="log more, and show tracebacks")
 
@@ -506,7 +510,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
         nargs="?",
         default="",
         metavar="ID[#N]",
-        help=f"{LAST}; with #N at entry N, on any branch",
+        help=f"{LAST}; with #N: at entry N, on any branch",
     )
     where = result.add_mutually_exclusive_group()
     where.add_argument(
@@ -528,7 +532,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     context = commands.add_parser("context", help="show what the model would see of a session")
     context.add_argument("id", nargs="?", default="", help=LAST)
     context.add_argument(
-        "--at", type=_positive, metavar="N", help="show it at entry N instead of the current one"
+        "--at", type=_positive, metavar="N", help="show it at entry N instead of at the leaf"
     )
     context.add_argument("-m", "--model", metavar="NAME", help="show it for another model")
     context.add_argument(
@@ -545,32 +549,32 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     compact.add_argument("-m", "--model", metavar="NAME", help="use another model")
     compact.add_argument("--focus", metavar="TEXT", help="name what the summary must keep")
     compact.add_argument(
-        "--up-to", type=_positive, metavar="N", help="summarise only what is before entry N"
+        "--up-to", type=_positive, metavar="N", help="summarise only what comes before entry N"
     )
     compact.add_argument(
-        "--preview", action="store_true", help="show what it would do and change nothing"
+        "--preview", action="store_true", help="show what would be done, and change nothing"
     )
-    compact.add_argument("--json", action="store_true", help="print JSON; goes with --preview")
+    compact.add_argument("--json", action="store_true", help="print JSON; only with --preview")
 
     models = commands.add_parser("models", help="list the models you can use")
     models.add_argument("filter", nargs="?", default="", help="list only names that contain this")
-    models.add_argument("--all", action="store_true", help="list models without a key too")
+    models.add_argument("--all", action="store_true", help="also list models without a key")
     models.add_argument("--json", action="store_true", help="print JSON")
     models.add_argument(
         "--forget",
         metavar="NAME",
-        help="forget what the server of a model refused, and try it again",
+        help="forget which parts of requests a model's server refused, and send them again",
     )
 
     _add_login(commands)
 
     _add_detached(commands)
     _add_config(commands.add_parser("config", help="show and change settings"))
-    _add_mcp(commands.add_parser("mcp", help="manage servers of the Model Context Protocol"))
+    _add_mcp(commands.add_parser("mcp", help="manage MCP (Model Context Protocol) servers"))
     doctor = commands.add_parser("doctor", help="check the setup and show what is missing")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument(
-        "--clean", action="store_true", help="remove copies of projects that no race uses any more"
+        "--clean", action="store_true", help="remove project copies that no race uses any more"
     )
     commands.add_parser("update", help="update the program the way it was installed, or say how")
     _add_adopt(commands)
@@ -604,9 +608,9 @@ def _add_config(config: argparse.ArgumentParser) -> None:
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
     steps.add_parser("path", help="print the path of the settings file")
     get = steps.add_parser(
-        "get", help="print one setting, or all of them with where each comes from"
+        "get", help="print one setting, or all settings and where each comes from"
     )
-    get.add_argument("key", nargs="?", help="a setting, such as ui.theme; without one all of them")
+    get.add_argument("key", nargs="?", help="a setting, such as ui.theme; default: all of them")
     change = steps.add_parser("set", help="write one setting")
     change.add_argument("key", help="a setting, such as ui.theme")
     change.add_argument("value", help="its new value")
@@ -633,11 +637,13 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     actions = mcp.add_subparsers(dest="action", required=True, parser_class=_Parser)
     listing = actions.add_parser("list", help="list the servers that would be started here")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    add = actions.add_parser(
-        "add", help="add a server to your settings: its command or its address"
-    )
+    add = actions.add_parser("add", help="add a server to your settings, by its command or its URL")
     add.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="set a server variable"
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set an environment variable of the server",
     )
     add.add_argument(
         "--header",
@@ -647,21 +653,22 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
         help="send this header with each request",
     )
     add.add_argument(
-        "--sse", action="store_true", help="use SSE; without this the transport is detected"
+        "--sse", action="store_true", help="use SSE; without this, the transport is detected"
     )
-    add.add_argument("--force", action="store_true", help="replace the server of that name")
+    add.add_argument("--force", action="store_true", help="replace a server with the same name")
     add.add_argument("name", help="your name for the server")
     add.add_argument(
         "words",
         nargs=argparse.REMAINDER,
         metavar="COMMAND … | URL",
-        help="its command and arguments, or its address",
+        help="its command and arguments, or its URL",
     )
     actions.add_parser("remove", help="remove a server from your settings").add_argument(
         "name", help=SERVER
     )
     actions.add_parser(
-        "test", help="start a server, show what it offers and costs, and stop it"
+        "test",
+        help="start a server, show what it offers and how many tokens that takes, and stop it",
     ).add_argument("name", help=SERVER)
 
 
@@ -673,7 +680,7 @@ def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
         action="append",
         default=[],
         metavar="GROUP",
-        help="leave out a program, or one group of its files",
+        help="stop using a program's files, or one group of them",
     )
     adopt.add_argument(
         "--with",
@@ -681,7 +688,7 @@ def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
         action="append",
         default=[],
         metavar="GROUP",
-        help="use again what was left out",
+        help="use them again",
     )
 
 
@@ -693,7 +700,7 @@ def _add_plugin(plugin: argparse.ArgumentParser) -> None:
     add.add_argument(
         "source",
         metavar="FOLDER|GIT-URL",
-        help="a plugin's folder, a marketplace's, or a git address",
+        help="the folder of a plugin or a marketplace, or the URL of a Git repository",
     )
     add.add_argument("name", nargs="?", default="", help="name of the plugin in a marketplace")
     add.add_argument("--yes", action="store_true", help="add it without asking")
@@ -704,13 +711,13 @@ def _add_plugin(plugin: argparse.ArgumentParser) -> None:
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
     login = commands.add_parser(
-        "login", help="enter a provider's key, or sign in where the provider offers that"
+        "login", help="enter a provider's key, or sign in if the provider offers that"
     )
     login.add_argument(
         "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
     )
-    login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
-    logout = commands.add_parser("logout", help="remove a key that was entered")
+    login.add_argument("--force", action="store_true", help="save a key even if it can't be tried")
+    logout = commands.add_parser("logout", help="remove a key that you entered")
     logout.add_argument(
         "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
     )
@@ -718,7 +725,7 @@ def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp = commands.add_parser(
-        "acp", help="serve an editor by the Agent Client Protocol, over standard input and output"
+        "acp", help="serve an editor with the Agent Client Protocol, over standard input and output"
     )
     acp.set_defaults(on_question="wait")
     acp.add_argument(
@@ -729,7 +736,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "--effort",
         choices=[level.value for level in Effort],
         metavar="LEVEL",
-        help=f"one of {', '.join(Effort)}",
+        help=f"how much the model thinks: {', '.join(Effort)}",
     )
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
     acp.add_argument(
@@ -738,7 +745,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.add_argument(
         "--login",
         action="store_true",
-        help="ask for a provider's key in this terminal, and keep it",
+        help="ask for a provider's key in this terminal, and save it",
     )
     acp.add_argument("--debug", action="store_true", help="log more")
     acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], no_session=False, print=None)
@@ -752,22 +759,22 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         "export", help="write a session to a file: Markdown, HTML, JSON lines"
     )
     export.add_argument(
-        "id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N"
+        "id", metavar="ID[#N]", help="the session; with #N: the branch that leads to entry N"
     )
     export.add_argument(
         "--format",
         choices=("markdown", "html", "json", "claude-code", "codex"),
-        help="the format; default: by the ending of -o, else markdown",
+        help="the format; default: by the suffix of -o, otherwise markdown",
     )
     which = export.add_mutually_exclusive_group()
     which.add_argument(
-        "--branch", action="store_true", help="write the current branch only (default of markdown)"
+        "--branch", action="store_true", help="write only the current branch (default for markdown)"
     )
     which.add_argument(
-        "--all", action="store_true", help="write every branch (default of html and json)"
+        "--all", action="store_true", help="write every branch (default for html and json)"
     )
     export.add_argument(
-        "--redact", action="store_true", help="leave out secrets and names of home directories"
+        "--redact", action="store_true", help="leave out secrets, and user names in paths"
     )
     export.add_argument(
         "-o",
@@ -776,7 +783,7 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         metavar="FILE",
         help="write to this file or directory; default: print it",
     )
-    export.add_argument("--force", action="store_true", help="replace the file")
+    export.add_argument("--force", action="store_true", help="replace the file if it exists")
     importing = actions.add_parser("import", help="import sessions of tui-agent or another program")
     importing.add_argument("file", type=Path, nargs="?", help="a file, or a directory with files")
     importing.add_argument(
@@ -785,7 +792,7 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         nargs="?",
         const=0,
         metavar="N",
-        help="list the sessions other programs keep on this machine; with a number, import that one",
+        help="list the sessions of other programs on this machine; with a number, import that one",
     )
     importing.add_argument(
         "--from",
@@ -800,7 +807,7 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     importing.add_argument(
         "--keep-directories",
         action="store_true",
-        help="work in the directories that the files name; for files of your own",
+        help="let sessions work in the directories that the files name; only for your own files",
     )
     importing.add_argument(
         "--json", action="store_true", help="print a line of JSON for each session"
@@ -826,7 +833,7 @@ def _dollars(text: str) -> float:
 
 
 def _seconds(text: str) -> float:
-    """Parse a duration to seconds: a number, optionally with the unit s, m or h."""
+    """Parse a duration, a number with the unit s (the default), m or h; return seconds."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     try:
         return amount_in(text[:-1] if unit else text) * (unit or 1)

@@ -1,8 +1,8 @@
 """Implements a controller's services, for the screen, a run without one, or an editor's session.
 
-Most are passed on to `Wiring`, which all controllers of the process share, or to a module of this
-package. Decides what opens first, and applies changed settings to this controller's agents (an
-editor's: `cli.acp`).
+Most methods only call `Wiring`, which all controllers of the process share, or a module of this
+package. Decides which session and screen open first, and applies changed settings to this
+controller's agents (`cli.acp` does so for an editor's).
 """
 
 from __future__ import annotations
@@ -57,12 +57,14 @@ GO_ON = "continue"
 NOBODY_IS_ASKED = (
     "No user can be asked in this run. Continue without this permission, or say which you need."
 )
+"""Text for the model about a permission that is refused because of ``--on-question``."""
 MAX_FILES = 50_000
+"""Maximum number of the project's files that are listed for completion."""
 BRANCH_SECONDS = 3.0
-"""Time limit of git's check for changed files, in seconds."""
+"""Time limit for Git's check for changed files, in seconds."""
 
 TYPING_PAUSE = 0.7
-"""Seconds without a key press after which a short freeze of the screen is not noticed."""
+"""Seconds without a key press after which the user doesn't notice a short freeze of the screen."""
 
 
 class ControllerWiring(AppServices):
@@ -97,17 +99,17 @@ class ControllerWiring(AppServices):
         """Returns the time of the last key, in seconds since the epoch; 0.0 without a screen."""
         self._background: set[asyncio.Task[None]] = set()
         self._warmed_agent: Agent | None = None
-        """The agent whose slow parts are being loaded, or were loaded last."""
-        self.way_back = ""
-        """Shell command that continues the session closed last; "" if there is none."""
+        """The last agent for which loading the slow parts was started."""
+        self.resume_command = ""
+        """Shell command that continues the session which was closed last; "" if there is none."""
         self.detached_as = ""
-        """Name of the detached run, if this program is one; otherwise ""."""
+        """Name of this detached run; "" if the program isn't a detached run."""
         self.detached_arguments: tuple[str, ...] = ()
         """Arguments of the detached run to start when this program ends; () to start none."""
 
     @property
     def _project(self) -> Path:
-        """The project whose rules are kept: that of the agent on the screen, if there is one."""
+        """The project for which rules are saved: that of the agent on the screen, if there is one."""
         if self._agent is not None:
             return self._agent.ports.project
         return find_project(self.cwd)
@@ -163,9 +165,9 @@ class ControllerWiring(AppServices):
         return changed
 
     def start(self) -> FirstView:
-        """Return what the arguments, or missing keys, make the program open first.
+        """Return the session and screen to open first, by the arguments and by which keys there are.
 
-        With ``--fork`` the copy is made now. Raises `StoreError` if a named session does not exist.
+        With ``--fork``, makes the copy now. Raises `StoreError` if a session to open doesn't exist.
         """
         arguments = self._wiring.arguments
         wiring = self._wiring
@@ -232,7 +234,7 @@ class ControllerWiring(AppServices):
         return agent
 
     async def _refuse(self, agent: Agent, request: PermissionRequest) -> PermissionAnswer:
-        """Deny a request without asking; with ``--on-question stop`` also interrupt the agent."""
+        """Deny a permission without asking; with ``--on-question stop``, also interrupt the agent."""
         del request
         if self._wiring.arguments.on_question == "stop":
             agent.interrupt()
@@ -271,11 +273,11 @@ class ControllerWiring(AppServices):
 
     def close_session(self, session: Session) -> None:
         self._agents = [agent for agent in self._agents if agent.session is not session]
-        self.way_back = self._wiring.way_back(session)
+        self.resume_command = self._wiring.resume_command(session)
         self._wiring.close(session)
 
     def on_ready(self) -> None:
-        """Start loading the slow parts of the agent on the screen, once per agent.
+        """Start loading the slow parts of the agent on the screen, once for each agent.
 
         Called for each new agent, and when the screen is ready.
         """
@@ -306,9 +308,9 @@ class ControllerWiring(AppServices):
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
-        """Return a row per known model, the usable ones before the others.
+        """Return a row for each known model, the usable ones first.
 
-        Both groups are in /login's order of providers, then by id.
+        Usable and other models are each in /login's order of providers, then by id.
         """
         available = self._wiring.router.keys.available()
         catalog = self._wiring.catalog
@@ -383,7 +385,7 @@ class ControllerWiring(AppServices):
         known = [settings.base_url or "" for settings in self._wiring.loaded.config.models.values()]
         outcomes = await refresh(usual_servers(catalog.addresses, known), catalog.served)
         catalog.forget()
-        # A server that never answered is not running.
+        # A server without an answer is not running.
         servers = []
         for one in outcomes:
             if catalog.served.answer(one.server.place.url) is not None:

@@ -1,7 +1,7 @@
-"""``tui-agent doctor``: reports the setup, the origin of each part, and missing parts.
+"""``tui-agent doctor``: reports the setup, where each part comes from, and what is missing.
 
-Changes nothing, except that ``--clean`` removes copies of projects that races left behind.
-``/doctor`` shows the same findings.
+Changes nothing, except that ``--clean`` removes project copies that races left behind. ``/doctor``
+shows the same findings.
 """
 
 import logging
@@ -67,16 +67,17 @@ ORIGINS = {
 """Words for the origin of a model's context window."""
 
 _UNCHECKED = (
-    "If it names a path: remove it from PATH or from sandbox.read, or write the path that it "
+    "If the message names a path: remove that from PATH or sandbox.read, or write the path that it "
     "leads to."
 )
 
 
 @frozen
 class Finding:
-    """One line of the report; ``advice``, possibly several lines, says how to fix a problem.
+    """One line of the report. ``ok`` is False for a problem.
 
-    ``ok`` is False for a problem. A line with an empty ``subject`` continues the one before.
+    ``advice``, which may have several lines, says how to fix the problem. A finding with an empty
+    ``subject`` continues the one before.
     """
 
     subject: str
@@ -86,11 +87,13 @@ class Finding:
 
 
 def run_doctor(arguments: Namespace) -> int:
-    """Print the report; return exit code 1 if it has a problem, else 0.
+    """Print the report; return exit code 1 if it has a problem, otherwise 0.
 
-    With ``--clean``, first remove the copies of projects that races have left behind.
+    With ``--clean``, first remove the project copies that races left behind.
     """
-    logging.getLogger().addHandler(logging.NullHandler())  # the report has all that would be logged
+    logging.getLogger().addHandler(
+        logging.NullHandler()
+    )  # the report already has what would be logged
     if arguments.clean:
         for path in abandoned_homes(cache_dir() / "races"):
             if remove_left(path):
@@ -113,7 +116,7 @@ def lines_of(finding: Finding) -> list[str]:
 
 
 def findings() -> Iterator[Finding]:
-    """Examine the setup and yield the report's lines. Slow: it reads files and starts programs.
+    """Examine the setup and yield the findings. Slow, because it reads files and starts programs.
 
     Stops after the settings if these can't be read.
     """
@@ -121,7 +124,7 @@ def findings() -> Iterator[Finding]:
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
     yield Finding("installed", f"{running_installation().sentence} (tui-agent update)")
-    # `version` fails for a package that is not installed.
+    # `version` raises an error for a package that is not installed.
     host = "without litellm"
     if is_installed():
         host = f"litellm {version('litellm')}"
@@ -148,7 +151,7 @@ def findings() -> Iterator[Finding]:
         advice = "The next race removes them; to remove them now: tui-agent doctor --clean"
         yield Finding(
             "race",
-            f"copies that no race uses: {', '.join(map(str, left))}",
+            f"project copies that no race uses: {', '.join(map(str, left))}",
             ok=False,
             advice=advice,
         )
@@ -157,7 +160,7 @@ def findings() -> Iterator[Finding]:
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     where = str(loaded.path)
     if not is_file(loaded.path):
-        where += " (no such file: every setting has its default)"
+        where += " (no such file, so every setting has its default)"
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
@@ -205,7 +208,7 @@ def _models(config: Config) -> Iterator[Finding]:
     elif own := own_models(config):
         advice = f"Choose one: tui-agent config set model {own[0]}"
         yield Finding(
-            "model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice
+            "model", f"{len(own)} models are set up, but none is chosen", ok=False, advice=advice
         )
     elif not available:
         advice = "Enter a key: tui-agent login. Or set a variable such as ANTHROPIC_API_KEY, or add your own server."
@@ -260,15 +263,16 @@ def _trust() -> Finding:
             "trust",
             f"{project} can't be trusted: {state.problem}. Not active: {_counted(state.items)}",
         )
-    why = "it changed since you were asked, or you were not asked yet"
+    why = "it has changed since you were asked, or you were not asked yet"
     if state.refused:
-        why = "you answered never"
+        why = "you answered “never”"
     return Finding(
         "trust", f"{project} is not trusted ({why}). Not active: {_counted(state.items)}"
     )
 
 
 def _counted(items: Sequence[TrustItem]) -> str:
+    """Count the items by kind: ``1 hook, 3 commands``."""
     kinds = Counter(item.kind for item in items)
     return ", ".join(plural(count, kind) for kind, count in kinds.items())
 
@@ -303,7 +307,7 @@ def _add_ons(config: Config) -> Iterator[Finding]:
             "add-on",
             problem,
             ok=False,
-            advice='To leave it out, name its package in "leave_out" of [add_ons] in the settings.',
+            advice="To leave it out, add its package to leave_out of [add_ons] in the settings.",
         )
 
 
@@ -345,7 +349,7 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
             or "$" in what
             or find_program(what, cwd) is not None
         )
-        advice = "There is no such program; install it, or correct the command in the settings."
+        advice = "There is no such program. Install it, or correct the command in the settings."
         if there:
             advice = ""
         yield Finding(
@@ -367,7 +371,7 @@ def _sandbox(config: Config) -> Iterator[Finding]:
     if lacking:
         yield Finding("sandbox", lacking, ok=False, advice=state.advice)
     if failed := sandbox.judge_failure(project):
-        text = f"changes of commands can't be checked, so they are discarded: {failed}"
+        text = f"changes made by commands can't be checked, so they are discarded: {failed}"
         yield Finding("sandbox", text, ok=False, advice=_UNCHECKED)
     layer = ""
     if state.layered and not lacking:
@@ -395,7 +399,7 @@ def _sessions() -> Finding:
         path = data_dir() / DATABASE
         advice = (
             "Close every tui-agent and copy the file. Then replace it with a backup (updates leave files that end in "
-            f".bak beside it), or with what can be recovered: sqlite3 {path} .recover | sqlite3 {path}.new"
+            f".bak next to it), or with what can be recovered: sqlite3 {path} .recover | sqlite3 {path}.new"
         )
         return Finding("sessions", f"{path} is damaged: {damage}", ok=False, advice=advice)
     if problem is not None:

@@ -1,6 +1,6 @@
 """Helps the program to end: passes on signals, and limits how long tasks and threads delay the exit.
 
-What a signal does is decided by those who listen for it: the screen and the run without one.
+The callers of `listening` (the screen and the runs without one) decide what a signal does.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 """Signals that ask the program to end, and that it can handle."""
 
 SECONDS_TO_END = 10
-"""Seconds after which the system kills a program that was asked to end and still runs."""
+"""Seconds after which the system kills the program if it was asked to end and is still running."""
 
 THREAD_SECONDS = 1.0
-"""Maximum seconds to wait for worker threads at the end; a thread can't be stopped."""
+"""Maximum seconds to wait for worker threads at the end, as a thread can't be stopped."""
 _WORKERS = 16
 
 
 @contextmanager
 def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
-    """Call ``act`` with the number of each of these signals received during the ``with`` block.
+    """Call ``act`` with the number of each of these signals that arrives during the ``with`` block.
 
     It is called on the event loop. Signals that are ignored when the block begins stay ignored.
     """
@@ -51,7 +51,7 @@ def end_in_time() -> None:
 
 
 class _Threads(ThreadPoolExecutor):
-    """The worker threads of an event loop; `shutdown` waits at most `THREAD_SECONDS` for them."""
+    """The worker threads of an event loop; ``shutdown`` waits at most `THREAD_SECONDS` for them."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().shutdown(wait=False, cancel_futures=cancel_futures)
@@ -61,7 +61,7 @@ class _Threads(ThreadPoolExecutor):
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine like ``asyncio.run``, but wait at most `THREAD_SECONDS` for its threads."""
+    """Run a coroutine like ``asyncio.run``, but wait at most `THREAD_SECONDS` for worker threads."""
     raise_again()
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(_Threads(_WORKERS, "work"))
@@ -69,7 +69,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
-    """Await ``work`` and return its result; then cancel all other tasks and wait for them.
+    """Await ``work``, then cancel all other tasks and wait for them; return the result of ``work``.
 
     Tasks in which asyncio connects the pipes of a new process are not cancelled: Python 3.11 would
     never wake a task that waits for the process, and the program would not end.
@@ -77,7 +77,7 @@ async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
-        # asyncio warns of a lost exit status if other code has waited for a child process.
+        # asyncio warns of a lost exit status if other code has waited for one of its processes.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

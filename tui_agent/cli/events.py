@@ -1,4 +1,7 @@
-"""The lines that ``--json`` prints, one event each, and their JSON schema."""
+"""Defines the lines that ``--json`` prints, one event each, and makes their JSON schema.
+
+headless.py prints the lines; ``tui-agent schema`` prints the schema.
+"""
 
 import dataclasses
 import json
@@ -12,7 +15,7 @@ from tui_agent.agent.events import AgentEvent
 from tui_agent.lazy import frozen
 
 VERSION = 1
-"""Version of the lines, increased by changes that break readers; additions don't count."""
+"""Version of the lines. A change that breaks readers increases it, an addition doesn't."""
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -29,7 +32,7 @@ class Session:
 
 @frozen
 class Page:
-    """The report of a command."""
+    """A report that a command showed."""
 
     title: str
     text: str
@@ -39,7 +42,7 @@ class Page:
 class ServerInventory:
     """An MCP server.
 
-    ``detail`` says why it is not ready; its tools may be offered through the tool ``mcp``.
+    ``detail`` says why it is not ready. Its ``tools`` may be offered through the tool ``mcp``.
     """
 
     name: str
@@ -50,7 +53,7 @@ class ServerInventory:
 
 @frozen
 class Inventory:
-    """What is available to a run, printed before its first request, once servers had time to start.
+    """What is available to a run, printed before its first request, once MCP servers had time to start.
 
     ``tools`` are offered to the model, ``sandbox`` is the kind of sandbox or “none”, ``problems``
     say what could not be loaded.
@@ -74,6 +77,7 @@ def event_json(event: Line) -> dict[str, Any]:
 
 
 def event_name(kind: type) -> str:
+    """Return the ``type`` of an event in JSON: its class name in snake case."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -92,6 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def events_schema() -> dict[str, Any]:
+    """Return the JSON schema of a line that ``--json`` prints."""
     shared: dict[str, Any] = {}
     kinds = {}
     for kind in sorted(get_args(Line), key=event_name):
@@ -107,7 +112,7 @@ def events_schema() -> dict[str, Any]:
 
 
 def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of one kind of line; adds the definitions it uses to ``shared``."""
+    """Return the JSON schema of one kind of line; adds the definitions that it uses to ``shared``."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     schema = _open(adapter.json_schema(mode="serialization", ref_template="#/$defs/{model}"))
     shared |= schema.pop("$defs", {})
@@ -122,7 +127,7 @@ def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(schema: Any) -> Any:
-    """Return a copy of a schema that allows additional fields and has no generated titles."""
+    """Return a copy of a JSON schema that allows additional fields and has no generated titles."""
     if isinstance(schema, list):
         return [_open(part) for part in schema]
     if not isinstance(schema, dict):

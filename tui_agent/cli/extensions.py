@@ -1,7 +1,7 @@
-"""Finds the MCP servers, hooks and files that extend an agent in a directory; owns the hubs.
+"""Finds the MCP servers, hooks and folders that extend an agent in a directory; owns the servers' hubs.
 
-Also decides whether a directory's project is trusted, and holds back commands that would run an
-untrusted project's files. A hub starts and stops its servers itself.
+Also decides whether a directory's project is trusted, and holds back hooks and servers that would
+run an untrusted project's files. A hub starts and stops its servers itself.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from tui_agent.config import Config, ConfigError, config_path, load_config, read
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import (
     ForeignServer,
+    mark_disabled,
     server_files,
     servers_of_plugins,
     servers_of_project,
     servers_of_user,
-    mark_disabled,
 )
 from tui_agent.json_text import as_dict, as_list, objects
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
@@ -54,9 +54,9 @@ from tui_agent.trust import (
 
 
 def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
-    """Return the command lines of the hooks and MCP servers in a settings file; [] if unreadable.
+    """Return the command lines of the hooks and MCP servers in a settings file; [] if it is invalid.
 
-    With ``outside_sandbox``, only of those that run outside the sandbox.
+    With ``outside_sandbox``, only those of hooks and servers that run outside the sandbox.
     """
     try:
         table = read_table(settings)
@@ -69,7 +69,7 @@ def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
 
 
 def _command_of(row: Mapping[str, Any]) -> str:
-    """Return the command line in the settings of a hook or server, after its directory if it has one."""
+    """Return the directory, if there is one, and the command line in the settings of a hook or server."""
     words = [row.get("cwd", ""), row.get("command", ""), *as_list(row.get("args"))]
     return " ".join(map(str, words))
 
@@ -83,9 +83,9 @@ def state_of_project(
 ) -> ProjectState:
     """Return whether the project of ``cwd`` is trusted, and the items in it that need trust.
 
-    These include project files that commands run outside a sandbox: those named by the user's own
-    hooks and servers and, if the sandbox is off or ``find`` finds none, those named by the
-    project's. ``assume_trust`` treats the project as trusted.
+    These include project files that are run outside a sandbox: files named by the user's own hooks
+    and servers and, if the sandbox is off or ``find`` finds none, by the project's. With
+    ``assume_trust``, the project counts as trusted.
     """
     project = find_project(cwd)
     theirs = _commands(project_config(project), outside_sandbox=False)
@@ -105,12 +105,12 @@ def state_of_project(
 
 
 def is_trusted(cwd: Path) -> bool:
-    """Return True if the user trusts the project of a directory as it is now."""
+    """Return True if the user trusts the project of a directory in its current state."""
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
 def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return the folders of instructions, skills, commands and agents, with those of plugins."""
+    """Return the folders of instructions, skills, commands and agents, including those of plugins."""
     return replace(
         folders_without_plugins(cwd, config),
         plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()),
@@ -128,15 +128,15 @@ def _config(project: Path, *, trusted: bool) -> Config:
 
 
 def sandbox_of(config: Config, project: Path) -> Sandbox:
-    """Return the sandbox for a project's commands; it hides the program's own directories."""
+    """Return the sandbox for a project's commands, which hides the program's own directories."""
     private = (config_dir(), data_dir(), log_dir())
     return Sandbox(config.sandbox, private, cache_dir() / "commands", project=project)
 
 
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
-    """Return the knowledge in ``folders``, not loaded yet.
+    """Return the knowledge in ``folders``, which is not loaded yet.
 
-    Instructions named by other programs' settings are not included.
+    It doesn't include instructions that other programs' settings name.
     """
     sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
@@ -147,7 +147,7 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 
 
 class Extensions:
-    """Keeps one hub of MCP servers per directory that configures servers, and finds hooks.
+    """Keeps one hub of MCP servers for each directory that configures servers, and finds hooks.
 
     ``trusts`` returns True if the project of a directory is trusted.
     """
@@ -170,11 +170,11 @@ class Extensions:
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
-        """Return the hub of the servers for ``cwd``, without starting them.
+        """Return the hub of the MCP servers for ``cwd``, without starting the servers.
 
         All directories of a project share a hub, except those in or below a folder that configures
-        servers of its own. ``more`` are additional servers of one session: it gets a hub of its
-        own, and its first run waits until the servers have started.
+        its own servers. ``more`` are additional servers of one session: the session then gets a new
+        hub, and its first run waits until the servers have started.
         """
         project = find_project(cwd)
         if more:
@@ -218,9 +218,10 @@ class Extensions:
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
-        """Return the servers configured for a directory that may run there, and all problems.
+        """Return the MCP servers that are configured for a directory and may run there, and problems.
 
-        Problems are those of settings, plugins and servers held back. Reads the settings again.
+        The problems are those of settings and plugins, and the reasons why servers are held back.
+        Reads the settings again.
         """
         project = find_project(cwd)
         trusted = self._trusts(cwd)
@@ -258,10 +259,10 @@ class Extensions:
         )
 
     def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
-        """Return why a configured command must not run in ``cwd``; "" if it may.
+        """Return why the command of a hook or server must not run in ``cwd``; "" if it may.
 
-        A command outside the sandbox must not run a file of a project that is not trusted. If the
-        command may run, the project files that it names are pinned: one that changes later is
+        A command outside the sandbox must not run a file of an untrusted project. If the command may
+        run, the digests of the project files that it names are recorded, so that a later change is
         noticed before the next start.
         """
         project = find_project(cwd)
@@ -273,9 +274,9 @@ class Extensions:
         return ""
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
-        """Return the hooks for a directory: of the settings, of other programs, of plugins.
+        """Return the hooks for a directory: those of the settings, of other programs and of plugins.
 
-        Those that must not run are among the problems instead. Reads the settings again.
+        For hooks that must not run, the problems have the reason. Reads the settings again.
         """
         trusted = self._trusts(cwd)
         try:
@@ -312,17 +313,17 @@ class Extensions:
     def _hook(
         self, row: HookSettings, cwd: Path, environment: Mapping[str, str], problems: list[str]
     ) -> Iterator[CommandHook]:
-        """Yield the hook of ``row``; if it runs an untrusted file, add a problem instead."""
+        """Yield the hook that ``row`` describes; if it would run an untrusted file, add a problem instead."""
         if why := self._held_back(cwd, row.command, row.sandboxed):
             problems.append(f"The hook “{row.command}” is left out: {why}")
         else:
             yield CommandHook(row, cwd, environment, changed=self._pinned.changed)
 
     def config(self, cwd: Path) -> Config:
-        """Read the settings for a directory, with those of its project if that is trusted.
+        """Read the settings for a directory, including those of its project if that is trusted.
 
         Raises:
-            ConfigError: a settings file can't be read or has a wrong value.
+            ConfigError: a settings file can't be read, or has an invalid value.
         """
         return _config(find_project(cwd), trusted=self._trusts(cwd))
 

@@ -1,7 +1,7 @@
-"""Runs without a screen: drives the controller, prints messages and events as text or JSON.
+"""Runs without a screen: drives the controller, and prints messages and events as text or JSON.
 
-Denies every permission question, answers other questions by their default, and decides the exit
-code. one_shot.py calls the steps in order; nothing here is stored except the run's outcome and key.
+Denies every permission question, answers other questions with their default, and decides the exit
+code. Records the run's outcome and key in the store. one_shot.py calls the steps in order.
 """
 
 import asyncio
@@ -64,13 +64,15 @@ if TYPE_CHECKING:
 TELL_WAITING_AFTER = 2.0
 """Seconds of waiting for MCP servers after which a message names them."""
 _MAX_OPTIONS = 5
-"""Maximum number of rules that the message about refused calls names."""
+"""Maximum number of ``--allow`` options that the message about refused calls suggests."""
 WAIT_SECONDS = 0.5
-"""Seconds between two checks whether another program still works on a run."""
+"""Seconds between two checks whether another program is still working on a run."""
 T = TypeVar("T")
 
 _FINISHED = frozenset({RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED})
+"""States of a runner that completed its work."""
 NOBODY_TO_ASK = "No user can be asked here. Do without this permission, or say which one you need."
+"""Text for the model about a permission that is refused because there is no user."""
 
 
 @frozen
@@ -107,10 +109,10 @@ class KeyedRun:
         return self.session is not None and bool(self.session.first_message)
 
     def repeat(self, store: Store, *, form: OutputFormat) -> int | None:
-        """Print the last answer of a finished run; return its exit code, None if not finished.
+        """Print the last answer of a finished run, and return the run's exit code; None if unfinished.
 
-        As events, print only the one that names the session and the one of the run's end. A run
-        that ended by an error or an interruption is not finished.
+        As events, prints only the one that names the session and the one about the run's end. A run
+        that ended with an error or an interruption counts as unfinished.
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -129,7 +131,7 @@ class KeyedRun:
             say_json(
                 events.event_json(events.Session(session.id, session.info.cwd, self.session.model))
             )
-            ended = RunEnded(outcome.reason, check=outcome.check)  # type: ignore[arg-type]  # as it was stored
+            ended = RunEnded(outcome.reason, check=outcome.check)  # type: ignore[arg-type]  # a reason that was stored
             say_json(events.event_json(ended))
         elif answers:
             say(answers[-1].text)
@@ -160,7 +162,7 @@ class HeadlessRun(Frontend):
         self._answer = ""
         self._last: AssistantEntry | None = None
         self.problem = ""
-        """Why the run failed or stopped; "" if it is done or was not started."""
+        """Why the run failed or stopped; "" if it is done or has not started."""
         self._denied: list[str] = []
         self._offered: dict[str, None] = {}
         """Rules that would have allowed the refused calls, as texts."""
@@ -195,8 +197,8 @@ class HeadlessRun(Frontend):
         ``piped`` is the text of standard input.
 
         Raises:
-            CommandError: the message is a command that cannot be used.
-            OSError: the output could not be written, and so the run was interrupted.
+            CommandError: the message is a command that can't be used.
+            OSError: the output could not be written, so the run was interrupted.
         """
         code = await self._interruptible(self._begin(message, piped))
         if code is None and self._ended.done():
@@ -212,8 +214,8 @@ class HeadlessRun(Frontend):
     async def race(self, wish: "RaceWish") -> ExitCode:
         """Run a race, take the changes of the runner that ``wish.pick`` selects, print the results.
 
-        Returns the exit code; fails if a pick was asked for and no runner meets it, or no runner
-        finished. The branches of an interrupted race are kept, and one of them can still be taken.
+        Returns the exit code, which is that of a failure if no runner finished, or if none meets
+        ``wish.pick``. The branches of an interrupted race stay, and one of them can still be taken.
 
         Raises:
             UserFacingError: the race is invalid or can't begin.
@@ -224,10 +226,10 @@ class HeadlessRun(Frontend):
             code = ExitCode.FAILED
         return code or ExitCode.DONE
 
-    async def go_on(self, keyed: "KeyedRun") -> None:
+    async def prepare_keyed(self, keyed: "KeyedRun") -> None:
         """Prepare a run that has a key.
 
-        Records the key of a new run. For an interrupted one, restores the files that it had changed
+        Records the key of a new run. For an interrupted one, restores the files that it had changed,
         and deletes its recorded outcome.
         """
         session = self.agent.session
@@ -240,7 +242,7 @@ class HeadlessRun(Frontend):
             self.say(f"Restored {plural(len(restored.done), 'file')} that the session had changed.")
 
     def keep_outcome(self, code: int) -> None:
-        """Record how the run ended, for lists and for ``--key``; ``code`` is its exit code.
+        """Record how the run ended, for lists of sessions and for ``--key``; ``code`` is its exit code.
 
         Does nothing if no run has ended, or the session is read-only.
         """
@@ -261,9 +263,9 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
-        """Write the session's changes to a file or, for ``branch:NAME``, to a new git branch.
+        """Write the session's changes to a file or, for ``branch:NAME``, to a new Git branch.
 
-        Returns an exit code if that fails, None on success or without changes.
+        Returns an exit code if that fails, None on success or if there are no changes.
         """
         from tui_agent.app import transfer_commands
 
@@ -279,9 +281,9 @@ class HeadlessRun(Frontend):
         return None
 
     async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
-        """Await ``todo`` and the run that it starts; a signal interrupts them.
+        """Await ``todo`` and the run that it starts; a signal interrupts both.
 
-        Returns an exit code if the signal came before ``todo`` was done, otherwise None.
+        Returns an exit code if a signal arrived before ``todo`` was done, otherwise None.
 
         Raises:
             OSError: the output could not be written.
@@ -308,7 +310,7 @@ class HeadlessRun(Frontend):
         from tui_agent.app import race_commands
 
         controller = self.controller
-        await self._take_inventory()
+        await self._wait_for_servers()
         order = await race_commands.order_of(controller, wish)
         self.say(race_commands.price_of(controller, order).sentence())
         if order.check:
@@ -332,10 +334,10 @@ class HeadlessRun(Frontend):
         elif _FINISHED.isdisjoint(row.state for row in entry.runners):
             self.say("No runner finished.", "error")
 
-    async def _take_inventory(self) -> None:
-        """Wait for the MCP servers to start, but not longer than the run's time limit.
+    async def _wait_for_servers(self) -> None:
+        """Wait until the MCP servers have started, at most for the run's time limit.
 
-        With ``--json``, then print the inventory.
+        With ``--json``, then prints what is available to the run.
         """
         agent = self.agent
         ports = self.agent.ports
@@ -374,7 +376,7 @@ class HeadlessRun(Frontend):
             self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command; a run that it starts may still go on.
+        """Send the message or run the command; the run that this starts may not have ended afterwards.
 
         Raises:
             CommandError: the message is a command that can't be used.
@@ -389,7 +391,7 @@ class HeadlessRun(Frontend):
             ):
                 self._failed = True
             return
-        await self._take_inventory()
+        await self._wait_for_servers()
         session = self.agent.session
         ports = self.agent.ports
         if isinstance(intent, CommandIntent):
@@ -406,7 +408,7 @@ class HeadlessRun(Frontend):
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Print a message on standard error, as standard output is for answers.
+        """Print a message on standard error, because standard output is for answers.
 
         A message of severity "error" makes the run fail. With ``--json``, prints an event on
         standard output instead.
@@ -424,11 +426,11 @@ class HeadlessRun(Frontend):
         """Return the question's default answer (`Choice.unasked`).
 
         Raises:
-            CommandError: it has none, or is not a `Choice`.
+            CommandError: the question has none, or is not a `Choice`.
         """
         if not isinstance(question, Choice):
             raise CommandError(
-                "This run is non-interactive. If the command takes arguments, answer with one."
+                "This run is non-interactive. If the command takes an argument, give the answer as one."
             )
         texts = dict(question.answers)
         if question.unasked is None:
@@ -438,7 +440,7 @@ class HeadlessRun(Frontend):
                 f"{question.question} This run is non-interactive. The answers are: {words}."
             )
         self.say(f"{question.question} Non-interactive run; assuming: {texts[question.unasked]}.")
-        return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
+        return question.unasked  # type: ignore[return-value]  # the answer to a choice is a text
 
     def show(self, page: Page) -> None:
         words = page.words()
@@ -453,7 +455,7 @@ class HeadlessRun(Frontend):
             say(words, file=self._out)
 
     def put_back(self, text: str) -> None:
-        """Make the run fail: the message was not sent. The controller says why."""
+        """Make the run fail, because a message was not sent; the controller has said why."""
         del text
         self._failed = True
 
@@ -473,7 +475,7 @@ class HeadlessRun(Frontend):
         self._is_first = False
 
     def go_to(self, request: OpenRequest) -> None:
-        """Raise a `CommandError`: a run can't switch to another session."""
+        """Raise a `CommandError`, as this run can't switch to another session."""
         raise CommandError(
             f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …"
         )
@@ -482,25 +484,25 @@ class HeadlessRun(Frontend):
 
     def _on_event(self, event: AgentEvent) -> None:
         try:
-            self._tell(event)
+            self._handle(event)
         except OSError as error:  # the reader has closed the output, or the disk is full
             self._write_error = self._write_error or error
             self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
             self._ended.set_result(event)
 
-    def _tell(self, event: AgentEvent) -> None:
-        """Print an event, deny a permission, and note what the answer and the exit code depend on."""
+    def _handle(self, event: AgentEvent) -> None:
+        """Print an event, deny a permission, and record what the answer and the exit code depend on."""
         if self._as_json:
             say_json(events.event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
                 self._offered |= dict.fromkeys(request.rules)
                 if request.again:
-                    # The repeated call ran before, and achieved nothing.
+                    # The call that is to be repeated has already run, without success.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
-                # Answered after the event, as a user would.
+                # Answer after the event was handled, as a user would.
                 asyncio.get_running_loop().call_soon(
                     self.agent.answer_permission,
                     request.call_id,
@@ -530,7 +532,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Return True if the result is from a shell command that may have changed something."""
+        """Return True if a result is that of a shell command which may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
@@ -538,7 +540,7 @@ class HeadlessRun(Frontend):
         ports = self.agent.ports
         bash = find_tool("bash", self.agent.ports.tools)
         for call in self._last.tool_calls:
-            # Some models give several calls one id.
+            # Some models give several calls the same id, so all of them are checked.
             if call.call_id == result.call_id:
                 command = getattr(parse_arguments(bash, call.arguments), "command", "")
                 needs = command_needs(str(command), ports.cwd, ports.project)
@@ -549,8 +551,8 @@ class HeadlessRun(Frontend):
     def _left_undone(self) -> str | None:
         """Return why a run that ended normally did not complete its task; None if it did.
 
-        Reasons: a question without an answer, a goal not reached, a refused call and nothing else
-        done, an incomplete answer.
+        Reasons are a question without an answer, a goal that was not reached, a refused call when
+        nothing else was done, and an incomplete answer.
         """
         if self._unanswered:
             return f"A question could not be asked in this run: {self._unanswered}"
@@ -562,6 +564,7 @@ class HeadlessRun(Frontend):
         return self._incomplete()
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
+        """Return the exit code of a run that has ended, and the message about a problem ("" if none)."""
         to_go_on = "To continue: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":
@@ -585,7 +588,7 @@ class HeadlessRun(Frontend):
         return outcome
 
     def _incomplete(self) -> str | None:
-        """Return why the last answer is incomplete: cut off or filtered; None if it is neither."""
+        """Return why the last answer is incomplete (cut off or filtered); None if it is complete."""
         if self._last is None:
             return None
         match verdict_on(self._last):
@@ -601,7 +604,10 @@ class HeadlessRun(Frontend):
 
 
 def _how_to_allow(rules: Iterable[str]) -> str:
-    """Return a sentence with the options for some rules (``allow bash: make *``), or an example."""
+    """Return a sentence with the options that allow what was refused, or with examples of options.
+
+    ``rules`` are texts such as ``allow bash: make *``.
+    """
     options: list[str] = []
     for rule in rules:
         permission, _, pattern = rule.partition(" ")[2].partition(": ")

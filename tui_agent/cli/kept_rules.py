@@ -1,6 +1,6 @@
-"""Adds permission rules to the user's settings file and removes them.
+"""Adds permission rules to the user's settings file, and removes them.
 
-A rule whose source is "here" is stored under its project, any other one for all projects.
+A rule whose source is "here" is stored for its project only, any other rule for all projects.
 """
 
 import json
@@ -26,8 +26,8 @@ def keep_rule(rule: Rule, project: Path) -> str | None:
 def forget_rule(rule: Rule, project: Path) -> str | None:
     """Remove a rule from the user's settings file; return why that failed, None on success.
 
-    Rules of other sources, such as the session or the command line, are not stored: for them, does
-    nothing. A rule of the project's settings can't be removed here.
+    Does nothing for rules that are not stored, such as those of the session or the command line. A
+    rule in the project's settings can't be removed by this program.
     """
     if rule.source == "project":
         return f"The rule is in {STORED['project']}: edit that file, then trust the project again."
@@ -46,6 +46,7 @@ def forget_rule(rule: Rule, project: Path) -> str | None:
 
 
 def _written_pattern(rule: Rule) -> str:
+    """Return a rule's pattern as it is written in the file, with characters of a literal one escaped."""
     from tui_agent.shell.families import escaped
 
     if rule.syntax == "literal":
@@ -54,14 +55,14 @@ def _written_pattern(rule: Rule) -> str:
 
 
 def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the key of a rule's table, and the stored actions of its permission, by pattern."""
+    """Return the dotted key of a rule's table, and the stored actions of its permission by pattern."""
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
     found: Any = read_table(config_path())
     for key in (*split_key(table), rule.permission):
         found = found.get(key, {}) if isinstance(found, dict) else {}
-    # A plain action applies to every pattern.
+    # An action without patterns applies to every pattern.
     if not isinstance(found, dict):
         return table, {"*": str(found)}
     return table, dict(found)

@@ -1,4 +1,7 @@
-"""``tui-agent login`` and ``logout``: enter and remove providers' keys on the command line."""
+"""``tui-agent login`` and ``logout``: ask for a provider's key and save it, or remove it.
+
+`LoginController` tries, saves and removes the keys.
+"""
 
 import asyncio
 import getpass
@@ -21,7 +24,7 @@ def run_login(arguments: Namespace) -> int:
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
         say(
-            f"{provider.name} also needs these to be set: {' and '.join(provider.missing)}.",
+            f"{provider.name} also needs {' and '.join(provider.missing)}. Set that in the environment first.",
             file=sys.stderr,
         )
         return 1
@@ -42,7 +45,7 @@ def run_logout(arguments: Namespace) -> int:
     controller = _controller()
     kept = [row for row in controller.rows() if row.is_kept]
     if not kept:
-        say("There is no key to remove: none was entered with tui-agent login.", file=sys.stderr)
+        say("There is no key to remove: no key was entered with tui-agent login.", file=sys.stderr)
         return 1
     row = _named(kept, arguments.provider)
     say(controller.forget(row.id))
@@ -57,10 +60,10 @@ def _controller() -> LoginController:
 def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
     """Return the row of the provider with this id or name.
 
-    For "", the only row, or the one whose name the user then types on a terminal.
+    For "", returns the only row; if there are several, lists them on a terminal and asks for a name.
 
     Raises:
-        UsageError: there is no such row, or no name was given.
+        UsageError: there is no such provider, or no name was given.
     """
     if not name and len(rows) == 1:
         return rows[0]
@@ -79,6 +82,7 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
 
 
 def _read(prompt: str) -> str:
+    """Read a line, hidden on a terminal; raises UsageError if it is empty."""
     if sys.stdin.isatty():
         text = getpass.getpass(prompt)
     else:
@@ -89,9 +93,9 @@ def _read(prompt: str) -> str:
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the sign-in page's address; store the key from the browser or a pasted code, return "".
+    """Print the address of the sign-in page, wait until the user has signed in, and save the key.
 
-    If the user pastes a key instead, returns that key and stores nothing.
+    Returns "". If the user pastes a key instead, returns that key and saves nothing.
     """
     async with controller.sign_in(provider.id) as attempt:
         say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
@@ -117,7 +121,7 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 
 
 async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
-    """Read a line from the user, hidden on a terminal; return "" if ``other`` is done first."""
+    """Read a line from the user, hidden on a terminal; return "" if the future ``other`` is done first."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     before = None
     if sys.stdin.isatty():
@@ -126,7 +130,7 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # An abandoned hidden read leaves the echo off.
+            # A hidden read that was given up leaves the terminal's echo off.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     if entered.done():
         return str(entered.result())
@@ -134,9 +138,9 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
 
 
 def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:
-    """Try a key, and store it if the provider accepts it; return the exit code.
+    """Try a key, and save it if the provider accepts it; return the exit code.
 
-    A key that could not be tried is stored with ``force``, or if the user confirms it.
+    A key that could not be tried is saved with ``force``, or if the user agrees.
     """
     trial = asyncio.run(controller.try_key(provider.id, key))
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):
@@ -145,12 +149,12 @@ def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bo
     can_keep = trial.verdict == "unknown"
     advice = ""
     if can_keep and not sys.stdin.isatty():
-        advice = " --force stores it anyway."
+        advice = " --force saves it anyway."
     say(f"{trial.sentence}{advice}", file=sys.stderr)
     if (
         can_keep
         and sys.stdin.isatty()
-        and input("Store it anyway? [y/N] ").strip().lower() in {"y", "yes"}
+        and input("Save it anyway? [y/N] ").strip().lower() in {"y", "yes"}
     ):
         say(controller.keep_key(provider.id, key))
         return 0

@@ -1,4 +1,4 @@
-"""Prepares the process: sends logs to a file, and stops pydantic from loading plug-ins."""
+"""Two settings of the process: sends logs to a file, and stops pydantic from looking for plug-ins."""
 
 import logging
 import sys
@@ -10,9 +10,9 @@ from tui_agent.paths import log_dir
 
 
 class LogFile(logging.Handler):
-    """Writes to a rotating log file, which is opened for the first record.
+    """Writes to a rotating log file, which is opened at the first record.
 
-    The module for it is imported only then, as that takes 2 ms.
+    The standard library's module for that is imported only then, because it takes 2 ms.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,11 +36,12 @@ class LogFile(logging.Handler):
 def start_logging(*, debug: bool) -> None:
     """Send log records to the log file, never to the screen, with secrets redacted.
 
-    If the log directory can't be created, records are dropped.
+    With ``debug``, also records of level DEBUG. If the log directory can't be created, records are
+    dropped.
     """
     from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
-    # An error in writing the log, as on a full disk, must not be printed on the screen.
+    # An error while writing the log, such as a full disk, must not be printed on the screen.
     logging.raiseExceptions = False
     directory = log_dir()
     try:
@@ -56,10 +57,10 @@ def start_logging(*, debug: bool) -> None:
 
 
 def skip_plugins() -> None:
-    """Stop pydantic from looking for plug-ins. Call it before the first pydantic model is used.
+    """Stop pydantic from looking for plug-ins; to be called before the first pydantic model is used.
 
-    The search takes 8 ms of each start. Pydantic's own switch for it is an environment variable,
-    which the user's commands would inherit.
+    The search takes 8 ms at each start. Pydantic's own switch is an environment variable, which the
+    user's commands would inherit.
     """
     loader = ModuleType("pydantic.plugin._loader")
     loader.get_plugins = tuple  # type: ignore[attr-defined]

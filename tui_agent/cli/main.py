@@ -1,7 +1,7 @@
-"""Runs the command that the arguments name; turns errors into one sentence and an exit code.
+"""Runs the command that the arguments name, and turns errors into a message and an exit code.
 
-Decides between full screen, plain lines and a run without a screen, and reads standard input for
-the latter.
+Decides between the full screen, plain mode and a run without a screen, and reads standard input for
+a run without a screen.
 """
 
 import errno
@@ -19,12 +19,13 @@ from tui_agent.cli.interrupts import end_at_once, raise_again
 from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_BYTES = 2_000_000
+"""Maximum size of the text on standard input, in bytes."""
 STDIN_PATIENCE = 3.0
-"""Seconds of reading standard input after which a message says that it has not ended."""
+"""Seconds after which a message says that the program is waiting for standard input to end."""
 
 STILL_OPEN = "Waiting for standard input to end. If nothing is piped in, add </dev/null."
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
-"""Names of the errors that exit with the code for wrong usage; names need no imports."""
+"""Names of the error classes for which the exit code is that of wrong usage. By name, to import none."""
 
 _MODULES = {
     "logout": "login",
@@ -33,10 +34,14 @@ _MODULES = {
     "completion": "arguments",
     **dict.fromkeys(("detached", "ps", "attach", "logs", "stop"), "detached.commands"),
 }
-"""Modules of the subcommands whose module has another name, by subcommand."""
+"""Module of each subcommand that has another name than its module."""
 
 
 def run(argv: list[str]) -> int:
+    """Parse the arguments, run the command and return the exit code; prints errors.
+
+    With ``--debug``, an error of the command is raised instead.
+    """
     provide_streams()
     if not os.environ.get("HOME"):
         from tui_agent.paths import provide_home
@@ -64,7 +69,7 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
         discard_output()
         return 0
-    except Exception as error:  # the outermost edge of the program
+    except Exception as error:  # the outermost handler of the program
         message = _sentence(error, debug=arguments.debug)
         if arguments.debug:
             raise
@@ -107,7 +112,7 @@ def _full_screen(arguments: Namespace) -> int:
         return run_to_end(run_plain(arguments))
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail(
-            "The full-screen program needs a terminal; use -p for a run without one.",
+            "The full-screen program needs a terminal. Without one, use -p.",
             ExitCode.USAGE,
         )
     from tui_agent.paths import cache_dir
@@ -121,7 +126,7 @@ def _full_screen(arguments: Namespace) -> int:
 
 
 def is_plain() -> bool:
-    """Return True if the user chose plain mode, or the terminal can't move its cursor."""
+    """Return True if the user chose plain mode (``ui.plain``), or the terminal can't move its cursor."""
     if sys.stdin.isatty() and os.environ.get("TERM") in {"dumb", "unknown"}:
         return True
     chosen = os.environ.get("TUI_AGENT_UI__PLAIN", "")
@@ -143,7 +148,7 @@ def is_plain() -> bool:
 
 def _headless(arguments: Namespace) -> int:
     end_at_once()
-    # Nothing imported or built here becomes garbage; collecting costs a tenth of the start.
+    # Nothing that is imported or built here becomes garbage, and collecting takes a tenth of the start.
     gc.disable()
     from tui_agent.cli.logs import skip_plugins
 
@@ -159,9 +164,13 @@ def _headless(arguments: Namespace) -> int:
 
 
 def _piped() -> str:
+    """Return the text of standard input; "" if that is a terminal or closed.
+
+    Raises UsageError if it is longer than `MAX_STDIN_BYTES`.
+    """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    # The caller may not know that standard input is still open.
+    # The user may not know that standard input is still open.
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
     timer.start()
@@ -171,19 +180,19 @@ def _piped() -> str:
         timer.cancel()
     if len(data) > MAX_STDIN_BYTES:
         raise UsageError(
-            f"Standard input is larger than {MAX_STDIN_BYTES:,} bytes; name a file instead."
+            f"Standard input has more than {MAX_STDIN_BYTES:,} bytes. Name a file in the prompt instead."
         )
     return data.decode("utf-8", "replace").strip("\n")
 
 
 def _sentence(error: Exception, *, debug: bool) -> str:
-    """Return the message for an error; the traceback of an unexpected one is logged."""
+    """Return the message for an error; logs the traceback of an unexpected error."""
     is_expected = type(error).__module__.startswith("tui_agent.")
     if debug or not is_expected:
         import logging
 
         if not logging.root.handlers:
-            # Nothing has been logged before.
+            # The log file has not been set up yet.
             from tui_agent.cli.logs import start_logging
 
             start_logging(debug=debug)

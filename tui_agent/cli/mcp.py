@@ -1,4 +1,7 @@
-"""``tui-agent mcp``: lists, adds, removes and tests MCP servers from the command line."""
+"""``tui-agent mcp``: lists, adds, removes and tests MCP servers from the command line.
+
+Adds and removes servers only in the user's settings file.
+"""
 
 import asyncio
 import re
@@ -23,7 +26,7 @@ _ADDRESS = re.compile(r"https?://[^\s/]")
 _VARIABLE = re.compile(r"\s*([^\s=\0]+)\s*=([^\0]*)")
 _HEADER = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*:([^\0\r\n]*)", re.ASCII)
 _COUNTED_AS = "gpt-4o"
-"""Model whose encoding is used to count the tokens of tool schemas; models differ little."""
+"""Model whose tokenizer counts the tokens of tool schemas; other tokenizers differ little."""
 
 
 def run_mcp(arguments: Namespace) -> int:
@@ -64,7 +67,7 @@ def _list(*, as_json: bool) -> int:
     for problem in found.problems:
         say(problem, file=sys.stderr)
     if not found.specs and not as_json:
-        say("No servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL.")
+        say("There are no servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL.")
     return 0
 
 
@@ -84,15 +87,13 @@ def _add(arguments: Namespace) -> int:
     if words[:1] == ["--"]:
         words = words[1:]
     if not words:
-        raise UsageError(
-            "Give the server's command or its address: tui-agent mcp add NAME COMMAND …"
-        )
+        raise UsageError("Add the server's command or its URL: tui-agent mcp add NAME COMMAND …")
     if words[0].startswith("-"):
         raise UsageError(
             f"Put {words[0]} before the name: tui-agent mcp add [--env A=B] NAME COMMAND …"
         )
     is_remote = "://" in words[0]
-    _check_use(words, arguments, remote=is_remote)
+    _check_options(words, arguments, remote=is_remote)
     row = {
         "url" if is_remote else "command": words[0],
         "args": words[1:],
@@ -104,28 +105,30 @@ def _add(arguments: Namespace) -> int:
     if _NAME.fullmatch(arguments.name) is None:
         raise UsageError("A server's name may contain only letters, digits, “_”, “-” and “.”.")
     if arguments.name in load_config().config.mcp and not arguments.force:
-        raise UsageError(f"A server {arguments.name} already exists; --force replaces it.")
+        raise UsageError(f"There already is a server {arguments.name}; --force replaces it.")
     set_value(f'mcp."{arguments.name}"', settings.model_dump(mode="json", exclude_defaults=True))
     say(f"Added {arguments.name} to {config_path()}. Try it: tui-agent mcp test {arguments.name}")
     return 0
 
 
-def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
+def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> None:
+    """Raise UsageError if the options don't fit the server's command, or with ``remote`` its URL."""
     if not remote and (arguments.header or arguments.sse):
-        raise UsageError("--header and --sse need an address; a command takes --env and arguments.")
+        raise UsageError("--header and --sse need a URL; a command takes --env and arguments.")
     if not remote:
         return
     if len(words) > 1:
         raise UsageError(
-            "An address takes no arguments. To send it a header, put --header before the name."
+            "A URL takes no arguments. To send a header, put --header before the name."
         )
     if arguments.env:
-        raise UsageError("--env needs a command; an address takes --header.")
+        raise UsageError("--env needs a command; a URL takes --header.")
     if _ADDRESS.match(words[0]) is None:
-        raise UsageError("An address has to start with http:// or https:// and a host.")
+        raise UsageError("A URL has to start with http:// or https:// and a host.")
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:
+    """Parse the values of an option to names and values; raises UsageError with the ``usage``."""
     pairs = {}
     for text in texts:
         found = form.fullmatch(text)
@@ -136,12 +139,13 @@ def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str,
 
 
 async def _test(name: str) -> int:
+    """Start a server, print what it offers, and stop it; return 1 if it could not be started."""
     found = _found()
     spec = next((spec for spec in found.specs if spec.name == name), None)
     if spec is None:
         known = ", ".join(spec.name for spec in found.specs) or "none"
         raise UsageError(f"There is no server {name}. Servers: {known}.")
-    # As in a session, servers of projects run in the sandbox.
+    # As in a session, a project's servers run in the sandbox.
     config = Extensions(is_trusted).config(Path.cwd())
     hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec)
     hub.listeners.append(lambda notice: say(notice.message, file=sys.stderr))
@@ -154,14 +158,15 @@ async def _test(name: str) -> int:
             await changed.wait()
         counter = TokenCounter(_COUNTED_AS)
         [status] = hub.status(counter.schema, count_text=counter.text)
-        for line in _told(status):
+        for line in _status_lines(status):
             say(line)
         return 0 if status.state is ServerState.READY else 1
     finally:
         await hub.aclose()
 
 
-def _told(status: McpServerStatus) -> list[str]:
+def _status_lines(status: McpServerStatus) -> list[str]:
+    """Return the lines about a server: state, tools with their tokens, prompts, resources, messages."""
     lines = [f"{status.name}: {status.state.value}  {one_line(status.address, 200)}"]
     if status.detail:
         lines.append(f"{one_line(status.detail, 400)}.")

@@ -1,4 +1,7 @@
-"""The model catalog under the user's settings, the default model, and ``tui-agent models``."""
+"""Makes the model catalog from the user's settings, and chooses the default model.
+
+Also has ``tui-agent models``, which lists models and asks the user's servers for theirs.
+"""
 
 import asyncio
 import os
@@ -21,12 +24,12 @@ from tui_agent.model.served import ServedModels
 from tui_agent.paths import cache_dir, data_dir
 
 if TYPE_CHECKING:
-    # Importing it imports httpx, which a model without a network does not need.
+    # Only for annotations: it imports httpx, which a model without a network doesn't need.
     from tui_agent.model.discovery import ServerReply
 
 
 LEARNT = "learnt.json"
-"""Name of the file, in the data directory, with facts learnt about models from refused requests."""
+"""Name of the file in the data directory with facts about models, learnt from refused requests."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -36,31 +39,36 @@ DEFAULT_MODELS = (
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
-"""Models to choose from if none is configured: the first whose provider has a key is used."""
+"""Models to use if none is configured: the first one whose provider has a key."""
 
 
 def catalog_of(config: Config) -> DemoCatalog:
+    """Return the catalog of models, as changed by the settings; it also has the demo's model."""
     served = ServedModels(cache_dir() / "servers.json")
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
 def directory_of(catalog: Catalog) -> CatalogDirectory:
-    """Return the catalog's models together with the facts learnt from refused requests."""
+    """Return a directory of the catalog's models, with the facts learnt from refused requests."""
     return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
 
 
 def own_models(config: Config) -> tuple[str, ...]:
-    """Return the configured models with a ``base_url``; other settings only adjust the catalog."""
+    """Return the ids of the configured models that have a ``base_url``.
+
+    Settings without one only adjust a model of the catalog.
+    """
     return tuple(name for name, settings in config.models.items() if settings.base_url)
 
 
 def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
-    """Return the ``model`` setting, else the user's only own model, else a default with a key.
+    """Return the id of the model to use by default; `NO_MODEL` if there is none.
 
-    ``providers`` are those with a key; ``knows`` returns True for a model of the catalog. A setting
-    that names the demo's model does not count. Returns `NO_MODEL` if there is none of these.
+    That is the model in the settings, unless it is the demo's; otherwise the user's own model, if
+    there is exactly one; otherwise the first of `DEFAULT_MODELS` that the catalog knows and whose
+    provider has a key. ``providers`` are the ids of providers with a key.
     """
-    # The demo's model edits files according to a script: it must not work in a real project.
+    # The demo's model edits files as its script says, so it must not work in a real project.
     if config.model and config.model != DEMO_MODEL:
         return config.model
     own = own_models(config)
@@ -73,10 +81,10 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 
 
 def run_models(arguments: Namespace) -> int:
-    """Print the usable models, or with ``--all`` every known one; first queries the servers.
+    """Ask the servers for their models, and print the usable models, or with ``--all`` every known one.
 
-    With ``--forget NAME``, only delete the refusals that are known of this model's server. Returns
-    the exit code.
+    With ``--forget NAME``, only deletes the recorded refusals of this model's server. Returns the
+    exit code.
     """
     from tui_agent.model.discovery import refresh, servers
 
@@ -117,26 +125,24 @@ def run_models(arguments: Namespace) -> int:
     if shown or arguments.json:
         return 0
     if available:
-        say("No model matches; --all lists those without a key too.")
+        say("No model matches. --all also lists models without a key.")
     else:
-        say("No key was found; see: tui-agent doctor")
+        say("No key was found. See: tui-agent doctor")
     return 0
 
 
 def _forget(directory: CatalogDirectory, model: str) -> int:
     if not directory.forget_refusals(model):
-        say(
-            f"There is nothing to forget: no refusal of {model}'s server is known.", file=sys.stderr
-        )
+        say(f"There is nothing to forget: {model}'s server has refused nothing.", file=sys.stderr)
         return 1
-    say(f"Forgot the refusals: the next request to {model} is sent whole again.")
+    say(f"Forgot the refusals. The next request to {model} is sent with all its parts again.")
     return 0
 
 
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
-    """Return one line on a server: how many models it listed, or why it failed.
+    """Return one line about a model server: how many models it listed, or why that failed.
 
-    After a failure, the line also has the age of the list that is used instead, if there is one.
+    After a failure, the line also has the age of the former list, which is used if there is one.
     """
     server = outcome.server
     if server.place.source:
@@ -156,9 +162,10 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
 
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
-    """Return True if requests to a model can be authorized, as far as is known without sending one.
+    """Return True if requests to a model can probably be authorized.
 
-    ``available`` are the providers with a key, with the key's source.
+    That is so if its provider has a key, or if the settings have the model or its address.
+    ``available`` has the source of each provider's key by the provider's id.
     """
     return (
         info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
@@ -173,6 +180,7 @@ def prices_per_million(info: ModelInfo) -> tuple[float, float] | None:
 
 
 def abilities(info: ModelInfo) -> tuple[str, ...]:
+    """Return what a model can do, in short words: tools, vision, reasoning."""
     known = (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning))
     return tuple(name for name, has in known if has)
 

@@ -1,4 +1,7 @@
-"""Options and subcommands of Claude Code, Codex, OpenCode and Pi and what to use instead."""
+"""Options, modes and subcommands of other programs, and what to use instead.
+
+The programs are Claude Code, Codex, OpenCode and Pi.
+"""
 
 from collections.abc import Mapping
 
@@ -7,10 +10,10 @@ _MODE = "use --mode plan, --mode auto-edit or --mode yolo"
 _RULE = "use --allow RULE, such as 'bash:make *'"
 _PLACES = "set read and write of [sandbox] in config.toml"
 
-_TOOLS = "an agent has a list of tools: write agents/NAME.md and use --mode NAME"
+_TOOLS = "list the tools in an agent's file, agents/NAME.md, and use --mode NAME"
 _NO_TOOL = "use --deny RULE"
 
-_SCHEMA = "describe the form of the answer in the prompt"
+_SCHEMA = "describe the format of the answer in the prompt"
 _PICTURE = "name the picture in the prompt: @picture.png"
 _COPIES = "--race works in copies of the project"
 _ANSWER = "-p prints only the answer: send it to a file with > FILE"
@@ -47,7 +50,7 @@ OPTIONS: Mapping[str, str] = {
     "--max-budget-usd": "use --max-cost USD",
     "--max-turns": "use --max-steps N",
     "--mcp-config": "tui-agent mcp add adds a server",
-    "--models": "Shift+F2 goes through the models that you used lately",
+    "--models": "Shift+F2 switches between the models that you used recently",
     "--name": "/rename names the open session",
     "--no-approve": "a project is not trusted unless you say so",
     "--no-builtin-tools": _TOOLS,
@@ -56,8 +59,8 @@ OPTIONS: Mapping[str, str] = {
     "--output-last-message": _ANSWER,
     "--output-schema": _SCHEMA,
     "--permission-mode": _MODE,
-    "--profile": "options of the command line set a run; config.toml has what holds for all",
-    "--provider": "a model is named with its provider: --model openai/gpt-5",
+    "--profile": "set what differs with options, and what is the same in config.toml",
+    "--provider": "name the provider with the model: --model openai/gpt-5",
     "--sandbox": _SANDBOX,
     "--search": "set websearch.service in config.toml",
     "--session": "use -r ID",
@@ -65,21 +68,21 @@ OPTIONS: Mapping[str, str] = {
     "--skip-git-repo-check": "no repository is needed",
     "--skill": "skills are folders in .tui-agent/skills, and those of other programs are used",
     "--steps": "use --max-steps N",
-    "--system-prompt": "prompts/system.md in your settings replaces it",
+    "--system-prompt": "write your own into prompts/system.md in the settings directory",
     "--tools": _TOOLS,
     "--thinking": "use --effort LEVEL",
     "--verbose": _JSON,
     "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
 }
-"""Hints what to use instead of another program's option, by option."""
+"""What to use instead of another program's option, by option."""
 
 MODES: Mapping[str, str] = {
     "json": _JSON,
     "rpc": "editors connect with tui-agent acp",
     "text": "-p prints only the answer",
 }
-"""Hints what to use instead of another program's value of ``--mode``, by value."""
+"""What to use instead of another program's value of ``--mode``, by value."""
 
 COMMANDS: Mapping[str, str] = {
     "agents": "tui-agent ps lists detached runs",
@@ -89,9 +92,9 @@ COMMANDS: Mapping[str, str] = {
     "resume": "tui-agent -c continues the last session, -r picks one",
     "upgrade": "use tui-agent update",
 }
-"""Hints what to use instead of another program's subcommand, by subcommand."""
+"""What to use instead of another program's subcommand, by subcommand."""
 
-_SERVER = "tui-agent mcp add NAME COMMAND … or NAME URL adds a server, [mcp.NAME] in config.toml describes it"
+_SERVER = "use tui-agent mcp add NAME COMMAND … or NAME URL, or write [mcp.NAME] in config.toml"
 MCP_ACTIONS: Mapping[str, str] = {
     "add-from-claude-desktop": "tui-agent adopt lists the servers of other programs that are used",
     "add-json": _SERVER,
@@ -101,4 +104,4 @@ MCP_ACTIONS: Mapping[str, str] = {
     "login": "tui-agent mcp test NAME opens the page for signing in",
     "logout": "/mcp signs out of a server",
 }
-"""Hints what to use instead of another program's action of ``mcp``, by action."""
+"""What to use instead of another program's action of ``mcp``, by action."""

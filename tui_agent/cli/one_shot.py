@@ -1,4 +1,7 @@
-"""Performs a run without a screen, from building the program's parts to writing the result."""
+"""Carries out a run without a screen, from building the program's parts to recording the outcome.
+
+`HeadlessRun` has the steps; this module calls them in order.
+"""
 
 import gc
 import io
@@ -16,8 +19,8 @@ from tui_agent.cli.wiring import Wiring
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
     """Send a message, or run a command or a race, and return the exit code.
 
-    ``piped`` is the text of standard input. With ``--key``, a finished run is not repeated, and an
-    interrupted one continues.
+    ``piped`` is the text of standard input. With ``--key``, a finished run isn't repeated: its last
+    answer is printed. An interrupted run continues.
     """
     async with aclosing(Wiring(arguments)) as wiring:
         for warning in wiring.loaded.warnings:
@@ -29,14 +32,14 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
             code_before = keyed.repeat(wiring.store, form=arguments.output_format)
             if code_before is not None:
                 return code_before
-        # With one object at the end, what would be printed becomes part of it.
+        # With a single object at the end, the text that would be printed becomes part of it.
         printed = io.StringIO() if arguments.output_format == "json" else None
         run = HeadlessRun(parts, as_json=arguments.json, out=printed)
         code: int = ExitCode.FAILED
         try:
             await run.open(parts.start().request if keyed is None else keyed.request)
             if keyed is not None:
-                await run.go_on(keyed)
+                await run.prepare_keyed(keyed)
             tally = None
             if printed is not None:
                 from tui_agent.cli.summary import RunTally
@@ -44,7 +47,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 tally = RunTally(run.agent)
             if wiring.notice:
                 say(wiring.notice, file=sys.stderr)
-            # Everything imported and built so far is needed until the end.
+            # Everything imported and built so far is needed until the end, so it is never collected.
             gc.freeze()
             gc.enable()
             if keyed is not None and keyed.has_begun and arguments.race is None:
@@ -60,19 +63,19 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
 
 
 async def _carry_out(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
-    """Send the message, run the command or hold the race, write the result; return the exit code."""
+    """Send the message, or run the command or the race; write the result; return the exit code."""
     code: int
     if arguments.race is not None:
-        code = await _hold_race(run, arguments, message, piped)
+        code = await _run_race(run, arguments, message, piped)
     else:
-        _set_aims(run, arguments)
+        _set_check_and_goal(run, arguments)
         code = await run.run(message, piped)
     if arguments.result is not None:
         code = await run.write_result(arguments.result) or code
     return code
 
 
-async def _hold_race(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
+async def _run_race(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
     from tui_agent.app.race_commands import RaceWish
 
     prompt = "\n\n".join(filter(str.strip, [message, piped]))
@@ -80,8 +83,8 @@ async def _hold_race(run: HeadlessRun, arguments: Namespace, message: str, piped
     return await run.race(RaceWish(prompt, arguments.race, arguments.check, pick))
 
 
-def _set_aims(run: HeadlessRun, arguments: Namespace) -> None:
-    """Set the run's check and goal from the arguments, if they name any."""
+def _set_check_and_goal(run: HeadlessRun, arguments: Namespace) -> None:
+    """Set the run's check and goal, if the arguments have them."""
     if arguments.check and arguments.check_rounds is None:
         run.agent.ports.check = RunCheck(arguments.check)
     elif arguments.check:

@@ -1,4 +1,4 @@
-"""Prints text and JSON so that its characters can't act on a terminal; defines the exit codes."""
+"""Prints text and JSON so that no character can act on the terminal, and defines the exit codes."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from tui_agent.safe_text import UNSEEN, escaped_json, visible
 
 
 class ExitCode(IntEnum):
-    """How a run of the program ended; ``word`` is for the help, ``meaning`` for the documents."""
+    """How a run of the program ended; ``word`` is for ``--help``, ``meaning`` for the documentation."""
 
     word: str
     meaning: str
@@ -28,14 +28,14 @@ class ExitCode(IntEnum):
     FAILED = (
         1,
         "failed",
-        "failed: no model, no key, the provider refused; standard error says what to do",
+        "failed, for example without a model or a key, or because the provider refused; standard error says what to do",
     )
     USAGE = 2, "usage", "wrong arguments or settings"
     STOPPED = (
         3,
         "stopped",
         (
-            "stopped: a refused call and nothing else done, a doom loop, no steps left, or an answer that was "
+            "stopped: a call was refused and nothing else was done, a doom loop, no steps left, or an answer that was "
             "cut off, empty or had unreadable calls"
         ),
     )
@@ -53,11 +53,15 @@ class ExitCode(IntEnum):
 
 
 def exit_codes_line() -> str:
+    """Return the exit codes with their words, on one line."""
     return ", ".join(f"{code.value} {code.word}" for code in ExitCode)
 
 
 def provide_streams() -> None:
-    """Make printing work with closed standard streams, and replace characters the locale lacks."""
+    """Make printing work if standard output or error is closed, or lacks some characters.
+
+    A closed stream becomes the null device; characters that the locale's encoding lacks become ``?``.
+    """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
     if sys.stderr is None:
@@ -68,7 +72,7 @@ def provide_streams() -> None:
 
 
 def discard_output() -> None:
-    """Flush standard output, or drop its buffer if that fails: Python would exit with code 120."""
+    """Flush standard output; if that fails, drop its buffer, as Python would otherwise exit with code 120."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -78,7 +82,7 @@ def discard_output() -> None:
 
 
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
-    """Print and flush a text; on a terminal, control and invisible characters are made visible."""
+    """Print and flush a text; on a terminal, replace control and invisible characters by symbols."""
     stream = file or sys.stdout
     print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 
@@ -102,4 +106,5 @@ def say_json(value: Any, *, file: TextIO | None = None) -> None:
 
 
 def when(milliseconds: int) -> str:
+    """Format a moment, in milliseconds since the epoch, as local date and time."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))

@@ -1,8 +1,8 @@
 """Plain mode: the conversation as lines of text, for screen readers and very simple terminals.
 
-Nothing is drawn or overwritten: output and input are whole lines. One of several answers to a
-question is chosen by its number. `PlainFrontend` decides whether a line is a message, a command or
-an answer; the controller does the rest. Nothing typed here is stored as a draft.
+Nothing is drawn or overwritten: output and input are whole lines. The user chooses an answer to a
+question by its number. `PlainFrontend` decides whether a line is a message, a command or an answer;
+the controller does the rest. What is typed here is not saved as a draft.
 """
 
 from __future__ import annotations
@@ -81,21 +81,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OUTPUT_LINES = 20
-"""Maximum lines printed of the output of a command or of a failed tool: the last ones."""
+"""Number of lines at the end of a command's or a failed tool's output that are printed."""
 DETAIL_LINES = 200
-"""Maximum lines printed of a permission question's details, such as its diff."""
+"""Maximum number of lines of a permission question's details, such as its diff, that are printed."""
 ROWS = 20
-"""Maximum rows of a list printed at once; typed words filter the list."""
+"""Maximum number of rows of a list that are printed at once; typed words filter the list."""
 TREE_ENTRIES = 200
-"""Maximum lines that ``/tree`` prints: the last ones."""
+"""Number of lines at the end of the tree that ``/tree`` prints."""
 QUIT_SECONDS = 2.0
 """Seconds within which a second Ctrl+C quits the idle program."""
 PROMPT_SECONDS = 0.1
 """Seconds without output after which the idle program prints `PROMPT`."""
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
-"""Words that answer a permission question in place of a number, with the names of the answers."""
+"""Names of the answers to a permission question, by the words that choose them besides a number."""
 NOBODY_TO_ASK = "The user can't be asked: the input has ended."
+"""Text for the model about a permission that is refused because the input has ended."""
 
 
 class LineReader:
@@ -145,8 +146,8 @@ class PlainFrontend(Frontend):
     """Prints messages, answers and questions; each typed line is a message, a command or an answer.
 
     ``read`` returns the next line, None at the end of the input. A line answers a permission
-    question only if the question was printed at least ``ui.permission_grace`` seconds before; an
-    earlier one is sent as a message or command.
+    question only if the question was printed at least ``ui.permission_grace`` seconds before;
+    otherwise it is sent as a message or command.
     """
 
     def __init__(
@@ -181,7 +182,10 @@ class PlainFrontend(Frontend):
     # -- input
 
     async def run(self, start: FirstView) -> int:
-        """Handle lines until the user quits or input and run have ended; return the exit code."""
+        """Handle lines until the user quits, or until the input and the run have ended.
+
+        Returns the exit code.
+        """
         self._print(
             "tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits."
         )
@@ -239,13 +243,13 @@ class PlainFrontend(Frontend):
             await self._ended.wait()
 
     def _interrupt(self, _number: int) -> None:
-        """Handle Ctrl+C: cancel the open question, else interrupt the agent.
+        """Handle Ctrl+C: cancel the open question, or otherwise interrupt the agent.
 
-        If there is neither, the second press within `QUIT_SECONDS` quits.
+        If there is neither a question nor a run, a second press within `QUIT_SECONDS` quits.
         """
         agent = self.controller.agent
         now = self._clock()
-        self._is_prompted = True  # the terminal shows ^C: output begins a new line
+        self._is_prompted = True  # the terminal shows ^C, so the next output begins a new line
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
         elif agent is not None and agent.running:
@@ -335,7 +339,7 @@ class PlainFrontend(Frontend):
     async def ask(self, question: Question[T]) -> T | None:
         """Print the question, with numbered answers if it has some, and return the user's answer.
 
-        None for an empty line, after Ctrl+C, or once the input has ended.
+        Returns None for an empty line, after Ctrl+C, and once the input has ended.
 
         Raises:
             CommandError: the question needs the full screen.
@@ -345,10 +349,10 @@ class PlainFrontend(Frontend):
                 case Choice():
                     rows = [PickRow(key, text) for key, text in question.answers]
                     self._print_all(question.question, question.details)
-                    return await self._ask_row(rows)  # type: ignore[return-value]  # answered by a key
+                    return await self._ask_row(rows)  # type: ignore[return-value]  # the answer is a key
                 case Pick():
                     self._print_all(question.question)
-                    return await self._ask_row(question.rows)  # type: ignore[return-value]  # so is this
+                    return await self._ask_row(question.rows)  # type: ignore[return-value]  # as above
                 case SessionChoice():
                     self._print_all("Which session?")
                     services = self.controller.services
@@ -371,10 +375,10 @@ class PlainFrontend(Frontend):
                         *([question.text] if question.text else []),
                     )
                     with self._hidden() if question.hidden else nullcontext():
-                        return await self._line()  # type: ignore[return-value]  # answered by a text
+                        return await self._line()  # type: ignore[return-value]  # the answer is a text
                 case LongText():
                     self._print_all(question.question, question.text)
-                    return await self._line()  # type: ignore[return-value]  # answered by a text, too
+                    return await self._line()  # type: ignore[return-value]  # as above
                 case ModelChoice():
                     self._print_all(
                         f"Which model? Current: {question.current or 'none'}. Type a name such as openai/gpt-5."
@@ -383,7 +387,7 @@ class PlainFrontend(Frontend):
                     return ModelPick(line) if line is not None else None  # type: ignore[return-value]
                 case _:
                     raise CommandError(
-                        "This needs the full screen. Some commands also take arguments; see /help."
+                        "This needs the full screen. Some commands take arguments instead: see /help."
                     )
 
     def _print_all(self, *texts: str) -> None:
@@ -391,7 +395,7 @@ class PlainFrontend(Frontend):
             self._print(text)
 
     async def _line(self) -> str | None:
-        """Return the next typed line, stripped; None if empty, after Ctrl+C or at the end."""
+        """Return the next typed line, stripped; None if it is empty, after Ctrl+C, or at the input's end."""
         if self._is_over:
             return None
         self._answer = asyncio.get_running_loop().create_future()
@@ -402,10 +406,9 @@ class PlainFrontend(Frontend):
             self._prompt_soon()
 
     async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
-        """Print numbered rows and return the key of the chosen one; None if the user chooses none.
+        """Print numbered rows, and return the key of the row that the user chooses; None for none.
 
-        If the user types words instead of a number, only the rows that contain all of them are
-        listed again.
+        If the user types words instead of a number, lists only the rows that contain all of them.
         """
         shown = list(rows)
         while True:
@@ -426,6 +429,7 @@ class PlainFrontend(Frontend):
             shown = found or shown
 
     def _show_permission(self) -> None:
+        """Print the first open permission question; once the input has ended, deny it instead."""
         if not self._permissions:
             return
         request = self._permissions[0]
@@ -449,9 +453,10 @@ class PlainFrontend(Frontend):
         for number, answer in enumerate(answers(request), 1):
             if answer.is_possible:
                 self._print(f"{number}: {answer.text}")
-        self._print("Answer with a number. Other words are sent as “no, but …”.")
+        self._print("Answer with a number. Any other text is sent as “no, but …”.")
 
     def _answer_permission(self, request: PermissionRequest, line: str) -> None:
+        """Answer a permission question with a typed line: a number, a word of `LETTERS`, or a note."""
         words = line.strip()
         if not words:
             return
@@ -472,6 +477,7 @@ class PlainFrontend(Frontend):
             self._settle(request, PermissionAnswer(Decision(name)))
 
     async def _answer_in_words(self, request: PermissionRequest, name: str) -> None:
+        """Ask for the note or the edited rules of an answer, and give that answer."""
         if name == "note":
             if (note := await self.ask(TextLine("What should it do instead?"))) is not None:
                 self._settle(request, PermissionAnswer(Decision.DENY, note))
@@ -504,9 +510,11 @@ class PlainFrontend(Frontend):
         move = agent.navigator.plan(int(number))
         files = await files_along(self.controller, agent, move.leaf)
         if files is not None:
-            told = await make_move(agent, move, files)
+            restored = await make_move(agent, move, files)
             place = name_of_place(move.leaf)
-            self._print(f"Moved to {f'{place}, {told}' if told else place}. /undo goes back.")
+            self._print(
+                f"Moved to {f'{place}, {restored}' if restored else place}. /undo goes back."
+            )
 
     def _on_event(self, event: AgentEvent) -> None:
         if not isinstance(event, AnswerDelta):
@@ -566,7 +574,7 @@ class PlainFrontend(Frontend):
 
 
 class MarkdownLines:
-    """Converts streamed Markdown to lines for reading aloud: no markup, commas between cells."""
+    """Converts streamed Markdown to lines for reading aloud: no marks, and commas between table cells."""
 
     def __init__(self) -> None:
         self._open = ""
@@ -579,6 +587,7 @@ class MarkdownLines:
             yield from self._lines(line)
 
     def end(self) -> Iterator[str]:
+        """Yield the line that is not complete yet; the next text begins outside of code."""
         rest = self._open
         self._open = ""
         yield from self._lines(rest)
@@ -600,10 +609,10 @@ class MarkdownLines:
 
 
 def tree_lines(session: Session) -> list[str]:
-    """Return a session's tree as lines, one per entry, each branch after the other.
+    """Return a session's tree as lines, one for each entry, one branch after the other.
 
-    After a branch point, a line such as “Branch 2 of 3 from #12:” begins each branch. Only the last
-    `TREE_ENTRIES` lines are returned.
+    After a branch point, each branch begins with a line such as “Branch 2 of 3 from #12:”. Returns
+    only the last `TREE_ENTRIES` lines.
     """
     headers = session.skeleton()
     labels = session.labels()
@@ -643,7 +652,7 @@ def _has_words(row: PickRow, line: str) -> bool:
 
 
 def _sentence(event: AgentEvent) -> str:
-    """Return the text to print for an event that is printed as one line; "" for other events."""
+    """Return the line to print for an event; "" for events that are printed in another way or not at all."""
     text = ""
     match event:
         case ToolStarted(tool=tool, title=title):
@@ -660,11 +669,12 @@ def _sentence(event: AgentEvent) -> str:
         case CompactionStarted(tokens_before=before):
             text = f"Compacting {tokens(before)} tokens …"
         case RaceEnded():
-            text = "The race is over. /race shows it."
+            text = "The race is over. /race shows the results."
     return text
 
 
 async def run_plain(arguments: Namespace) -> int:
+    """Run the program in plain mode until the user quits or the input has ended; return the exit code."""
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 
@@ -678,6 +688,6 @@ async def run_plain(arguments: Namespace) -> int:
             code = await frontend.run(parts.start())
         finally:
             reader.close()
-    if parts.way_back:
-        say(f"Continue with: {parts.way_back}")
+    if parts.resume_command:
+        say(f"Continue with: {parts.resume_command}")
     return code

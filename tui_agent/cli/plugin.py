@@ -1,4 +1,7 @@
-"""``tui-agent plugin``: adds, lists and removes plugins in Claude Code's layout."""
+"""``tui-agent plugin``: adds, lists and removes plugins in Claude Code's layout.
+
+`PluginStore` keeps the plugins; before one is added, its parts are listed and the user agrees.
+"""
 
 import sys
 from argparse import Namespace
@@ -20,7 +23,7 @@ def run_plugin(arguments: Namespace) -> int:
                 return _add(store, arguments)
             case "remove":
                 store.remove(arguments.name)
-                say(f"Removed {arguments.name} from sessions started from now on.")
+                say(f"Removed {arguments.name}. New sessions no longer use it.")
                 return 0
             case _:
                 return _list(store, as_json=arguments.json)
@@ -33,17 +36,20 @@ def _add(store: PluginStore, arguments: Namespace) -> int:
         digest = digest_of(plugin.root)
         for line in lines_of(plugin):
             say(line)
-        if not arguments.yes and not _agreed():
+        if not arguments.yes and not _has_agreed():
             say("Not added.")
             return 1
         store.add(plugin, arguments.source, digest)
-    say(f"Added {plugin.name} to sessions started from now on.")
+    say(f"Added {plugin.name}. New sessions use it.")
     return 0
 
 
-def _agreed() -> bool:
+def _has_agreed() -> bool:
+    """Ask the user on the terminal whether to add the plugin; raises UsageError without a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError("To confirm without a terminal, check the list above, then add --yes.")
+        raise UsageError(
+            "There is no terminal to confirm on. Check the list above, then add --yes."
+        )
     return input("Its hooks and servers run with your rights. Add it? [y/N] ").strip().lower() in {
         "y",
         "yes",
@@ -64,5 +70,5 @@ def _list(store: PluginStore, *, as_json: bool) -> int:
     for problem in problems:
         say(problem, file=sys.stderr)
     if not rows and not as_json:
-        say("No plugins yet: tui-agent plugin add FOLDER|GIT-URL [NAME]")
+        say("There are no plugins yet. Add one: tui-agent plugin add FOLDER|GIT-URL [NAME]")
     return 0

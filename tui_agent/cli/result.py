@@ -1,4 +1,4 @@
-"""``tui-agent result``: writes a session's changes to its project as a patch or to a git branch."""
+"""``tui-agent result``: prints or writes a session's changes to its project as a patch, or commits them."""
 
 import sys
 from argparse import Namespace
@@ -17,7 +17,7 @@ def run_result(arguments: Namespace) -> int:
     name, _, number = arguments.id.partition("#")
     if number and not number.isdigit():
         raise UsageError(
-            f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N."
+            f"“{arguments.id}” is not a session. Write ID, or ID#N for the branch that leads to entry N."
         )
     with open_store() as store:
         info = named_or_last(store, name, Path.cwd())

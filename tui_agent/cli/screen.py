@@ -1,4 +1,7 @@
-"""Starts the full-screen program: paints the prompt first, then loads everything else."""
+"""Starts the full-screen program: draws the prompt first, then loads everything else.
+
+At the end, prints how to continue, or starts the detached run in which the session continues.
+"""
 
 import asyncio
 import gc
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
 async def run_screen(arguments: Namespace) -> int:
     """Run the full-screen program until the user quits; return the exit code.
 
-    If loading the settings or the first session failed, raises that error. Starts the detached run
-    in which the session continues, if the user asked for one.
+    Afterwards, starts the detached run in which the session continues, if the user wanted one. If
+    loading the settings or the first session failed, raises that error.
     """
-    # Nothing imported, read or built for the first session becomes garbage; collecting costs a
-    # tenth of the start, and more in a long session. The app turns the collector on again.
+    # Nothing imported, read or built for the first session becomes garbage, and collecting takes a
+    # tenth of the start, or more for a long session. The app turns the collector on again.
     gc.disable()
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
@@ -71,13 +74,13 @@ async def run_screen(arguments: Namespace) -> int:
             start_and_say(detached)
         return 0
     with suppress(OSError):  # the terminal may be gone
-        for way in filter(None, (screen.way_back for screen in screens)):
+        for way in filter(None, (screen.resume_command for screen in screens)):
             print(f"Continue with: {way}", flush=True)
     return app.return_code or 0
 
 
 def _wire(arguments: Namespace) -> "Wiring":
-    """Import the modules that the first session needs, and build the parts. Runs in a thread."""
+    """Import the modules that the first session needs, and build the program's parts. Runs in a thread."""
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
@@ -85,15 +88,15 @@ def _wire(arguments: Namespace) -> "Wiring":
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools
 
-    # An agent makes its own tools; here their modules are only imported.
+    # This only imports the tools' modules; an agent makes its own tools.
     builtin_tools()
     return Wiring(arguments)
 
 
 def first_look() -> "Look":
-    """Return theme and motion settings for the first paint, read directly from the settings file.
+    """Return the theme and motion settings for the first frame, read directly from the settings file.
 
-    Mistakes in the file are ignored here; loading all settings reports them.
+    Mistakes in the file are ignored here, and reported when all settings are loaded.
     """
     from tui_agent.app.services import Look
 

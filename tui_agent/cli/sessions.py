@@ -1,7 +1,7 @@
-"""``tui-agent sessions``: lists, searches and deletes recorded sessions from the command line.
+"""``tui-agent sessions``: lists, searches and deletes stored sessions from the command line.
 
-Exporting and importing are in ``tui_agent.cli.transfer``. Also opens the store, and finds the
-session last used in a directory, for all other commands.
+Exporting and importing are in ``tui_agent.cli.transfer``. For all other commands, this module opens
+the store, and finds the session that was last used in a directory.
 """
 
 import shutil
@@ -22,25 +22,31 @@ from tui_agent.session.records import SessionInfo
 from tui_agent.session.store import Store
 
 DATABASE = "sessions.db"
+"""Name of the store's file."""
 
 
 def open_store() -> Store:
-    """Open the store in the data directory, which is made if missing; raises `StoreUnavailable`."""
+    """Open the store in the data directory, which is created if missing.
+
+    Raises:
+        StoreUnavailable: the directory or the store can't be used.
+    """
     directory = data_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise StoreUnavailable(
-            f"Sessions can't be kept in {directory}: {error.strerror or error}. "
-            f"Set {DATA_VARIABLE} to another directory, or add --no-session to keep no record."
+            f"Sessions can't be stored in {directory}: {error.strerror or error}. "
+            f"Set {DATA_VARIABLE} to another directory, or add --no-session to store nothing."
         ) from None
     return Store(directory / DATABASE)
 
 
 def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
-    """Return the session with the id ``name``; for "", the one last used in the directory ``cwd``.
+    """Return the session with the id ``name``; for "", the one that was last used in ``cwd``.
 
-    If ``cwd`` has none, uses the nearest directory above it that has one, up to the project's root.
+    If ``cwd`` has no session, uses the nearest directory above it that has one, up to the project's
+    root.
 
     Raises:
         StoreError: there is no such session.
@@ -109,7 +115,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
-    """Return a session's line for a list, cut to ``columns`` cells; None: not cut."""
+    """Return the line about a session in a list, cut to ``columns`` cells; None: not cut."""
     about = (
         f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     )
@@ -139,13 +145,13 @@ def _delete(store: Store, arguments: Namespace) -> int:
     info = store.session(arguments.id)
     if not arguments.yes:
         if not sys.stdin.isatty():
-            say("Deleting can't be undone; add --yes to confirm.", file=sys.stderr)
+            say("Deleting can't be undone. Add --yes to confirm.", file=sys.stderr)
             return 2
         answer = input(
             f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] "
         )
         if answer.strip().lower() not in {"y", "yes"}:
-            say("Kept.")
+            say("Nothing was deleted.")
             return 0
     store.delete(info.id)
     store.purge()

@@ -1,4 +1,7 @@
-"""``tui-agent config``: prints settings and the path of their file; sets or removes a setting."""
+"""``tui-agent config``: prints settings or the path of their file, and sets or removes a setting.
+
+Checks the names of models, providers and keys before or after saving; config.py writes the file.
+"""
 
 import json
 import sys
@@ -22,20 +25,20 @@ from tui_agent.config import (
 from tui_agent.model.providers import PROVIDERS
 
 MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.model"})
-"""Settings that name a model."""
+"""Settings whose values are names of models."""
 
 
-def require_sense(key: str, value: object) -> str:
-    """Check model names and permission rules before they are saved; return a warning, "" for none.
+def check_before_saving(key: str, value: object) -> str:
+    """Check model names and permission rules; return a warning, "" for none.
 
-    Values of other settings are not checked here.
+    Other settings are checked when they are saved.
 
     Raises:
         UnknownModelError: the value names a model that can't exist.
         RuleError: the value is not a valid permission rule.
     """
     if key in MODEL_KEYS:
-        return _doubts_of_models(value if isinstance(value, list | tuple) else [value])
+        return _model_warnings(value if isinstance(value, list | tuple) else [value])
     table, *names = split_key(key)
     if table == "permissions":
         for name in reversed(names):
@@ -45,7 +48,8 @@ def require_sense(key: str, value: object) -> str:
     return ""
 
 
-def _doubts_of_models(names: Sequence[object]) -> str:
+def _model_warnings(names: Sequence[object]) -> str:
+    """Return warnings about models that the catalog doesn't know; raises UnknownModelError."""
     from tui_agent.cli.models import catalog_of
 
     catalog = catalog_of(load_config().config)
@@ -58,7 +62,8 @@ def _doubts_of_models(names: Sequence[object]) -> str:
     return f"{' '.join(warnings)} Saved anyway: the provider may know it."
 
 
-def _about_name(table: str, name: str, config: Config) -> str:
+def _name_warning(table: str, name: str, config: Config) -> str:
+    """Return a warning about an unknown name in ``[models]``, ``[providers]`` or ``[keys]``, "" for none."""
     match table:
         case "models" if name in config.models and "*" not in name:
             if config.models[name].base_url:
@@ -74,7 +79,7 @@ def _about_name(table: str, name: str, config: Config) -> str:
             meant = ""
             if close:
                 meant = f" Did you mean {' or '.join(close)}?"
-            return f"“{name}” is not a known provider: it is used for models named {name}/….{meant}"
+            return f"“{name}” is not a known provider. It is used for models named {name}/….{meant}"
         case "keys":
             from tui_agent.ui.key_help import checked, rebindable_actions
             from tui_agent.ui.screens.main import MainScreen
@@ -108,21 +113,20 @@ def run_config(arguments: Namespace) -> int:
             _set(arguments.key, parse_value(arguments.value))
         case _:
             loaded = set_value(arguments.key, None)
-            say(f"{arguments.key} is no longer set in {loaded.path}")
+            say(f"{arguments.key} is no longer set in {loaded.path}.")
     return 0
 
 
 def _set(key: str, value: object) -> None:
-    warning = require_sense(key, value)
+    warning = check_before_saving(key, value)
     loaded = set_value(key, value)
     table, *names = split_key(key)
-    # Of models, providers and keys only the saved name is checked.
-    doubts = [warning, *loaded.warnings]
+    warnings = [warning, *loaded.warnings]
     if names:
-        doubts.append(_about_name(table, names[0], loaded.config))
-    for doubt in doubts:
-        if doubt:
-            say(doubt, file=sys.stderr)
+        warnings.append(_name_warning(table, names[0], loaded.config))
+    for text in warnings:
+        if text:
+            say(text, file=sys.stderr)
     say(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
 
 
@@ -133,6 +137,7 @@ def _shown(value: object) -> str:
 
 
 def _hide_keys(value: object) -> object:
+    """Return a setting's value with each API key in it replaced by “…”."""
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_none=True)
     if isinstance(value, list | tuple):

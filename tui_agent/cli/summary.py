@@ -1,6 +1,6 @@
-"""The one JSON object that ``--output-format json`` prints at the end of a run.
+"""Makes the JSON object that ``--output-format json`` prints at the end of a run.
 
-Its names are those of ``claude -p --output-format json``, so that scripts work with both.
+Its field names are those of ``claude -p --output-format json``, so that scripts work with both.
 """
 
 import time
@@ -16,7 +16,7 @@ from tui_agent.session.session import Session
 
 @frozen
 class TokenUsage:
-    """Tokens of a run's requests, as counted by the provider; ``input_tokens`` without the cache."""
+    """Tokens of a run's requests, as counted by the provider; ``input_tokens`` are the uncached ones."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -28,9 +28,9 @@ class TokenUsage:
 class RunSummary:
     """How a run ended.
 
-    ``result`` is what the run would print as text: the answer, or a command's report. ``error``
-    says why a run failed or stopped, "" if it is done. ``num_turns`` counts the requests.
-    ``total_cost_usd`` is None if the price of one is unknown.
+    ``result`` is the text that the run would print: the answer, or a command's report. ``error`` says
+    why the run failed or stopped, "" if it is done. ``num_turns`` is the number of requests.
+    ``total_cost_usd`` is None if the price of a request is unknown.
     """
 
     session_id: str
@@ -49,7 +49,7 @@ class RunSummary:
 
 
 class RunTally:
-    """Counts what a run takes, from the moment this is made."""
+    """Measures a run: its time, requests, tokens and cost, from the moment that this object is created."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -82,7 +82,7 @@ class RunTally:
 
 
 def earlier_run(session: Session, result: str, exit_code: int) -> RunSummary:
-    """Return the summary of a finished run that is not repeated: it takes nothing now."""
+    """Return the summary of a finished run that is not repeated: without requests, time and cost."""
     return RunSummary(session.id, session.info.model, result.rstrip("\n"), int(exit_code))
 
 

@@ -1,4 +1,7 @@
-"""``tui-agent sessions export`` and ``import``: write sessions to files and read them back."""
+"""``tui-agent sessions export`` and ``import``: write sessions to files, and import them from files.
+
+exporting.py and importing.py in ``tui_agent.app`` do the work.
+"""
 
 import sys
 from argparse import Namespace
@@ -28,10 +31,10 @@ def run_export(store: Store, arguments: Namespace) -> int:
     name, separator, entry = arguments.id.partition("#")
     if separator and not entry.isdigit():
         raise UsageError(
-            f"“{entry}” is not the number of an entry: write ID#412 for the branch to #412."
+            f"“{entry}” is not the number of an entry. Write ID#412 for the branch to #412."
         )
     if entry and arguments.all:
-        raise UsageError("ID#N is one branch; leave out --all.")
+        raise UsageError("ID#N names one branch: leave out --all.")
     info = store.session(name)
     output: Path | None = arguments.output
     order = ExportOrder(
@@ -60,17 +63,17 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
-    """Return the format ``named``, else that of the file's ending, else Markdown.
+    """Return the format ``named``, or by default that of the file's suffix, or Markdown.
 
     Raises:
-        UsageError: no format has the file's ending.
+        UsageError: the file's suffix belongs to no format.
     """
     if named:
         return ExportFormat(named)
     if output is None:
         return ExportFormat.MARKDOWN
     if not is_directory(output) and (why := unknown_ending(str(output))):
-        raise UsageError(f"{why} For another name, add --format.")
+        raise UsageError(f"{why} To use another suffix, add --format.")
     return format_of(str(output)) or ExportFormat.MARKDOWN
 
 
@@ -84,13 +87,13 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
-    """Import every session of a file or directory; report and skip files that can't be read.
+    """Import every session of a file or directory; files that can't be read are reported and skipped.
 
-    With ``--detect``, list other programs' sessions on this machine, or import one by number.
-    Returns the exit code.
+    With ``--detect``, lists other programs' sessions on this machine, or imports one of them by its
+    number. Returns the exit code.
     """
     if arguments.detect is not None and arguments.file is not None:
-        raise UsageError("--detect finds the files itself; leave out the file.")
+        raise UsageError("--detect finds the files itself: leave out the file.")
     if arguments.detect is not None:
         return _run_detect(store, arguments)
     if arguments.file is None:
@@ -143,7 +146,7 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         found = [one for one in found if one.format == source]
     if number := arguments.detect:
         if number > len(found):
-            raise UsageError(f"There is no number {number}; --detect lists {len(found)}.")
+            raise UsageError(f"There is no session {number}: --detect lists {len(found)}.")
         chosen = found[number - 1]
         return _import_files(store, [chosen.path], chosen.format, arguments)
     if arguments.json:

@@ -1,6 +1,6 @@
-"""``tui-agent update``: finds out how the program was installed, and updates it the same way.
+"""``tui-agent update``: finds out how the program was installed, and updates it in the same way.
 
-The program looks for newer versions only here, when the user asks for it.
+The program never looks for newer versions except here, when the user runs this command.
 """
 
 import hashlib
@@ -25,10 +25,11 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
 BUNDLE_FACTS = "tui-agent-bundle.json"
-"""Name of the file in a bundle that has its platform and the address of the releases."""
+"""Name of the file in a bundle that has the bundle's platform and the URL of its releases."""
 CHECKSUMS = "SHA256SUMS"
 """Name of the file in a release that lists the bundles with their SHA-256 digests."""
 MAX_BUNDLE_BYTES = 512 << 20
+"""Maximum size of a download, in bytes."""
 SILENCE = 30.0
 """Seconds without received data after which a download fails."""
 
@@ -36,6 +37,7 @@ _PACKAGE = "tui-agent"
 _BUNDLE_ROW = re.compile(r"([0-9a-f]{64}) [ *](tui-agent-([0-9][\w.+]*)-([a-z]+-\w+)\.sh)")
 
 Way = Literal["bundle", "checkout", "uv", "pipx", "pip"]
+"""Ways in which the program can be installed."""
 
 
 class UpdateError(UserFacingError):
@@ -46,8 +48,8 @@ class UpdateError(UserFacingError):
 class Installation:
     """How the running program was installed.
 
-    ``place`` is its directory. ``source`` is the file or address that it was installed from, "" for
-    the package index; for a bundle, the address of its releases. ``machine`` is the platform of a
+    ``place`` is its directory. ``source`` is the file or URL from which it was installed, "" for the
+    package index; for a bundle, it is the URL of the releases. ``machine`` is the platform of a
     bundle, such as linux-x86_64; "" otherwise.
     """
 
@@ -58,7 +60,7 @@ class Installation:
 
     @property
     def sentence(self) -> str:
-        """Description for the user, such as ``by pipx from /tmp/x.whl, in /opt/pipx/tui-agent``."""
+        """A description for the user, such as ``by pipx from /tmp/x.whl, in /opt/pipx/tui-agent``."""
         if self.way == "checkout":
             return f"a checkout, in {self.place}"
         if self.way == "bundle":
@@ -69,14 +71,15 @@ class Installation:
 
     @property
     def is_from_file(self) -> bool:
+        """True if the program was installed from a local file or directory."""
         return bool(self.source) and "://" not in self.source
 
 
 def find_installation(prefix: Path, packages: Sequence[str]) -> Installation:
     """Return how the program was installed.
 
-    ``prefix`` is the directory of its Python environment; ``packages`` are the directories searched
-    for its package, such as `sys.path`.
+    ``prefix`` is the directory of its Python environment; ``packages`` are the directories in which
+    its package is looked for, such as `sys.path`.
     """
     if facts := _facts(prefix / BUNDLE_FACTS):
         releases = str(facts.get("releases", ""))
@@ -104,10 +107,10 @@ def running_installation() -> Installation:
 def run_update(_arguments: Namespace) -> int:
     """Update the program, or print how to update it; return the exit code.
 
-    If an installer ran, that is its exit code.
+    If an installer was run, the exit code is the installer's.
 
     Raises:
-        UpdateError: the newest release can't be loaded, the installer is not found, or open
+        UpdateError: the newest release can't be downloaded, the installer is not found, or open
             sessions prevent the update.
     """
     found = running_installation()
@@ -121,14 +124,14 @@ def run_update(_arguments: Namespace) -> int:
         return ExitCode.DONE
     program = find_program(command[0])
     if program is None:
-        raise UpdateError(f"{command[0]} is not found in PATH. To update, run: {shown}")
+        raise UpdateError(f"{command[0]} was not found in PATH. To update, run: {shown}")
     _refuse_open_sessions(shown)
     say(f"Running: {shown}")
     return subprocess.run((program, *command[1:]), check=False).returncode
 
 
 def update_command(found: Installation) -> Sequence[str]:
-    """Return the command that updates an installation other than a bundle.
+    """Return the command line that updates an installation other than a bundle.
 
     If the program was installed from a file, the command ends with the placeholder ``NEWER.whl``.
     """
@@ -144,14 +147,19 @@ def update_command(found: Installation) -> Sequence[str]:
 
 
 def _pip_install() -> tuple[str, ...]:
-    # Environments made by uv have no pip.
+    # An environment created by uv has no pip.
     if find_spec("pip") is None:
         return ("uv", "pip", "install", "--python", sys.executable, "--upgrade")
-    # The working directory may be a project's, with a pip.py of its own.
+    # The options keep Python from running a pip.py in the working directory.
     return (sys.executable, "-E", "-P", "-m", "pip", "install", "--upgrade")
 
 
 def _update_bundle(found: Installation) -> int:
+    """Download the newest bundle, check its digest and run it; return its exit code.
+
+    Does nothing if this is the newest version. If the bundle has no URL of releases, only prints how
+    to update.
+    """
     installer = found.place.parent / "installer.sh"
     if not found.source:
         say(
@@ -181,14 +189,15 @@ def _update_bundle(found: Installation) -> int:
 
 
 def _order(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, by which versions are compared."""
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def _download(url: str) -> bytes:
-    """Return the content at an address.
+    """Return the content of a URL.
 
     Raises:
-        UpdateError: the address can't be reached, or the content is too large.
+        UpdateError: the URL can't be reached, or the content is too large.
     """
     import httpx
 
@@ -210,10 +219,10 @@ def _download(url: str) -> bytes:
 
 
 def _refuse_open_sessions(command: str) -> None:
-    """Check that no session is open, because a running program may still load the replaced modules.
+    """Check that no session is open: a running program may still import modules that would be replaced.
 
-    Bundles need no such check: they keep the modules of the previous version. ``command`` updates
-    the program anyway.
+    Bundles need no such check, as they keep the modules of the previous version. ``command`` is the
+    command line for updating anyway, which the error names.
 
     Raises:
         UpdateError: sessions are open.
@@ -228,7 +237,7 @@ def _refuse_open_sessions(command: str) -> None:
     if held:
         raise UpdateError(
             f"Sessions are open: {', '.join(held[:3])}. "
-            f"They load code while they run, so close them first, or run: {command}"
+            f"They load code while they run, so close them first. To update anyway, run: {command}"
         )
 
 

@@ -1,7 +1,7 @@
-"""Builds and owns the parts shared by all ways to run the program.
+"""Builds and owns the parts that all ways to run the program share.
 
-These are settings, trust, models, the store, and the hubs of MCP servers. Creates, opens and closes
-sessions; their agents are built in agent_making.py.
+These are settings, trust, models, the store, and the hubs of MCP servers. Creates, opens, forks and
+closes sessions; agent_making.py builds their agents.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.path_checks import real_path
-from tui_agent.paths import data_dir, provide_data_dir, log_dir
+from tui_agent.paths import data_dir, log_dir, provide_data_dir
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
@@ -54,7 +54,7 @@ class Wiring:
         self.headless: bool = arguments.print is not None
         """Whether the program runs without a screen (``-p``), so that no user can be asked."""
         if self.headless:
-            # Without a user to ask, a doom loop is denied once and then ends the run.
+            # As no user can be asked, a doom loop is denied once, and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
@@ -62,7 +62,7 @@ class Wiring:
         self.logins.warm()
         self.configure()
         self.chosen: AgentSpec | None = self._choose_agent()
-        """The primary agent that ``--mode`` names; None if it names a mode or is not given."""
+        """The primary agent that ``--mode`` names; None if that names a mode or is not given."""
         if arguments.no_session:
             provide_data_dir()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
@@ -84,15 +84,16 @@ class Wiring:
         return found
 
     def _settle_model(self, model: str) -> str:
-        """Check the model of the arguments, and complete its name if only one model has it.
+        """Check the model of the arguments; if only one known model matches the name, use that.
 
-        Return a sentence for the user, or "". Raises UnknownModelError.
+        Returns a sentence for the user, or "". Raises UnknownModelError if no provider could have
+        such a model.
         """
         verdict = self.catalog.judge(model)
         if not verdict.only:
             return self.catalog.require(model)
         self.arguments.model = verdict.only
-        self._take(self.read_config())
+        self._use(self.read_config())
         return verdict.taken
 
     def read_config(self) -> LoadedConfig:
@@ -101,7 +102,7 @@ class Wiring:
         The project's file is read only if the project is trusted.
 
         Raises:
-            ConfigError: a file can't be read, or a value is wrong.
+            ConfigError: a file can't be read, or a value is invalid.
         """
         project = None
         if self.project_state.trusted:
@@ -110,7 +111,7 @@ class Wiring:
         flags = {name: value for name, value in given.items() if value not in (None, "")}
         return load_config(flags=flags, project=project)
 
-    def _take(self, loaded: LoadedConfig) -> None:
+    def _use(self, loaded: LoadedConfig) -> None:
         self.loaded = loaded
         self.user_rules: tuple[Rule, ...] = (
             *rules_from_table(loaded.config.permissions, "user"),
@@ -118,31 +119,31 @@ class Wiring:
         )
 
     def reload(self) -> tuple[str, ...]:
-        """Reload the settings and return the keys of those that changed.
+        """Read the settings again, and return the keys of those that changed.
 
         Running agents are not affected until they adopt the result of `adjustable`.
 
         Raises:
-            ConfigError: a value is wrong, or the project changed since the user trusted it. The
-                settings are then unchanged.
+            ConfigError: a value is invalid, or the project has changed since the user trusted it. The
+                settings in use then stay as they were.
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError(
-                "This project changed since you trusted it: restart the program to be asked again."
+                "This project has changed since you trusted it. Restart the program to be asked again."
             )
         from tui_agent.setting_rows import changed_keys
 
         before = self.loaded.config
         loaded = self.read_config()
-        self._take(loaded)
+        self._use(loaded)
         config = loaded.config
         self.router.use(config.models, config.providers)
         self.providers.settings = config.host
         return tuple(changed_keys(before, config))
 
     def configure(self) -> None:
-        """Read the settings and build the parts that depend on them, without starting any."""
-        self._take(self.read_config())
+        """Read the settings, and build the parts that depend on them; starts none of them."""
+        self._use(self.read_config())
         config = self.loaded.config
         self.notice = ""
         """A sentence to show the user once a session is open; "" for none."""
@@ -173,10 +174,10 @@ class Wiring:
         self.project_state = self._state_now()
 
     def answer_trust(self, answer: TrustDecision | None) -> bool:
-        """Record the user's answer about trust; return True if it made the project trusted.
+        """Record the user's answer about trust; return True if the project is trusted now.
 
-        It applies to the files that ``project_state`` was read from. Returns False, and records
-        nothing, without an answer, or if the project needs no trust or can't be trusted.
+        The answer applies to the files from which ``project_state`` was read. Returns False, and
+        records nothing, without an answer, or if the project needs no trust or can't be trusted.
         """
         state = self.project_state
         if not state.is_held_back or answer is None or state.problem:
@@ -187,13 +188,15 @@ class Wiring:
         return self.project_state.trusted
 
     def trusts(self, cwd: Path) -> bool:
-        """Return True if the project of a directory is trusted.
-
-        The program's own project is if `project_state` says so; otherwise the current files decide.
-        """
+        """Return True if the project of a directory is trusted (see `trust_of`)."""
         return self.trust_of(cwd).trusted
 
     def trust_of(self, cwd: Path) -> ProjectState:
+        """Return the trust state of a directory's project.
+
+        For the project in which the program was started, that is `project_state` if it is trusted;
+        otherwise the state is read from the project's current files.
+        """
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return self.project_state
         return state_of_project(cwd, self.trust)
@@ -206,7 +209,7 @@ class Wiring:
     # -- sessions
 
     def create(self, *, demo: bool) -> Session:
-        """Create a session and hold it: in ``cwd``, or for the demo in a new scratch directory."""
+        """Create a session in `cwd`, or for the demo in a new scratch directory, and hold it."""
         cwd = self.cwd
         if demo:
             name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
@@ -217,12 +220,12 @@ class Wiring:
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
-        """Open a session without holding it: another program may have it open and write to it."""
+        """Open a session without holding it, so that another program may have it open and write to it."""
         if demo:
             model = DEMO_MODEL
         else:
             model = self.default_model()
-        # The counter is looked up at each estimate, because a model's counter can change.
+        # Looks up the model's token counter at each estimate, because the counter can change.
         return Session(
             self.store,
             session_id,
@@ -239,9 +242,9 @@ class Wiring:
             self.store.delete(session.id)
 
     def last_session(self) -> str:
-        """Return the id of the session last used in `cwd`, or with ``--demo`` of the last demo.
+        """Return the id of the session that was last used in `cwd`; with ``--demo``, of the last demo.
 
-        If `cwd` has none, the nearest directory above it that has one counts, up to the project's
+        If `cwd` has no session, uses the nearest directory above it that has one, up to the project's
         root.
 
         Raises:
@@ -254,10 +257,10 @@ class Wiring:
                 return info.id
         raise StoreError("There is no demo to continue yet; tui-agent --demo starts one.")
 
-    def way_back(self, session: Session) -> str:
+    def resume_command(self, session: Session) -> str:
         """Return the shell command that continues a session.
 
-        Return "" if the session is empty, not stored or read-only.
+        Returns "" if the session is empty, not stored or read-only.
         """
         info = session.info
         if self.arguments.no_session or session.read_only or not info.entry_count:
@@ -286,9 +289,5 @@ class Wiring:
         return sandbox_of(self.loaded.config, project)
 
     def default_model(self) -> str:
-        """Return the model for a new session; "" if the user has to choose one.
-
-        That is so if the settings name no model, there is not exactly one model of the user's own
-        server, and none of the default models has a key.
-        """
+        """Return the model for a new session (see `choose_model`); "" if the user has to choose one."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)

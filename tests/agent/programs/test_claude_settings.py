@@ -11,7 +11,7 @@ from tui_agent import claude_settings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide
 from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.found import ForeignSettings, ItemState
-from tui_agent.foreign_servers import servers_of_project, mark_disabled
+from tui_agent.foreign_servers import mark_disabled, servers_of_project
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.trust import TrustStore, project_state
 

@@ -16,9 +16,9 @@ from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.agent.programs.settings import read_programs
 from tui_agent.agent.programs.tool_rules import allowed_tools
 from tui_agent.foreign_servers import (
+    mark_disabled,
     servers_of_project,
     servers_of_user,
-    mark_disabled,
 )
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.places import LeftOut

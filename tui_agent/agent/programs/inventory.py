@@ -24,9 +24,9 @@ from tui_agent.claude_settings import PROJECT_FILES
 from tui_agent.foreign_servers import (
     SERVER_FILES,
     ForeignServer,
+    mark_disabled,
     servers_of_project,
     servers_of_user,
-    mark_disabled,
 )
 from tui_agent.places import (
     OPENCODE_FILES,

@@ -29,18 +29,20 @@ _LEAVE_KEY = re.compile(rb"\x1c|\x1b\[92;5(?::1)?u")
 def attach(run: Run) -> int:
     """Pass keys and output between this terminal and a run until it ends or this terminal detaches.
 
-    Return the run's exit code, 0 after detaching, 1 if the run is gone.
+    Returns the run's exit code, 0 after detaching, 1 if the run is gone.
 
     Raises:
-        DetachedError: the standard streams are not a terminal, or the run does not answer.
+        DetachedError: the standard streams are not a terminal, or the run doesn't answer.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DetachedError("Attaching needs a terminal; without one use: tui-agent logs -f")
+        raise DetachedError("Attaching needs a terminal. Without one, use: tui-agent logs -f")
     with connect(run) as connection, _raw_terminal() as resized:
         return _Attached(run, connection, resized).pass_on()
 
 
 class _Attached:
+    """This terminal's connection to a run. ``resized`` becomes readable when the terminal is resized."""
+
     def __init__(self, run: Run, connection: socket.socket, resized: socket.socket) -> None:
         self._run = run
         self._connection = connection
@@ -48,7 +50,8 @@ class _Attached:
         self._modes = TerminalModes()
         self._reader = FrameReader()
         self._code: int | None = None
-        self._said = ""
+        self._parting = ""
+        """Sentence to print after the connection has ended, "" for none."""
 
     def pass_on(self) -> int:
         self._send_size()
@@ -69,8 +72,8 @@ class _Attached:
 
     def _end(self, code: int) -> int:
         _write(self._modes.leaving())
-        if self._said:
-            _write(f"{self._said}\r\n".encode())
+        if self._parting:
+            _write(f"{self._parting}\r\n".encode())
         return code
 
     def _send_size(self) -> None:
@@ -80,7 +83,7 @@ class _Attached:
     def _send_keys(self, data: bytes) -> None:
         leaves = _LEAVE_KEY.search(data)
         if not data or leaves is not None:
-            self._let_go()
+            self._detach()
             return
         with contextlib.suppress(OSError):
             self._connection.sendall(frame(Kind.INPUT, data))
@@ -98,41 +101,43 @@ class _Attached:
                     self._modes.feed(payload)
                     _write(payload)
                 case Kind.LEAVE:
-                    self._let_go()
+                    self._detach()
                 case Kind.END:
                     self._code = int(payload or b"1")
                 case _:
                     pass
         if not data and self._code is None:
-            self._said = f"The run {self._run.name} is gone. To continue its session: tui-agent -c"
+            self._parting = (
+                f"The run {self._run.name} is gone. To continue its session: tui-agent -c"
+            )
             self._code = 1
 
-    def _let_go(self) -> None:
-        self._said = f"Detached. To attach again: tui-agent attach {self._run.name}"
+    def _detach(self) -> None:
+        self._parting = f"Detached. To attach again: tui-agent attach {self._run.name}"
         self._code = 0
 
 
 @contextlib.contextmanager
 def _raw_terminal() -> Iterator[socket.socket]:
-    """Put the terminal into raw mode; yields a socket that becomes readable at each resize."""
+    """Put the terminal into raw mode; yield a socket that becomes readable at each resize."""
     keys = sys.stdin.fileno()
     before = termios.tcgetattr(keys)
-    told, tells = socket.socketpair()
-    tells.setblocking(False)  # noqa: FBT003 - of the standard library
-    former = signal.signal(signal.SIGWINCH, lambda *_: _poke(tells))
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)  # noqa: FBT003 - of the standard library
+    former = signal.signal(signal.SIGWINCH, lambda *_: _wake(sender))
     try:
         tty.setraw(keys)
-        yield told
+        yield receiver
     finally:
         signal.signal(signal.SIGWINCH, former)
         termios.tcsetattr(keys, termios.TCSAFLUSH, before)
-        told.close()
-        tells.close()
+        receiver.close()
+        sender.close()
 
 
-def _poke(tells: socket.socket) -> None:
+def _wake(sender: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        tells.send(b"w")
+        sender.send(b"w")
 
 
 def _write(data: bytes) -> None:

@@ -1,4 +1,7 @@
-"""``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``: manage detached runs."""
+"""``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``: start and manage detached runs.
+
+A run's `host` process does the work; the commands start it, and talk to it over its socket.
+"""
 
 import select
 import subprocess
@@ -40,16 +43,16 @@ from tui_agent.session.ids import short_id
 from tui_agent.text_files.encodings import user_text
 
 READY_PATIENCE = 60.0
-"""Seconds to wait until a run that was started can be attached to."""
+"""Maximum seconds to wait until terminals can attach to a new run."""
 START_PATIENCE = 20.0
-"""Seconds to wait for the error output of a run that failed to start, or for a run's session."""
+"""Maximum seconds to wait for a run's session, or for the error output of a run that failed to start."""
 STOP_PATIENCE = 15.0
-"""Seconds that ``stop`` waits for a run to end."""
+"""Maximum seconds that ``stop`` waits for a run to end."""
 LOOK_SECONDS = 0.4
 """Seconds between two reads of a followed session."""
 
 _SIGNS = {"◐": "working", "?": "needs you", "✓": "done", "✗": "failed"}
-"""State of a run by the first character of its terminal's title, see `ui.attention.Sign`."""
+"""State of a run by the first character of its terminal's title (see `ui.attention.Sign`)."""
 IDLE = "idle"
 SILENT = "does not answer"
 
@@ -80,10 +83,10 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
 
 
 def _is_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Wait until a run says that it is ready; False if it says or does something else instead."""
-    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-    came, _, _ = select.select([process.stdout], [], [], READY_PATIENCE)
-    return bool(came) and process.stdout.readline().strip() == b"ready"
+    """Wait until a run prints that it is ready; return False if it ends or prints something else."""
+    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+    readable, _, _ = select.select([process.stdout], [], [], READY_PATIENCE)
+    return bool(readable) and process.stdout.readline().strip() == b"ready"
 
 
 def _why_not_ready(process: subprocess.Popen[bytes]) -> str:
@@ -111,7 +114,7 @@ def run_detached(arguments: Namespace) -> int:
 def start_and_say(arguments: Sequence[str], *, prompt: str = "") -> None:
     """Start a detached run, and print its name and how to attach to it."""
     name = start(arguments, prompt=prompt, cwd=Path.cwd())
-    say(f"Detached as {name}. tui-agent attach {name} shows it, tui-agent ps lists all.")
+    say(f"Detached as {name}. tui-agent attach {name} shows it, tui-agent ps lists all runs.")
 
 
 def run_ps(arguments: Namespace) -> int:
@@ -123,7 +126,7 @@ def run_ps(arguments: Namespace) -> int:
         say("There are no detached runs. Start one: tui-agent run --detach PROMPT")
     for run, reported in rows:
         facts = _facts(run, reported)
-        title = facts["title"] or one_line(run.prompt, 60) or "(nothing was asked yet)"
+        title = facts["title"] or one_line(run.prompt, 60) or "(no message yet)"
         where = short_path(run.cwd)
         shown = ""
         if reported is not None and reported.attached:
@@ -153,7 +156,7 @@ def _facts(run: Run, reported: DetachedState | None) -> dict[str, object]:
 
 
 def _read_title(title: str) -> tuple[str, str]:
-    """Return a run's state, by the first character of its terminal title, and the session title."""
+    """Return a run's state and its session's title, both from the title of its terminal."""
     state = _SIGNS.get(title[:1], IDLE)
     words = title if state is IDLE else title[1:]
     name = words.strip().removesuffix("tui-agent").strip(" ·")
@@ -166,12 +169,12 @@ def run_attach(arguments: Namespace) -> int:
 
 def run_stop(arguments: Namespace) -> int:
     run = find(arguments.id)
-    session = session_of(run.name)  # read now: the run's files are removed when it ends
+    session = session_of(run.name)  # read before the run ends, which removes its files
     tell(run, Kind.STOP)
     until = time.monotonic() + STOP_PATIENCE
     while is_alive(run):
         if time.monotonic() > until:
-            raise DetachedError(f"The run {run.name} has not ended yet: it is saving its session.")
+            raise DetachedError(f"The run {run.name} has not ended yet. It is saving its session.")
         time.sleep(0.1)
     way = f"tui-agent -r {short_id(session)}" if session else "tui-agent -c"
     say(f"Stopped {run.name}. Continue with: {way}")
@@ -179,10 +182,7 @@ def run_stop(arguments: Namespace) -> int:
 
 
 def run_logs(arguments: Namespace) -> int:
-    """Print the entries of a detached run's session.
-
-    With ``--follow`` also new ones until the run ends.
-    """
+    """Print the entries of a detached run's session; with ``--follow``, also new ones until the run ends."""
     from tui_agent.cli.sessions import open_store
     from tui_agent.session.session import session_to_read
 
@@ -205,6 +205,7 @@ def run_logs(arguments: Namespace) -> int:
 
 
 def _wait_for_session(run: Run) -> str:
+    """Return the id of a run's session; raises DetachedError if it opens none within `START_PATIENCE`."""
     until = time.monotonic() + START_PATIENCE
     while not (session_id := session_of(run.name)):
         if time.monotonic() > until or not is_alive(run):
@@ -214,6 +215,7 @@ def _wait_for_session(run: Run) -> str:
 
 
 def _lines(entry: Entry) -> Iterator[str]:
+    """Yield the lines that ``logs`` prints for an entry; none for bookkeeping and branch summaries."""
     match entry:
         case UserEntry():
             yield f"\n▌ {entry.text.strip()}"
@@ -231,7 +233,7 @@ def _lines(entry: Entry) -> Iterator[str]:
 
 
 def detach_terminals(name: str) -> None:
-    """Detach every terminal that shows the run of this name, if there is such a run."""
+    """Detach every terminal that shows the run with this name, if there is such a run."""
     run = all_runs().get(name)
     if run is not None:
         with suppress(OSError, DetachedError):

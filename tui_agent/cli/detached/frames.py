@@ -1,11 +1,14 @@
-"""Encodes messages between a detached run and terminals: kind, length of the payload, payload."""
+"""Encodes and decodes the messages between a detached run and terminals.
+
+A message is its kind (one byte), the length of the payload (four bytes), and the payload.
+"""
 
 import struct
 from collections.abc import Iterator
 from enum import Enum
 
 MAX_PAYLOAD = 1 << 20
-"""Largest payload accepted, in bytes."""
+"""Maximum size of a payload, in bytes."""
 
 _HEAD = struct.Struct(">cI")
 _SIZE = struct.Struct(">HH")
@@ -15,23 +18,23 @@ class Kind(Enum):
     """The kind of a message; its value is the message's first byte."""
 
     INPUT = b"i"
-    """To the run: input that was typed."""
+    """To the run: input that the user typed."""
     SIZE = b"w"
     """To the run: the size of the terminal. The first message of a terminal that attaches."""
     LEAVE = b"d"
-    """To the run: detach every terminal. From the run: this terminal was detached."""
+    """To the run: a request to detach every terminal. From the run: this terminal was detached."""
     ASK = b"q"
-    """To the run: send your state. From the run: its `DetachedState` as JSON."""
+    """To the run: a request for its state. From the run: its `DetachedState` as JSON."""
     STOP = b"s"
-    """To the run: end the program."""
+    """To the run: a request to end the program."""
     OUTPUT = b"o"
     """From the run: output of the program."""
     END = b"x"
-    """From the run: the program ended; the payload is its exit code in digits."""
+    """From the run: the program has ended; the payload is its exit code in digits."""
 
 
 class BadFrameError(Exception):
-    """Raised if received bytes are not a valid message."""
+    """The bytes that were received are not a valid message."""
 
 
 def frame(kind: Kind, payload: bytes = b"") -> bytes:
@@ -43,7 +46,7 @@ def size_frame(columns: int, rows: int) -> bytes:
 
 
 def read_size(payload: bytes) -> tuple[int, int]:
-    """Return columns and rows, each at least 2.
+    """Return the columns and rows in the payload of a SIZE message, each at least 2.
 
     Raises `BadFrameError` if the payload is invalid.
     """
@@ -61,7 +64,7 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
-        """Add a received piece and yield the messages that are complete; raises `BadFrameError`."""
+        """Add a received piece, and yield the messages that it completes; raises `BadFrameError`."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             letter, length = _HEAD.unpack_from(self._buffer)

@@ -1,7 +1,7 @@
-"""The process of a detached run: holds the program on a pseudo-terminal and serves terminals.
+"""The process of a detached run: runs the program on a pseudo-terminal, and serves attached terminals.
 
-It outlives the terminal it was started from. A slow or lost terminal affects neither the program
-nor the other terminals.
+It outlives the terminal from which it was started. A slow or lost terminal affects neither the
+program nor the other terminals.
 """
 
 import contextlib
@@ -38,21 +38,22 @@ from tui_agent.cli.detached.runs import (
 from tui_agent.isolation import NAME_VARIABLE, isolated_module
 
 FIRST_SIZE = (120, 35)
-"""Columns and rows before a terminal attaches."""
+"""Columns and rows of the pseudo-terminal until a terminal attaches."""
 CHUNK = 65_536
+"""Maximum number of bytes that are read or sent at a time."""
 MAX_WAITING = 4 << 20
-"""Bytes of output that may wait for a slow terminal before it is disconnected."""
+"""Maximum bytes of output that wait for a slow terminal; beyond that, it is disconnected."""
 STOP_PATIENCE = 10.0
 """Seconds between SIGTERM and SIGKILL when the program is stopped."""
 CLEAR = b"\x1b[2J"
-"""Clears a terminal, as it may be larger than the area that the program draws on."""
+"""Escape sequence that clears a terminal, which may be larger than the area that the program draws."""
 
 
 class Client:
     """A connection to the run.
 
-    It is an attached terminal once its ``size`` (columns, rows) is known. ``waiting`` is output
-    that is not sent yet.
+    Once its ``size`` (columns, rows) is known, it is an attached terminal. ``waiting`` is output that
+    has not been sent yet.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -90,13 +91,13 @@ class Host:
         return self._end()
 
     def stop(self) -> None:
-        """Ask the program to end, which saves its session; it is killed after `STOP_PATIENCE`."""
+        """Ask the program to end, so that it saves its session; kill it after `STOP_PATIENCE` seconds."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGTERM)
         self._stop_by = time.monotonic() + STOP_PATIENCE
 
     def _look(self, listener: socket.socket) -> bool:
-        """Handle the next events; returns False once the program has closed its terminal."""
+        """Handle the next events; return False once the program has closed its terminal."""
         for key, ready in self._selector.select(timeout=1.0):
             if key.fileobj is listener:
                 self._accept(listener)
@@ -106,7 +107,7 @@ class Host:
                 if ready & selectors.EVENT_READ and not self._pass_output():
                     return False
             elif (client := self._clients.get(cast("socket.socket", key.fileobj))) is not None:
-                # The event before may have dropped this client.
+                # An earlier event may have dropped the client, so it may be missing here.
                 self._serve_client(client, ready)
         return True
 
@@ -125,17 +126,17 @@ class Host:
         except OSError:  # the program has closed the terminal
             return False
         self._modes.feed(data)
-        self._tell_terminals(data)
+        self._send_to_terminals(data)
         return bool(data)
 
-    def _tell_terminals(self, data: bytes) -> None:
+    def _send_to_terminals(self, data: bytes) -> None:
         for client in list(self._clients.values()):
             if client.size is not None:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Write as much input to the program as it accepts now; the rest when it reads again."""
-        # Errors other than a full buffer come with the program's end, which its output shows.
+        """Write as much input to the program as it accepts now; the rest follows when it reads again."""
+        # Errors other than a full buffer mean that the program has ended, which `_pass_output` notices.
         with contextlib.suppress(OSError):
             while self._typed:
                 written = os.write(self._terminal, self._typed)
@@ -148,17 +149,17 @@ class Host:
     def _fit(self, *, again: bool = False) -> None:
         """Make the pseudo-terminal fit into every attached terminal, and clear these terminals.
 
-        It gets the smallest width and the smallest height. With ``again`` the program redraws
-        everything even if the size is the same.
+        It gets the smallest width and the smallest height of all. With ``again``, the program redraws
+        everything even if the size stays the same.
         """
         sizes = [client.size for client in self._clients.values() if client.size is not None]
         if not sizes:
             return
         columns = min(size[0] for size in sizes)
         rows = min(size[1] for size in sizes)
-        self._tell_terminals(CLEAR)
+        self._send_to_terminals(CLEAR)
         if again:
-            # A program draws everything when its size changes, and only then.
+            # A program redraws everything only if its size changes.
             set_size(self._terminal, (columns, rows - 1))
         set_size(self._terminal, (columns, rows))
 
@@ -178,11 +179,11 @@ class Host:
             if ready & selectors.EVENT_WRITE:
                 self._flush(client)
             if ready & selectors.EVENT_READ:
-                self._hear(client)
+                self._receive(client)
         except (BadFrameError, OSError):
             self._drop(client)
 
-    def _hear(self, client: Client) -> None:
+    def _receive(self, client: Client) -> None:
         data = client.connection.recv(CHUNK)
         if not data:
             self._drop(client)
@@ -197,7 +198,7 @@ class Host:
                 case Kind.SIZE:
                     self._resize(client, read_size(payload))
                 case Kind.LEAVE:
-                    self._let_all_go()
+                    self._detach_all()
                 case Kind.ASK:
                     self._send(client, frame(Kind.ASK, self._state()))
                 case Kind.STOP:
@@ -212,7 +213,7 @@ class Host:
             self._send(client, frame(Kind.OUTPUT, self._modes.entering()))
         self._fit(again=is_new)
 
-    def _let_all_go(self) -> None:
+    def _detach_all(self) -> None:
         for client in list(self._clients.values()):
             if client.size is not None:
                 self._send(client, frame(Kind.OUTPUT, self._modes.leaving()) + frame(Kind.LEAVE))
@@ -275,8 +276,8 @@ def set_size(terminal: int, size: tuple[int, int]) -> None:
 def main(arguments: list[str]) -> int:
     """Run the program as a detached run until it ends; return its exit code.
 
-    ``arguments`` are the run's name, its prompt and the program's arguments. Prints a line “ready”
-    once terminals can attach.
+    ``arguments`` are the run's name, its prompt and the program's arguments. Prints the line
+    ``ready`` once terminals can attach.
     """
     name, prompt, *given = arguments
     child, terminal = pty.fork()
@@ -299,15 +300,15 @@ def main(arguments: list[str]) -> int:
     listener.listen()
     keep(run)
     print("ready", flush=True)
-    _let_go_of_streams()
+    _release_streams()
     try:
         return host.serve(listener)
     finally:
         forget(name)
 
 
-def _let_go_of_streams() -> None:
-    """Replace standard input and output by the null device, so that the starter sees them end."""
+def _release_streams() -> None:
+    """Replace standard input and output by the null device, so that the starting process sees them end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)

@@ -1,15 +1,18 @@
-"""Tracks the modes that a program sets on a terminal, to set them on terminals attached later."""
+"""Tracks the modes that a program sets on its terminal, so that they can be set on other terminals.
+
+Makes the escape sequences for a terminal that attaches and for one that detaches.
+"""
 
 import re
 
 from tui_agent.text_files.encodings import user_text
 
 _TAIL = 256
-"""Last bytes of a piece of output that are searched for an incomplete escape sequence."""
+"""Number of bytes at the end of a piece of output that are searched for an incomplete escape sequence."""
 _ALTERNATE_SCREEN = 1049
 _CURSOR = 25
 _PASSING = frozenset({2026})
-"""Modes that are set only while one frame is written, and so are not tracked."""
+"""Modes that are only set while one frame is written, and are therefore not tracked."""
 
 _SEQUENCE = re.compile(
     rb"\x1b\[\?(?P<modes>[0-9;]+)(?P<switch>[hl])"
@@ -21,7 +24,7 @@ _BEGUN = re.compile(rb"\x1b(?:\[[?><0-9;]*|\][^\x07\x1b]*\x1b?)?\Z")
 
 
 class TerminalModes:
-    """Finds the modes, keyboard protocol and title that a program sets in its output."""
+    """The modes, keyboard protocol and title that a program has set, found in its output."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -30,6 +33,7 @@ class TerminalModes:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
+        """Update the modes from a piece of the program's output."""
         data = self._rest + data
         for found in _SEQUENCE.finditer(data):
             self._take(found)
@@ -51,7 +55,7 @@ class TerminalModes:
             self.title = user_text(found["title"])
 
     def entering(self) -> bytes:
-        """Return the escape sequences that put a fresh terminal in the tracked state."""
+        """Return the escape sequences that put a terminal from its normal state into the tracked one."""
         parts: list[bytes] = []
         if self._modes.get(_ALTERNATE_SCREEN):
             parts.append(b"\x1b[?1049h\x1b[2J")
@@ -66,7 +70,7 @@ class TerminalModes:
         return b"".join(parts)
 
     def leaving(self) -> bytes:
-        """Return the escape sequences that put a terminal in the tracked state back to normal."""
+        """Return the escape sequences that put a terminal from the tracked state back to normal."""
         parts = [b"\x1b[<u"] * len(self._keyboards)
         for mode, is_on in self._modes.items():
             if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}:

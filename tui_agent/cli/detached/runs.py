@@ -1,8 +1,8 @@
-"""Finds, records and asks the detached runs of this user.
+"""Records and finds the detached runs of this user, and exchanges messages with them.
 
 Each run has three files in a private directory: a socket and a record of what was started, which
-the run's `host` process makes and removes, and the id of the session it has open, which the program
-in the run notes. Whoever lists the runs removes the files of dead ones.
+the run's `host` process creates and removes, and the id of the session that it has open, which the
+program in the run writes. `all_runs` removes the files of runs that have died.
 """
 
 import json
@@ -22,22 +22,22 @@ from tui_agent.paths import DATA_VARIABLE, data_dir
 from tui_agent.text_files.encodings import user_text
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Characters of run names, without those that look alike."""
+"""Characters of run names, without those that are easily confused."""
 _NAME_LENGTH = 4
 _MAX_SOCKET_PATH = 100
-"""Longest path of a socket that every platform allows, in bytes."""
+"""Maximum length of a socket's path that every platform allows, in bytes."""
 _FALLBACK = Path(f"/tmp/tui-agent-{os.getuid()}")  # noqa: S108 - used only if it is private
 _PATIENCE = 2.0
-"""Seconds that a run may take to send its state."""
+"""Maximum seconds that a run may take to send its state."""
 
 
 class DetachedError(Exception):
-    """Raised if a detached run can't be started, found or reached; the message is for the user."""
+    """A detached run can't be started, found or reached; the message is for the user."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A detached run, as recorded when it started."""
+    """A detached run, as it was recorded when it started."""
 
     name: str
     pid: int
@@ -45,7 +45,7 @@ class Run:
     cwd: str
     prompt: str
     started: float
-    """Seconds since the epoch."""
+    """Time of the start, in seconds since the epoch."""
 
     @property
     def socket(self) -> Path:
@@ -61,16 +61,16 @@ class DetachedState:
     attached: int
     """Number of terminals that show the run."""
     session: str
-    """Id of the session that the run has open, "" for none yet."""
+    """Id of the session that the run has open; "" if there is none yet."""
 
 
 def runs_dir() -> Path:
-    """Return the directory of this user's detached runs, closed to other users.
+    """Return the directory of this user's detached runs, which only the user can access.
 
-    Create it if needed.
+    Creates it if needed.
 
     Raises:
-        DetachedError: neither it nor the fallback in /tmp can be created or is private.
+        DetachedError: neither this directory nor the fallback in /tmp can be created and is private.
     """
     if os.environ.get(DATA_VARIABLE):
         place = data_dir() / "run"
@@ -88,7 +88,7 @@ def runs_dir() -> Path:
 
 
 def _make_private(place: Path) -> bool:
-    """Create a directory if missing; return True if only the user can access it and its path is short."""
+    """Create a directory if missing; return True if it is private, and its path short enough for sockets."""
     if len(os.fsencode(place)) + _NAME_LENGTH + 8 > _MAX_SOCKET_PATH:
         return False
     with suppress(OSError):
@@ -102,6 +102,7 @@ def _make_private(place: Path) -> bool:
 
 
 def new_name() -> str:
+    """Return a random name that no other run has."""
     taken = {path.stem for path in runs_dir().glob("*.json")}
     while True:
         name = "".join(secrets.choice(_LETTERS) for _ in range(_NAME_LENGTH))
@@ -110,12 +111,13 @@ def new_name() -> str:
 
 
 def keep(run: Run) -> None:
+    """Record a run, so that `all_runs` finds it."""
     record = json.dumps(asdict(run)).encode()
     write_atomically(runs_dir() / f"{run.name}.json", record, mode=0o600)
 
 
 def forget(name: str) -> None:
-    """Remove the files of a run that ended."""
+    """Remove the files of a run that has ended."""
     for suffix in ("sock", "json", "session"):
         (runs_dir() / f"{name}.{suffix}").unlink(missing_ok=True)
 
@@ -126,6 +128,7 @@ def note_session(name: str, session_id: str) -> None:
 
 
 def session_of(name: str) -> str:
+    """Return the id of the session that a run has open; "" if it has recorded none."""
     try:
         return user_text((runs_dir() / f"{name}.session").read_bytes()).strip()
     except OSError:
@@ -133,7 +136,7 @@ def session_of(name: str) -> str:
 
 
 def run_of(session_id: str) -> str:
-    """Return the name of the live run that has a session open; "" if none."""
+    """Return the name of the live run that has this session open; "" if there is none."""
     try:
         runs = all_runs()
     except DetachedError:
@@ -142,7 +145,7 @@ def run_of(session_id: str) -> str:
 
 
 def all_runs() -> dict[str, Run]:
-    """Return the live runs by name, oldest first; the files of runs that died are removed."""
+    """Remove the files of runs that have died, and return the live runs by name, oldest first."""
     found = dict[str, Run]()
     for path in runs_dir().glob("*.json"):
         run = _read(path)
@@ -154,7 +157,7 @@ def all_runs() -> dict[str, Run]:
 
 
 def find(name: str) -> Run:
-    """Return the run whose name begins, or whose session id ends, with ``name``; the newest for "".
+    """Return the run whose name begins, or whose session id ends, with ``name``; for "", the newest run.
 
     Raises:
         DetachedError: no run matches, or more than one.
@@ -177,7 +180,7 @@ def find(name: str) -> Run:
 
 
 def connect(run: Run) -> socket.socket:
-    """Return a socket connected to a run; raises `DetachedError` if the run does not answer."""
+    """Return a socket that is connected to a run; raises `DetachedError` if the run doesn't answer."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(run.socket))
@@ -188,13 +191,13 @@ def connect(run: Run) -> socket.socket:
 
 
 def tell(run: Run, kind: Kind) -> None:
-    """Send a run a message without waiting for an answer; raises `DetachedError` or OSError."""
+    """Send a message to a run, without waiting for an answer; raises `DetachedError` or OSError."""
     with connect(run) as connection:
         connection.sendall(frame(kind))
 
 
 def ask(run: Run) -> DetachedState | None:
-    """Return the state of a run; None if it sends no valid answer within 2 seconds."""
+    """Return the state of a run; None if it sends no valid answer within `_PATIENCE` seconds."""
     try:
         with connect(run) as connection:
             connection.settimeout(_PATIENCE)
@@ -217,7 +220,7 @@ def _state_in(connection: socket.socket) -> DetachedState | None:
 def _read(path: Path) -> Run | None:
     try:
         values: Mapping[str, object] = json.loads(path.read_bytes())
-        return Run(**values)  # type: ignore[arg-type]  # our own file; another shape is a TypeError
+        return Run(**values)  # type: ignore[arg-type]  # the program's own file; wrong fields raise a TypeError
     except (OSError, ValueError, TypeError):
         return None
 
