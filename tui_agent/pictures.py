@@ -215,4 +215,4 @@ def _described(data: bytes) -> str:
         return "a HEIC photo: save it as JPEG"
     if picture_type(data):
         return "a picture that is damaged or cut off"
-    return "not a picture that can be read"
+    return "no picture that can be read"

@@ -200,7 +200,7 @@ async def test_it_is_asked_first_and_never_in_plain_sight(tmp_path: Path) -> Non
     assert await do(home.controller, "redact", SECRET)
     assert home.person.typed == [f"/redact {REMOVED}"]
     assert await do(home.controller, "redact", SECRET)
-    assert home.person.words[-1] == "Not found in anything that the program keeps."
+    assert home.person.words[-1] == "Not found in anything that the program stores."
     assert not await do(home.controller, "redact", "short")
     assert "6 characters" in home.person.words[-1]
     await home.controller.close()
@@ -231,7 +231,7 @@ async def test_one_that_another_program_has_open_is_left(tmp_path: Path) -> None
         )
         elsewhere.hold()
         assert not await do(home.controller, "redact", SECRET)
-        assert "Close these sessions" in home.person.words[-1]
+        assert "Close them first" in home.person.words[-1]
         elsewhere.release()
     assert bytes_with(SECRET, home.place)
     assert await do(home.controller, "redact", SECRET)

@@ -182,6 +182,6 @@ def test_a_mode_of_another_program_names_what_to_use(mode: str, instead: str) ->
 
 
 def test_a_file_before_the_prompt_is_named_in_it() -> None:
-    with pytest.raises(UsageError, match=r'named in the prompt: tui-agent "@a\.py …"'):
+    with pytest.raises(UsageError, match=r'Name a file within the prompt: tui-agent "@a\.py …"'):
         parse(["@a.py", "explain this"])
     assert parse(["@a.py"]).prompt == "@a.py"

@@ -359,7 +359,7 @@ def test_doctor_starts_the_process_that_checks_changes(
     monkeypatch.setattr("tui_agent.sandbox.sandbox.judge_words", lambda _root: words)
     assert run(["doctor"]) == 1
     shown = capsys.readouterr().out
-    assert "✗ sandbox        changes of commands can't be checked" in shown
+    assert "✗ sandbox        changes made by commands can't be checked" in shown
     assert "the judge process ended: Permission denied: /opt" in shown
 
 
@@ -417,7 +417,7 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
         "system text begins the first message",
         "without the fields store",
     ]
-    assert "is sent whole again" in printed(capsys, "models", "--forget", name)
+    assert "is sent with all its parts again" in printed(capsys, "models", "--forget", name)
     assert "sent in another form" not in printed(capsys, "models", "team")
     assert run(["models", "--forget", name]) == 1
 

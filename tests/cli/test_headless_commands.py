@@ -145,7 +145,7 @@ async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) 
         ("/mode nonsense", "There is no mode"),
         ("/label", "This run is non-interactive"),
         ("/effort", "The answers are: default"),
-        ("/permissions", "needs the full-screen program"),
+        ("/permissions", "only the full-screen program shows this"),
         ("/context --at", "--at needs a value"),
         ("/sessions 1234", "tui-agent -r 1234"),
     ],

@@ -75,7 +75,7 @@ def test_too_much_standard_input_is_refused_and_not_cut(
     monkeypatch.setattr(main, "MAX_STDIN_BYTES", 300)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(character.encode() * 301)))
     assert main.run(["--demo", "-p", "count"]) == ExitCode.USAGE
-    assert "Standard input is larger than 300 bytes" in capsys.readouterr().err
+    assert "Standard input has more than 300 bytes" in capsys.readouterr().err
 
 
 PADDING = "x" * 300

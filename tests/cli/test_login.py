@@ -93,7 +93,7 @@ def test_a_key_that_cannot_be_tried_is_kept_only_with_force(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", refused_url())
     assert entered(monkeypatch, f"{KEY}\n", "login", "openai") == 1
-    assert "--force stores it anyway" in capsys.readouterr().err
+    assert "--force saves it anyway" in capsys.readouterr().err
     assert entered(monkeypatch, f"{KEY}\n", "login", "openai", "--force") == 0
     assert KEY in (config_dir() / "credentials.json").read_text()
 
@@ -118,7 +118,7 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("login", "grok"), 2, "There is no provider “grok”"),
         (("login",), 2, "Name a provider: anthropic, openai"),
         (("login", "openai"), 2, "No key was entered"),
-        (("login", "azure"), 1, "Azure OpenAI also needs these to be set: AZURE_API_BASE"),
+        (("login", "azure"), 1, "Azure OpenAI also needs AZURE_API_BASE"),
         (("logout",), 1, "There is no key to remove"),
         (("logins",), 2, "Did you mean login?"),
     ],

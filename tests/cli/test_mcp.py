@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 def test_a_server_is_added_listed_and_removed(capsys):
     assert run(["mcp"]) == 0
-    assert "No servers. Add one" in capsys.readouterr().out
+    assert "There are no servers. Add one" in capsys.readouterr().out
     assert (
         run(["mcp", "add", "--env", "KEY=a=b", "tracker", "npx", "-y", "tracker-mcp", "--fast"])
         == 0
@@ -60,14 +60,14 @@ def test_a_server_of_another_file_is_listed_with_that_file(capsys, monkeypatch, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["add", "x"], "Give the server's command or its address"),
+        (["add", "x"], "Add the server's command or its URL"),
         (["add", "x", "--env", "A=b", "npx"], "Put --env before the name"),
         (["add", "a/b", "npx"], "A server's name may contain only"),
         (["add", "--env", "A", "x", "npx"], "Write the option as --env NAME=VALUE"),
-        (["add", "x", "https://x.example", "more"], "An address takes no arguments"),
-        (["add", "--header", "A: b", "x", "npx"], "--header and --sse need an address"),
+        (["add", "x", "https://x.example", "more"], "A URL takes no arguments"),
+        (["add", "--header", "A: b", "x", "npx"], "--header and --sse need a URL"),
         (["add", "--env", "A=b", "x", "https://x.example"], "--env needs a command"),
-        (["add", "x", "https://"], "An address has to start with http:// or https:// and a host"),
+        (["add", "x", "https://"], "A URL has to start with http:// or https:// and a host"),
         (
             ["add", "--header", "A: b\r\nC: d", "x", "https://x.example"],
             "Write the option as --header",

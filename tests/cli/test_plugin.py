@@ -116,7 +116,7 @@ def test_a_marketplace_is_a_folder_or_a_clone(
     assert run(["plugin", "add", str(market), "--yes"]) == 2
     assert "Name one of its plugins: far, kit." in capsys.readouterr().err
     assert run(["plugin", "add", str(market), "far", "--yes"]) == 2
-    assert "add it from there" in capsys.readouterr().err
+    assert "Add it from there" in capsys.readouterr().err
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(market)]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True, timeout=60)
@@ -191,6 +191,6 @@ def test_what_changed_while_the_user_looked_at_it_is_not_added(
     seen = digest_of(plugin)
     write(plugin / "commands/other.md", "x")
     store = PluginStore(tmp_path / "store")
-    with pytest.raises(PluginError, match="changed while you looked"):
+    with pytest.raises(PluginError, match="has changed since its contents"):
         store.add(read_plugin(plugin), "kit", seen)
     assert not store.plugins()

@@ -34,12 +34,12 @@ def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
         (
             '"$0" "$@" <&-',
             2,
-            "The full-screen program needs a terminal; use -p for a run without one.\n",
+            "The full-screen program needs a terminal. Without one, use -p.\n",
         ),
         (
             '"$0" "$@" >&-',
             2,
-            "The full-screen program needs a terminal; use -p for a run without one.\n",
+            "The full-screen program needs a terminal. Without one, use -p.\n",
         ),
         ('"$0" "$@" sessions list >&-', 0, ""),
         ('"$0" "$@" sessions list 2>&-', 0, ""),
@@ -145,7 +145,7 @@ def test_a_home_that_cannot_be_written_to_is_told_with_the_variable_that_helps(
     environment |= {"HOME": UNWRITABLE}
     done = run('"$0" "$@" --demo -p hello', environment, tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith("Sessions can't be kept in /proc/.local/share/tui-agent: ")
+    assert done.stderr.startswith("Sessions can't be stored in /proc/.local/share/tui-agent: ")
     assert "TUI_AGENT_DATA_DIR" in done.stderr
     assert done.stderr.count("\n") == 1
     kept_nowhere = run('"$0" "$@" --demo --no-session -p hello', environment, tmp_path)

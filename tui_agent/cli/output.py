@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
     FAILED = (
         1,
         "failed",
-        "failed, for example without a model or a key, or because the provider refused; standard error says what to do",
+        "failed, such as without a model or a key, or because the provider refused; standard error says what to do",
     )
     USAGE = 2, "usage", "wrong arguments or settings"
     STOPPED = (
