@@ -641,7 +641,7 @@ def environment_table(environ: Mapping[str, str]) -> Table:
     """Return the settings in ``TUI_AGENT_*`` variables as a nested table; other variables are ignored.
 
     ``__`` in a variable's name separates tables and keys. Values are TOML or plain text. Raises
-    ConfigError if one variable sets a value and another a key within it.
+    ConfigError if a variable names a key within the value of an earlier variable.
     """
     table: Table = {}
     for variable, text in environ.items():

@@ -530,7 +530,7 @@ class Agent:
         return (await self._agent.compact(focus)).problem
 
     async def request(self) -> ModelRequest:
-        """Return the model request for the session as it is now, without a new message."""
+        """Return the request that would be sent for the session's current leaf, without a new message."""
         await self._agent.warm()
         return self._agent.inspector.next_request()
 

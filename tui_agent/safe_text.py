@@ -11,7 +11,7 @@ from typing import Any
 from tui_agent.lazy import LazyPattern
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters except tab and line feed. This and the following constants are what is between the
+"""Control characters except tab and line feed. Like the following constants, this goes between the
 brackets of a regular expression's character class."""
 
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"

@@ -382,7 +382,7 @@ _RULES = (
         r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
         r"([^&\s\"'<>`{}$\\()\[\]]{4,})",
     ),
-    # Headers, and program input that is on lines of its own.
+    # HTTP headers, and lines of configuration files such as ~/.netrc.
     _Rule(
         ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
         r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})",

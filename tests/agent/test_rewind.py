@@ -18,7 +18,7 @@ from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import ChangeAmount
 from tui_agent.agent.events import Notice
-from tui_agent.app.moves import files_told
+from tui_agent.app.moves import files_phrase
 from tui_agent.session.entries import CheckpointEntry
 from tui_agent.session.errors import StoreError
 
@@ -188,7 +188,9 @@ async def test_what_the_user_changed_since_stays(tmp_path: Path, project: Path) 
     assert (project / "a.py").read_text() == "mine\n"
     assert (project / "other.py").read_text() == "mine too\n"
     assert not (project / "new.py").exists()
-    assert files_told(wanted, done) == "new.py deleted, run.sh restored, a.py stays (changed since)"
+    assert (
+        files_phrase(wanted, done) == "new.py deleted, run.sh restored, a.py stays (changed since)"
+    )
 
 
 async def test_a_command_that_only_reads_is_not_watched(
@@ -348,7 +350,7 @@ async def test_more_changes_than_are_read_are_counted_and_told_after_restoring(
     assert (len(entry.files), entry.omitted) == (3, 2)
     wanted = await harness.agent.files.plan(None)
     done = await restore(harness, None)
-    assert files_told(wanted, done) == (
+    assert files_phrase(wanted, done) == (
         "n1, n2 and n3 deleted, 2 more files changed and stay: there were too many to keep"
     )
 

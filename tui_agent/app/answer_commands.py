@@ -51,16 +51,16 @@ async def answer(controller: Controller, argument: str) -> None:
     others = _others(path, result)
     leaf = agent.session.leaf
     before = result.parent_id
-    told = await move_with_files(
+    restored = await move_with_files(
         controller, agent, before, lambda: agent.navigator.go(before), pair=(leaf, before)
     )
-    if told is None:
+    if restored is None:
         return
     changed = result.model_copy(update={"output": answers_text(asked, given), "full_output": None})
     agent.keep(*(_as_new_entry(entry) for entry in (changed, *others)))
     along = ""
-    if told:
-        along = f"; {told}"
+    if restored:
+        along = f"; {restored}"
     controller.say(f"Your answer was replaced{along}. The old one is a branch in /tree.")
     agent.retry()
 

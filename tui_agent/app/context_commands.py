@@ -206,9 +206,9 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Clear old tool outputs from the context; say how many, and what the next request costs more.
+    """Clear old tool outputs from the context; say how many, and the extra cost of the next request.
 
-    The outputs stay in the session. The cost is that of cached tokens which are read again.
+    The outputs stay in the session. The extra cost is that of cached tokens which are read again.
     """
     from tui_agent.app import context_plan_text
     from tui_agent.app.edit_cost import Edit, plan_edit

@@ -147,10 +147,7 @@ class Controller:
     # -- the parts
 
     def attach(self, services: AppServices) -> None:
-        """Connect the controller to the store, the settings and the makers of agents.
-
-        Commands that were given earlier run now, except those that ran early.
-        """
+        """Give the controller its services; commands that were waiting for them run now."""
         self._services = services
         self.clock = services.clock
         self.attached.set()
@@ -176,7 +173,7 @@ class Controller:
 
     @property
     def commands(self) -> list[Command]:
-        """The built-in commands that this frontend can show, and the user's own commands and skills."""
+        """The built-in commands that this frontend supports, and the user's own commands and skills."""
         commands = []
         for row in commands_of(self.agent):
             if self.frontend.has_screen or not row.needs_screen:

@@ -108,7 +108,7 @@ class LoginController:
         return str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
-        """Send a request with a key, and return whether the provider accepts the key; saves nothing."""
+        """Try a key with a request to the provider, and return the outcome; saves nothing."""
         from tui_agent.model.discovery import try_key
 
         asked = PROVIDERS[provider]

@@ -65,7 +65,7 @@ async def move_with_files(
     done = await agent.files.restore(files)
     if stays:
         agent.files.stayed.add(frozenset((here, target)))
-    return files_told(files, done, commits)
+    return files_phrase(files, done, commits)
 
 
 async def make_move(
@@ -85,7 +85,7 @@ async def make_move(
     if files is None:
         agent.files.stayed.add(frozenset((move.from_id, move.leaf)))
         return "files stay as they are"
-    return files_told(files, await agent.files.restore(files), commits)
+    return files_phrase(files, await agent.files.restore(files), commits)
 
 
 async def files_along(
@@ -139,7 +139,7 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
     return f"{reasons.capitalize()}."
 
 
-def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
+def files_phrase(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
     """Return a phrase: the files restored or deleted, and the files and ``commits`` that stay.
 
     Returns "" if there are none.

@@ -16,7 +16,7 @@ ELSEWHERE: Mapping[str, str] = {
     "hooks": "tui-agent doctor lists the hooks; they are written in config.toml.",
     "ide": "Editors connect with the Agent Client Protocol: tui-agent acp.",
     "mention": "Type @ and a part of the file's name.",
-    "presets": "/agent chooses an agent with a model, mode and tools of its own.",
+    "presets": "/agent chooses an agent, which can have its own model, mode and tools.",
     "raw": "Tab and o open a whole output, /copy copies an answer's source.",
     "release-notes": "CHANGELOG.md of the program lists what changed.",
     "reload": "/new begins a session that reads all files again; /mcp reload restarts the MCP servers.",

@@ -360,7 +360,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
-    told = await make_move(agent, move, await agent.files.plan(leaf))
+    restored = await make_move(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
         controller.race = None
@@ -369,13 +369,13 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     else:
         saved = ""
     took = name
-    if told:
-        took = f"{name}, {told}"
-    told = f"Took {took}.{saved} /undo reverses this; the others are branches in /tree."
+    if restored:
+        took = f"{name}, {restored}"
+    sentences = f"Took {took}.{saved} /undo reverses this; the others are branches in /tree."
     if not nothing_left(agent.session.active_path()):
         key = key_of("retry", controller.frontend.keymap)
-        told += f" Its work is not done: {key} continues it."
-    controller.say(told)
+        sentences += f" Its work is not done: {key} continues it."
+    controller.say(sentences)
     controller.frontend.refresh_facts()
 
 

@@ -116,7 +116,7 @@ class RaceView:
     # -- looking
 
     def watch(self, number: int) -> None:
-        """Show the page of a runner: its agent's session, or what is stored of its branch.
+        """Show the page of a runner: its agent's session or, for one without an agent, its branch.
 
         Raises `CommandError` if it has done nothing yet.
         """
@@ -226,7 +226,7 @@ class RaceView:
         race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
-        """End the race without taking a runner, if it is still running. Always returns True, as `take`."""
+        """End the race without taking a runner, if it is still running. Always returns True, like `take`."""
         if self.is_past:
             return True
         await race_commands.drop(self._controller)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.format import age, changes_text, dotted, one_line
 from tui_agent.app.frontend import Pick, PickRow
-from tui_agent.app.moves import files_along, files_told, make_move
+from tui_agent.app.moves import files_along, files_phrase, make_move
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ async def _go_back(
         files = await files_along(controller, agent, move.leaf)
         if files is None:
             return
-    told = await make_move(agent, move, files)
+    restored = await make_move(agent, move, files)
     controller.frontend.restore_message(prompt_text(move.prompt))
     sentence = f"Back to before “{one_line(message.text, 40)}”"
-    controller.say(dotted(", ".join(filter(None, [sentence, told])), "/undo returns"))
+    controller.say(dotted(", ".join(filter(None, [sentence, restored])), "/undo returns"))
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
@@ -102,7 +102,7 @@ async def put_files_back(controller: Controller, agent: Agent, message: UserEntr
         return
     done = await agent.files.restore_in_place(plan, message.parent_id)
     before = f"Files as before “{one_line(message.text, 40)}”"
-    controller.say(f"{before}: {files_told(plan, done)} · /undo reverses this")
+    controller.say(f"{before}: {files_phrase(plan, done)} · /undo reverses this")
 
 
 def _messages(agent: Agent) -> list[UserEntry]:

@@ -51,7 +51,7 @@ class AsideState(StrEnum):
     NEEDS_YOU = "needs you"
     DONE = "done"
     STOPPED = "stopped"
-    """The run ended without an answer, because of an error, a limit or an interruption."""
+    """The run ended without an answer: by an error, a limit, an interruption or an unanswered question."""
 
 
 CALLS = {

@@ -269,7 +269,7 @@ class Extensions:
         if not (named := next(named_files(project, cwd, command), None)):
             return ""
         if not sandboxed and not self._trusts(cwd):
-            return f"it runs {named.relative_to(project)}, and you have not trusted this project as it is."
+            return f"it runs {named.relative_to(project)}, and you have not trusted this project in its current state."
         self._pinned.changed(cwd, command)
         return ""
 

@@ -214,8 +214,8 @@ class HeadlessRun(Frontend):
     async def race(self, wish: "RaceWish") -> ExitCode:
         """Run a race, take the changes of the runner that ``wish.pick`` selects, print the results.
 
-        Returns the exit code, which is that of a failure if no runner finished, or if none meets
-        ``wish.pick``. The branches of an interrupted race stay, and one of them can still be taken.
+        Returns the exit code: FAILED if no runner finished, or if none meets ``wish.pick``. The
+        branches of an interrupted race stay, and one of them can still be taken.
 
         Raises:
             UserFacingError: the race is invalid or can't begin.

@@ -55,7 +55,7 @@ OPTIONS: Mapping[str, str] = {
     "--no-approve": "a project is not trusted unless you say so",
     "--no-builtin-tools": _TOOLS,
     "--no-tools": _TOOLS,
-    "--oss": "name a model of your own server, such as -m ollama/NAME; tui-agent models lists them",
+    "--oss": "name a model on your server, such as -m ollama/NAME; tui-agent models lists them",
     "--output-last-message": _ANSWER,
     "--output-schema": _SCHEMA,
     "--permission-mode": _MODE,
