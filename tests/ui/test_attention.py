@@ -21,7 +21,7 @@ from tui_agent.agent.events import (
 from tui_agent.app.run_state import describe_run
 from tui_agent.config import ConfigError, load_config
 from tui_agent.ui import terminal
-from tui_agent.ui.attention import TerminalCall
+from tui_agent.ui.attention import TerminalWrite
 
 
 def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:
@@ -32,7 +32,7 @@ def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:
 
 
 def calls(stage: Stage) -> list[str]:
-    return [message.sequence for message in stage.of(TerminalCall)]
+    return [message.sequence for message in stage.of(TerminalWrite)]
 
 
 async def look(stage: Stage, pilot: Any, *, here: bool) -> None:

@@ -31,7 +31,7 @@ from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_g
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.key_help import RESERVED, Rebindable, checked, rebindable_actions
+from tui_agent.ui.key_help import RESERVED, Rebindable, check_keymap, rebindable_actions
 from tui_agent.ui.key_order import WORD_KEYS
 from tui_agent.ui.prompt_keys import PROMPT_KEYS
 from tui_agent.ui.screens.context import ContextScreen
@@ -293,9 +293,9 @@ ACTIONS = [
         ({"compact": "ctrl+x"}, {}, "can't be rebound"),
         ({"compact": ""}, {"compact": ""}, None),
         ({"compact": "ctrl+g", "context": "f4"}, {"compact": "ctrl+g", "context": "f4"}, None),
-        ({"compact": "y"}, {}, "is for writing in the prompt"),
-        ({"compact": "question_mark"}, {}, "is for writing in the prompt"),
-        ({"prompt.editor": "y"}, {}, "is for writing in the prompt"),
+        ({"compact": "y"}, {}, "is needed for typing in the prompt"),
+        ({"compact": "question_mark"}, {}, "is needed for typing in the prompt"),
+        ({"prompt.editor": "y"}, {}, "is needed for typing in the prompt"),
         ({"compact": "ctrl+j"}, {"compact": "ctrl+j", "prompt.newline": "alt+enter"}, None),
         ({"prompt.editor": "ctrl+g"}, {"prompt.editor": "ctrl+g", "context": ""}, None),
         (
@@ -304,8 +304,8 @@ ACTIONS = [
             None,
         ),
         ({"prompt.editor": "ctrl+x e, f12"}, {"prompt.editor": "ctrl+x e,f12"}, None),
-        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first is ctrl+x"),
-        ({"compact": "ctrl+x e"}, {}, "only actions of the prompt"),
+        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first must be ctrl+x"),
+        ({"compact": "ctrl+x e"}, {}, "only the prompt can have two keys"),
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),
@@ -314,7 +314,7 @@ ACTIONS = [
 def test_a_table_of_keys_is_checked(
     keymap: dict[str, str], good: dict[str, str], problem: str | None
 ) -> None:
-    found, problems, _taken = checked(keymap, ACTIONS)
+    found, problems, _taken = check_keymap(keymap, ACTIONS)
     assert found == good
     assert (problem in problems[0]) if problem else not problems
 
@@ -514,7 +514,7 @@ async def test_a_key_taken_from_another_action_is_said_once(tmp_path: Path) -> N
     async with stage.run() as pilot:
         (toast,) = [toast for toast in stage.toasts if "ctrl+t" in toast]
         assert toast.startswith("ctrl+t now runs thoughts; tree has lost this key. ctrl+k now runs")
-        assert toast.endswith('In [keys], name = "" keeps an action without a key.')
+        assert toast.endswith('In [keys], set another key, or "" for none.')
         assert sum("ctrl+k" in toast for toast in stage.toasts) == 1
         await stage.main.controller.run("settings")
         await pilot.press("escape")
@@ -546,7 +546,7 @@ async def test_an_action_that_lost_its_key_is_in_the_help_without_one(tmp_path: 
 
 
 def test_an_action_can_be_left_without_a_key() -> None:
-    found = checked({"compact": "ctrl+g", "context": ""}, ACTIONS)
+    found = check_keymap({"compact": "ctrl+g", "context": ""}, ACTIONS)
     assert found == ({"compact": "ctrl+g", "context": ""}, [], [])
 
 

@@ -17,7 +17,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.panel_content import extended, facts_of, outline
+from tui_agent.ui.panel_content import outline, panel_facts, with_new_leaf
 from tui_agent.ui.screens.tree import TreeScreen
 
 
@@ -202,13 +202,13 @@ def test_what_lies_below_the_leaf_is_a_branch_and_stays_one_when_something_is_ap
         (3, True, False),
     ]
     asked = UserEntry(id=5, parent_id=2, preview="user 5", parts=(TextPart(text="x"),))
-    assert extended(rows, asked) == outline(Headers.of([*straight, header(5, 2)]), 5, {})
+    assert with_new_leaf(rows, asked) == outline(Headers.of([*straight, header(5, 2)]), 5, {})
 
 
 def test_an_entry_that_is_told_of_late_is_not_shown_twice() -> None:
     rows = outline(Headers.of(TREE), 7, {})
     late = UserEntry(id=6, parent_id=3, preview="user 6", parts=(TextPart(text="x"),))
-    assert extended(rows, late) == rows
+    assert with_new_leaf(rows, late) == rows
 
 
 def test_what_was_changed_in_a_file_adds_up() -> None:
@@ -219,5 +219,5 @@ def test_what_was_changed_in_a_file_adds_up() -> None:
         )
         for number in (2, 3)
     ]  # fmt: skip
-    (file,) = facts_of(edits).files
+    (file,) = panel_facts(edits).files
     assert (file.additions, file.entry_id) == (5, 3)

@@ -1,7 +1,8 @@
-"""The Textual application: start and end, themes, clipboard, and what all screens share.
+"""The Textual application: starts and ends the program, and handles what all screens share.
 
-What is opened first is decided by the services that the caller loads (`FirstView`); the session and
-its commands belong to the controller of `MainScreen`.
+It applies themes, puts keys in order, writes the terminal's title and other sequences, copies text
+to the clipboard, and tunes the garbage collector after the start. The caller decides what is shown
+first (`LoadServices`); the session and its commands belong to the controller of `MainScreen`.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from tui_agent.app.session_commands import detach_if_closed
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal, terminal_input
-from tui_agent.ui.attention import TerminalCall
+from tui_agent.ui.attention import TerminalWrite
 from tui_agent.ui.bindings import EVERYWHERE, hidden
 from tui_agent.ui.contrast import (
     HIGH_CONTRAST,
@@ -58,10 +59,10 @@ SESSION_STYLES = ("transcript.tcss", "question.tcss")
 LATER_STYLES = ("screens.tcss", "tree.tcss")
 """Style sheets of the other screens, read in this order when the first of them is opened."""
 
-RESIZE_SETTLES = 0.3
+RESIZE_SETTLE_SECONDS = 0.3
 """Seconds without a resize after which the terminal's size counts as final."""
 
-COLLECTED_AFTER = (20_000, 10, 10)
+GC_THRESHOLDS = (20_000, 10, 10)
 """Thresholds of the garbage collector, set after the start (see `gc.set_threshold`).
 
 A full collection takes 75 ms in a session of 100,000 entries; with Python's default thresholds,
@@ -70,11 +71,11 @@ reading the session's tree causes five.
 
 QUIT_HINT = "Press ctrl+c again to quit."
 
-QUIT_WINDOW = 2.0
+QUIT_SECONDS = 2.0
 """Seconds within which a second ctrl+c quits."""
 
 LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""Builds the services for the controller; returns them and what to show first."""
+"""Builds the services for the controller; returns them and the view to show first."""
 
 
 class ControlCharacterFilter(LineFilter):
@@ -86,7 +87,8 @@ class ControlCharacterFilter(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
         """Return the segments without control characters and text direction marks.
 
-        The same list if there are none. Textual's own control segments stay as they are.
+        If there are none, the same list is returned. Textual's own control segments are kept
+        unchanged.
         """
         for segment in segments:
             if ACTING.search(segment.text):
@@ -109,7 +111,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
     PAUSE_GC_ON_SCROLL = True
-    # A plain variable: no widget shows it, and Textual's would repaint the whole screen.
+    # Replaces Textual's reactive, whose changes repaint the whole screen; no widget shows it.
     sub_title = var("")
     BINDINGS = [
         hidden("ctrl+q", "leave", "Quit", priority=True),
@@ -123,10 +125,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         """Create the application.
 
         ``load`` is called once, after the first paint. ``memory`` stores whether the terminal's
-        background is light, so that the next start can use it; None stores nothing.
+        background is light, for the theme at the next start; None stores nothing.
         """
-        # With NO_COLOR, the terminal's colours stay, and emphasis is bold, dim, underlined or
-        # reversed.
+        # With NO_COLOR, only the terminal's own colours are used; bold, dim, underline and reverse
+        # show emphasis.
         colourless = None
         if "NO_COLOR" in os.environ:
             colourless = True
@@ -146,10 +148,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._copying = asyncio.Lock()
         self._keys = KeyOrder(self, self.main.controller.shown)
         self.is_refocusing = False
-        """Whether Textual is changing the focused widget as the terminal gained or lost focus."""
+        """Whether Textual is moving the focus between widgets because the terminal's focus changed."""
         self._settling = Later(self, self._check_size)
-        self._hasty = False
-        """Whether the last resize came within `RESIZE_SETTLES` seconds of the one before."""
+        self._is_quick_resize = False
+        """Whether the last resize came within `RESIZE_SETTLE_SECONDS` seconds of the one before."""
         self._animations = self.animation_level
         self._memory = memory
         self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
@@ -161,8 +163,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     def apply_look(self, look: Look) -> None:
         """Apply the theme and motion settings.
 
-        Sets the theme only if the setting differs from the one applied last, so a theme chosen
-        otherwise stays. A theme that is None or unknown follows the terminal's background.
+        Sets the theme only if its setting has changed since the last call. If it is None or
+        unknown, the theme follows the terminal's background.
         """
         if look.reduced_motion:
             self.animation_level = "none"
@@ -187,11 +189,11 @@ class TuiAgentApp(ErrorBoundary[int]):
         return self.main  # type: ignore[return-value]  # its result is of another type
 
     async def on_event(self, event: events.Event) -> None:
-        if self._keys.holds(event):
+        if self._keys.enqueue(event):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             focused = self.focused
-            # The prompt notes the time of its own keys: a letter has to cost little.
+            # The prompt records the time of its own keys, so that typing a letter stays cheap.
             if focused is None or focused is not self.main.prompt:
                 if self.main.takes_back(event):
                     return
@@ -216,15 +218,15 @@ class TuiAgentApp(ErrorBoundary[int]):
         if isinstance(self._driver, TerminalDriver):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x, vi=self.main.prompt.vim)
-            if self._asks_for_background:
+            if self._can_ask_for_background:
                 # Terminals in browsers have other drivers and would type the answer into the prompt.
                 self._write(background.QUESTION)
         self._install_services()
 
     @property
-    def _asks_for_background(self) -> bool:
-        is_mute = os.environ.get("TERM", "") in background.MUTE
-        return self._follows_terminal and not self.no_color and not is_mute
+    def _can_ask_for_background(self) -> bool:
+        is_silent = os.environ.get("TERM", "") in background.SILENT_TERMINALS
+        return self._follows_terminal and not self.no_color and not is_silent
 
     def on_paste_coming(self, message: terminal_input.PasteComing) -> None:
         self.main.say(f"Receiving a paste: {message.characters:,} characters so far.")
@@ -274,7 +276,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         await asyncio.to_thread(first_turn.prepare_first_turn)
         # Objects built so far live as long as the program: the collector, off until now, skips them.
         gc.freeze()
-        gc.set_threshold(*COLLECTED_AFTER)
+        gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
 
     def get_driver_class(self) -> type[Driver]:
@@ -286,10 +288,13 @@ class TuiAgentApp(ErrorBoundary[int]):
     def end(self, number: int) -> bool:
         """Exit because of signal ``number``, with code 128 + ``number``, without asking the user.
 
-        Returns False and does nothing if the signal comes from a key that was meant for a program
-        that has the terminal, such as an editor.
+        Ends a program that has borrowed the terminal first. On SIGHUP, the agent continues detached
+        if ``ui.closed_terminal`` says so.
+
+        Returns False, and does nothing, if the signal comes from a key meant for the program that
+        has borrowed the terminal, such as an editor.
         """
-        if lending.concerns(number):
+        if lending.is_for_borrower(number):
             return False
         if number == signal.SIGHUP and self.main.view is not None:
             detach_if_closed(self.main.controller)
@@ -313,7 +318,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.stylesheet.parse()
 
     def push_screen(self, *given: Any, **named: Any) -> Any:
-        """Push a screen, with Textual's arguments; first reads `LATER_STYLES` if not yet read."""
+        """Read `LATER_STYLES` unless they are read already, then push a screen as Textual does."""
         for name in LATER_STYLES:
             self._read_style(name)
         return super().push_screen(*given, **named)
@@ -328,8 +333,8 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.screen.refresh()
         if self.is_headless:
             return
-        self._hasty = self._settling.is_waiting
-        self._settling.after_rest(RESIZE_SETTLES)
+        self._is_quick_resize = self._settling.is_waiting
+        self._settling.debounce(RESIZE_SETTLE_SECONDS)
 
     def _check_size(self) -> None:
         """Apply the terminal's size if Textual missed the last resize.
@@ -343,7 +348,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         if actual != self.screen.size:
             self.post_message(events.Resize(actual, actual))
-        elif self._hasty:
+        elif self._is_quick_resize:
             self.screen.refresh(layout=True)
 
     def validate_app_focus(self, app_focus: bool) -> bool:  # noqa: FBT001 - called by Textual
@@ -355,7 +360,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         return app_focus
 
     def watch_app_focus(self) -> None:
-        """Focus the prompt if the terminal gained the focus and the main screen has none."""
+        """Focus the prompt if the terminal gained the focus and no widget of the main screen has it.
+
+        Also resets `is_refocusing`.
+        """
         self.is_refocusing = False
         if (
             self.app_focus
@@ -376,7 +384,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         if copies and (text := self.screen.get_selected_text()):
             self.copy_to_clipboard(text)
 
-    def on_terminal_call(self, message: TerminalCall) -> None:
+    def on_terminal_write(self, message: TerminalWrite) -> None:
         self._write(message.sequence)
 
     def _title_changed(self, title: str) -> None:
@@ -447,7 +455,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         services = self.main.controller.services
         async with self._copying:
             if text is not self._clipboard:
-                return  # a newer text waits and must be copied last
+                return  # a newer text is waiting; only that one is copied
             how = await asyncio.to_thread(
                 clipboard.copy, text, self._write, services.state_dir, services.cwd
             )
@@ -456,7 +464,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     def action_help_quit(self) -> None:
         """Handle Ctrl+C without a selection: interrupt the agent, else clear the prompt, else quit.
 
-        Quitting takes two presses within `QUIT_WINDOW` seconds; the first shows a hint.
+        Quitting takes two presses within `QUIT_SECONDS` seconds; the first shows a hint.
         """
         main = self.main
         now = main.clock()
@@ -466,14 +474,14 @@ class TuiAgentApp(ErrorBoundary[int]):
         if self.screen is main and main.prompt.text:
             main.prompt.put_aside()
             return
-        if now - self._last_ctrl_c <= QUIT_WINDOW:
+        if now - self._last_ctrl_c <= QUIT_SECONDS:
             main.controller.begin("quit")
             return
         self._last_ctrl_c = now
         if self.screen is main:
             main.notice.say_briefly(QUIT_HINT)
         else:
-            self.notify(QUIT_HINT, timeout=QUIT_WINDOW)
+            self.notify(QUIT_HINT, timeout=QUIT_SECONDS)
 
     async def action_leave(self) -> None:
         self.main.controller.begin("quit")

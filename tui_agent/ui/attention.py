@@ -1,8 +1,9 @@
-"""Gets the user's attention: terminal title, bell, desktop notification, the user's own command.
+"""Gets the user's attention: terminal title, progress bar, bell, desktop notification, own command.
 
-The title always shows the state. The others are used while the user is away, if a question waits
-or a run of at least 10 s has ended. A user is away if the terminal has reported that it lost the
-focus or, in terminals that don't report it, if no key was pressed for 10 s.
+Title and progress bar always show the agent's state. The others are used while the user is away, if
+a question waits, a run of at least 10 s has ended, or an aside needs the user. The user counts as
+away if the terminal has reported that it lost the focus or, in terminals that don't report it, if
+no key was pressed for 10 s. An aside rings the bell for a user at the terminal, too.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LONG = 10.0
-"""Minimum duration, in seconds, of a run whose end is announced; and of a time without keys after
+LONG_SECONDS = 10.0
+"""Minimum duration, in seconds, of a run whose end is announced. Also the time without keys after
 which the user counts as away, if the terminal does not report its focus."""
 PROGRESS_SECONDS = 10.0
 """Seconds after which the terminal's progress bar is set again: Ghostty removes it after 15 s."""
@@ -67,7 +68,7 @@ class Sign(StrEnum):
 
 
 @dataclass
-class TerminalCall(Message):
+class TerminalWrite(Message):
     """Asks the application to write an escape sequence to the terminal."""
 
     sequence: str
@@ -96,9 +97,10 @@ class Attention:
     def focus_changed(self, *, focused: bool) -> None:
         self._is_focus_known = True
         if focused:
-            self.looked()
+            self.user_returned()
 
-    def looked(self) -> None:
+    def user_returned(self) -> None:
+        """Reset a sign that reports the end of a run (DONE or FAILED)."""
         if self.sign in {Sign.DONE, Sign.FAILED}:
             self.show(Sign.IDLE)
 
@@ -119,7 +121,7 @@ class Attention:
     def asked(self, about: str) -> None:
         """Show that a question waits for the user's answer; ``about`` says what it asks."""
         self.show(Sign.ASKING)
-        self._call("asks", f"asks {about}")
+        self._notify("asks", f"asks {about}")
 
     def answered(self) -> None:
         """Show that no question waits any more."""
@@ -128,15 +130,15 @@ class Attention:
     def run_ended(self, ended: RunEnded) -> None:
         took = self._controller.clock() - self._since
         self._is_running = False
-        if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):
+        if ended.reason == "interrupted" or (took < LONG_SECONDS and self._is_user_present):
             self.show(Sign.IDLE)
             return
         failed = ended.reason == "error"
-        if self._is_looked_at:
+        if self._is_user_present:
             self.show(Sign.IDLE)
         else:
             self.show(Sign.FAILED if failed else Sign.DONE)
-        if took >= LONG:
+        if took >= LONG_SECONDS:
             if failed:
                 event = "failed"
             elif ended.reason in {"done", "length"}:
@@ -146,15 +148,15 @@ class Attention:
             why = ""
             if ended.error:
                 why = f": {one_line(ended.error, 100)}"
-            self._call(
+            self._notify(
                 event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took
             )
 
     @property
-    def _is_looked_at(self) -> bool:
+    def _is_user_present(self) -> bool:
         if self._is_focus_known:
             return self._screen.app.app_focus
-        return self._controller.clock() - self._last_typed() < LONG
+        return self._controller.clock() - self._last_typed() < LONG_SECONDS
 
     def show(self, sign: Sign) -> None:
         if sign is not self.sign:
@@ -170,21 +172,21 @@ class Attention:
         self._screen.app.sub_title = f"{self.sign}{title}".strip()
 
     def _show_progress(self) -> None:
-        """Set the terminal's progress bar, and again at intervals while the agent works.
+        """Set the terminal's progress bar; repeat this at intervals while the agent works.
 
         Does nothing if the terminal has no progress bar.
         """
         if not terminal.shows_progress():
             return
         state = self.sign.progress
-        self._screen.post_message(TerminalCall(terminal.progress(state)))
+        self._screen.post_message(TerminalWrite(terminal.progress(state)))
         if self._repeat is None and state is terminal.Progress.WORKING:
             self._repeat = self._screen.set_interval(PROGRESS_SECONDS, self._show_progress)
         elif self._repeat is not None and state is not terminal.Progress.WORKING:
             self._repeat.stop()
             self._repeat = None
 
-    def call_to(self, aside: Aside, sentence: str) -> None:
+    def notify_about_aside(self, aside: Aside, sentence: str) -> None:
         """Notify the user that ``aside``, a session off the screen, needs them or ended its run.
 
         ``sentence`` says what happened. A user at the terminal gets only a bell, or nothing if
@@ -193,21 +195,22 @@ class Attention:
         from tui_agent.app.side_by_side import CALLS
 
         settings = self._controller.services.config().ui
-        if self._is_looked_at and settings.notify != "off":
-            self._screen.post_message(TerminalCall("\a"))
-        self._call(CALLS[aside.state], sentence, agent=aside.agent)
+        if self._is_user_present and settings.notify != "off":
+            self._screen.post_message(TerminalWrite("\a"))
+        self._notify(CALLS[aside.state], sentence, agent=aside.agent)
 
-    def _call(
+    def _notify(
         self, event: str, text: str, took: float = 0.0, *, agent: Agent | None = None
     ) -> None:
         """Notify the user as configured (bell, desktop, command), unless they are at the terminal.
 
         ``event`` is "asks", "done", "failed" or "stopped"; ``text`` describes it; ``took`` is the
-        duration of the run in seconds. Without ``agent``, it is about the one on the screen.
+        duration of the run in seconds. ``agent`` is the agent concerned; None means the one on the
+        screen.
         """
         agent = agent or self._controller.agent
         settings = self._controller.services.config().ui
-        if self._is_looked_at or agent is None:
+        if self._is_user_present or agent is None:
             return
         info = agent.session.info
         title = info.title or info.first_message
@@ -216,7 +219,7 @@ class Attention:
             sequence = None
             if settings.notify == "desktop":
                 sequence = terminal.notification("tui-agent", body)
-            self._screen.post_message(TerminalCall(f"\a{sequence or ''}"))
+            self._screen.post_message(TerminalWrite(f"\a{sequence or ''}"))
         if settings.notify_command:
             facts = {
                 "event": event,

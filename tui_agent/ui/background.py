@@ -1,4 +1,4 @@
-"""The query for the terminal's background colour (OSC 11), and a file with its last answer."""
+"""The query for the terminal's background colour (OSC 11), and the file that stores the answer."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 QUESTION: Final = "\x1b]11;?\x1b\\"
 """Sequence that asks the terminal for its background colour."""
 
-MUTE: Final = frozenset({"", "dumb", "linux"})
+SILENT_TERMINALS: Final = frozenset({"", "dumb", "linux"})
 """Values of TERM for terminals that don't answer `QUESTION`."""
 
 
@@ -42,4 +42,4 @@ class BackgroundMemory:
         try:
             write_atomically(self._path, b"light" if light else b"dark")
         except OSError as error:
-            log.info("The terminal's background is not remembered: %s", error)
+            log.info("Can't store whether the terminal's background is light: %s", error)

@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingsMap, BindingType
 CHORD: Final = "ctrl+x"
 """The key that begins a sequence of two keys in the prompt."""
 NO_KEY: Final = "no_key"
-"""Key in Textual's keymap of an action without one, which would else keep its default key."""
+"""Placeholder in Textual's keymap for an action without a key. With an empty entry, the action
+would keep its default key."""
 
 
 def hidden(
@@ -22,14 +23,17 @@ def hidden(
     priority: bool = False,
     system: bool = False,
 ) -> Binding:
-    """Return a binding that the help lists, but the line of keys at the bottom doesn't."""
+    """Return a binding that is listed in the help, but not in the line of keys at the bottom."""
     return Binding(keys, action, description, show=False, id=id, priority=priority, system=system)
 
 
 def keys_of(
     bindings: Iterable[BindingType], keymap: Mapping[str, str]
 ) -> Mapping[str, list[Binding]]:
-    """Return bindings by key; those whose id is in ``keymap`` (id to keys) by their keys there."""
+    """Return the bindings of each key, without repeated actions.
+
+    ``keymap`` (comma-separated keys by binding id) replaces the default keys of its bindings.
+    """
     found: dict[str, list[Binding]] = {}
     for own, binding in BindingsMap(bindings):
         keys = [own]
@@ -43,7 +47,7 @@ def keys_of(
 
 
 def find_binding(name: str, bindings: Iterable[BindingType]) -> Binding | None:
-    """Return the binding with an id; None if there is none."""
+    """Return the binding whose id is ``name``; None if there is none."""
     for binding in bindings:
         if isinstance(binding, Binding) and binding.id == name:
             return binding
@@ -61,4 +65,4 @@ EVERYWHERE: Final = (
         priority=True,
     ),
 )
-"""The program's keys that work on every screen and can be changed."""
+"""Bindings that work on every screen and whose keys the user can change."""

@@ -1,4 +1,4 @@
-"""Copies text to the clipboard by every available method, and reads images from it.
+"""Copies text to the clipboard by OSC 52 and a native tool, and reads images from the clipboard.
 
 A native tool's exit code confirms success. The escape sequence OSC 52 also works over ssh, but no
 terminal confirms it. If no tool confirms the copy, the text is also saved to a file.
@@ -21,7 +21,8 @@ from tui_agent.ui.terminal import through_multiplexer
 OSC52_LIMIT = 74_000
 """Maximum bytes of text copied by OSC 52; many terminals drop longer sequences."""
 TOOL_TIMEOUT = 2.0
-"""Time limit of a native tool that copies, in seconds; reading an image may take longer."""
+"""Time limit for a native tool to copy text, in seconds; reading an image may take five times as
+long."""
 
 _POWERSHELL = (
     "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
@@ -70,8 +71,8 @@ def native_tools(
 ) -> list[Sequence[str]]:
     """Return the commands to try for copying text (``reading``: for reading an image), best first.
 
-    They may not be installed. Outside macOS, a tool is listed only if its environment variable is
-    set: over ssh without a display there are none, as a tool would use the remote clipboard.
+    They may not be installed. Except on macOS, a tool is listed only if its environment variable is
+    set. So over ssh without a display there are none: a tool would use the remote clipboard.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
@@ -83,16 +84,16 @@ def native_tools(
 
 
 def copy_natively(
-    text: str, environment: Mapping[str, str], outside: Path | None = None
+    text: str, environment: Mapping[str, str], project: Path | None = None
 ) -> str | None:
     """Copy the text with the first native tool that succeeds; return its name, None if all fail.
 
-    Programs inside ``outside`` (the project) are not used, as they must not get the copied text.
-    Blocks: call it in a thread.
+    Programs inside ``project`` are not used, because they must not get the copied text. Blocks:
+    call it in a thread.
     """
     for command in native_tools(environment):
         data = text.encode(_ENCODINGS.get(command[0], "utf-8"), errors="replace")
-        if _run(command, environment, outside, seconds=TOOL_TIMEOUT, given=data) is not None:
+        if _run(command, environment, project, seconds=TOOL_TIMEOUT, given=data) is not None:
             return command[0]
     return None
 
@@ -100,7 +101,7 @@ def copy_natively(
 def _run(
     command: Sequence[str],
     environment: Mapping[str, str],
-    outside: Path | None,
+    project: Path | None,
     *,
     seconds: float,
     given: bytes | None = None,
@@ -110,7 +111,7 @@ def _run(
     Returns its output (b"" if it got input); None if the tool is missing, fails or takes longer
     than ``seconds``.
     """
-    program = find_program(command[0], outside, environment)
+    program = find_program(command[0], project, environment)
     if program is None:
         return None
     if given is None:
@@ -135,14 +136,14 @@ def _run(
     return None
 
 
-def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
+def read_image(environment: Mapping[str, str], project: Path | None = None) -> bytes | None:
     """Return the bytes of the image in the system's clipboard.
 
     None if there is none, it can't be read, or it is larger than `MAX_SOURCE_BYTES`. Programs
-    inside ``outside`` (the project) are not used. Blocks: call it in a thread.
+    inside ``project`` are not used. Blocks: call it in a thread.
     """
     for command in native_tools(environment, reading=True):
-        data = _decoded(_run(command, environment, outside, seconds=TOOL_TIMEOUT * 5) or b"")
+        data = _decoded(_run(command, environment, project, seconds=TOOL_TIMEOUT * 5) or b"")
         if len(data) <= MAX_SOURCE_BYTES and picture_type(data):
             return data
     return None
@@ -167,8 +168,8 @@ def _decoded(output: bytes) -> bytes:
 def _save(text: str, directory: Path) -> Path | None:
     """Save the text as ``copied.txt`` in ``directory``; return its path, None on failure.
 
-    Only the user can read the file. An earlier one is replaced; if a link is in its place, nothing is
-    saved.
+    Only the user can read the file. It replaces the previous one; if ``copied.txt`` is a symbolic
+    link, nothing is saved.
     """
     from tui_agent.text_files.replacing import replace_file
 
@@ -182,19 +183,18 @@ def _save(text: str, directory: Path) -> Path | None:
 
 
 def copy(
-    text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None
+    text: str, write: Callable[[str], None], directory: Path, project: Path | None = None
 ) -> str:
     """Copy the text by OSC 52 and a native tool; return a sentence for the user about the result.
 
     ``write`` sends a sequence to the terminal. If no tool confirms the copy, the text is also saved
-    in ``directory``. Programs inside ``outside`` (the project) are not used. Blocks: call it in a
-    thread.
+    in ``directory``. Programs inside ``project`` are not used. Blocks: call it in a thread.
     """
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:
         write(sequence)
     copied = f"Copied {len(text):,} characters"
-    if confirmed := copy_natively(text, environment, outside):
+    if confirmed := copy_natively(text, environment, project):
         return f"{copied} ({confirmed})."
     saved = _save(text, directory)
     if sequence is not None:

@@ -77,11 +77,11 @@ the background."""
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
 """Hues, in degrees, tried in this order for a role whose theme colour is too close to another's."""
 
-_APART: Final = 25
+_MIN_HUE_DISTANCE: Final = 25
 """Minimum distance between the hues of two roles, in degrees."""
 
-_LEAST_SATURATION: Final = 0.45
-_STEPS: Final = 40
+_MIN_SATURATION: Final = 0.45
+_BLEND_STEPS: Final = 40
 
 WHITE_LIGHT: Final = replace(
     BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec"
@@ -106,16 +106,17 @@ def _linear(share: float) -> float:
     return float(((share + 0.055) / 1.055) ** 2.4)
 
 
-def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
-    """Return ``color`` blended to black or white until it has contrast ``least`` with every ground.
+def with_contrast(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
+    """Blend ``color`` with black or white until its contrast with every ground is at least ``least``.
 
-    Black if the first ground is light, else white; returned pure if no blend has enough contrast.
+    Uses black if the first ground is light, else white. Returns pure black or white if no blend has
+    enough contrast.
     """
     if _luminance(grounds[0]) > 0.18:
         end = Color(0, 0, 0)
     else:
         end = Color(255, 255, 255)
-    steps = (color.blend(end, step / _STEPS) for step in range(_STEPS + 1))
+    steps = (color.blend(end, step / _BLEND_STEPS) for step in range(_BLEND_STEPS + 1))
     for one in steps:
         if all(contrast(one, ground) >= least for ground in grounds):
             return one
@@ -125,34 +126,34 @@ def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a theme's variables plus readable colours for the text roles, grounds and signs.
 
-    If the theme defines a role, its colour is the starting point. Themes without computable
-    colours, such as those that use the terminal's, get the names of theme colours instead.
+    If the theme defines a role, its colour is the starting point. If the theme's colours can't be
+    computed with, because it uses the terminal's, each role gets the name of a theme colour.
     """
     try:
         colours: dict[str, Color] = {}
         for name in ("background", "foreground", *_COLOURED):
             colours[name] = Color.parse(variables[name])
     except (KeyError, ColorParseError):
-        return {**variables, **_own_names(variables)}
+        return {**variables, **_colour_names(variables)}
     background = colours["background"]
     foreground = colours["foreground"]
     if background.ansi is not None:
-        return {**variables, **_own_names(variables)}
+        return {**variables, **_colour_names(variables)}
     tinted: dict[str, Color] = {}
     for name, (colour, share) in TINTS.items():
         tinted[name] = background.blend(colours[colour], share)
     found = {name: color.hex for name, color in tinted.items()}
     grounds = [background, *(tinted[name] for name in GROUNDS if name in tinted)]
-    foreground = lifted(foreground, [*grounds, *tinted.values()])
+    foreground = with_contrast(foreground, [*grounds, *tinted.values()])
     texts = {f"text-{name}": Color.parse(variables[f"text-{name}"]) for name in _COLOURED}
-    texts |= _own_hues(colours)
+    texts |= _distinct_colours(colours)
     texts |= {name: background.blend(foreground, share) for name, share in SHADES.items()}
     for name in (*COLOURED_ROLES, *SHADES):
         if _is_color(variables, name):
             texts[name] = Color.parse(variables[name])
-    found |= {name: lifted(color, grounds).hex for name, color in texts.items()}
+    found |= {name: with_contrast(color, grounds).hex for name, color in texts.items()}
     for name, (colour, share) in SIGNS.items():
-        found[name] = lifted(
+        found[name] = with_contrast(
             background.blend(colours[colour], share), [background], MIN_SIGN_CONTRAST
         ).hex
     return {**variables, **found, "foreground": foreground.hex}
@@ -162,11 +163,11 @@ def _is_color(variables: Mapping[str, str], name: str) -> bool:
     return variables.get(name, "").startswith("#") and len(variables[name]) == 7
 
 
-def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
-    """Return the colour of each role in `COLOURED_ROLES`, by role: the theme's, if distinct enough.
+def _distinct_colours(colours: Mapping[str, Color]) -> dict[str, Color]:
+    """Return the colour of each role in `COLOURED_ROLES`.
 
-    If its hue is within `_APART` degrees of an earlier role's or the error colour's, it gets a hue
-    of `_OTHER_HUES`. The user's own messages may be as red as errors.
+    This is the theme's colour, with a hue of `_OTHER_HUES` if its own is within `_MIN_HUE_DISTANCE`
+    of an earlier role's or the error colour's. Only the user's own messages may be as red as errors.
     """
     found: dict[str, Color] = {}
     for role, name in COLOURED_ROLES.items():
@@ -174,20 +175,23 @@ def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
         if role == "role-you":
             taken = taken[:-1]
         color = colours[name]
-        if any(_distance(_degrees(color), hue) < _APART for hue in taken):
+        if any(_distance(_degrees(color), hue) < _MIN_HUE_DISTANCE for hue in taken):
             _, saturation, lightness = color.hsl
             hue = _other_hue(taken)
-            color = Color.from_hsl(hue / 360, max(saturation, _LEAST_SATURATION), lightness)
+            color = Color.from_hsl(hue / 360, max(saturation, _MIN_SATURATION), lightness)
         found[role] = color
     return found
 
 
 def _other_hue(taken: Sequence[float]) -> float:
-    """Return the first of `_OTHER_HUES` that is `_APART` from all taken ones, else the farthest."""
+    """Return the first of `_OTHER_HUES` that is at least `_MIN_HUE_DISTANCE` from all hues in ``taken``.
+
+    Without such a hue, returns the one with the largest distance.
+    """
     distances: dict[float, float] = {}
     for hue in _OTHER_HUES:
         distances[hue] = min(_distance(hue, other) for other in taken)
-        if distances[hue] >= _APART:
+        if distances[hue] >= _MIN_HUE_DISTANCE:
             return hue
     return max(distances, key=distances.__getitem__)
 
@@ -201,8 +205,8 @@ def _distance(one: float, other: float) -> float:
     return abs((one - other + 180) % 360 - 180)
 
 
-def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return colour names for roles, grounds and signs of a theme without computable colours."""
+def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return names of theme colours for roles, grounds and signs, for a theme of unknown colours."""
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
@@ -212,8 +216,8 @@ def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
     return {**names, **dict.fromkeys(TINTS, variables.get("background", "ansi_default"))}
 
 
-def _exact(theme: Theme, muted: str) -> Theme:
-    """Return the theme with each text role set to one of its colours, pale text to ``muted``."""
+def _with_exact_roles(theme: Theme, muted: str) -> Theme:
+    """Return the theme with each text role set to one of its colours, and pale roles to ``muted``."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)
@@ -221,7 +225,7 @@ def _exact(theme: Theme, muted: str) -> Theme:
     return replace(theme, variables={**variables, **roles, **faint, "text": str(theme.foreground)})
 
 
-HIGH_CONTRAST: Final = _exact(
+HIGH_CONTRAST: Final = _with_exact_roles(
     Theme(
         name="high-contrast",
         background="#000000",
@@ -238,7 +242,7 @@ HIGH_CONTRAST: Final = _exact(
     muted="#d6d6d6",
 )
 
-HIGH_CONTRAST_LIGHT: Final = _exact(
+HIGH_CONTRAST_LIGHT: Final = _with_exact_roles(
     Theme(
         name="high-contrast-light",
         dark=False,

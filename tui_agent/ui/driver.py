@@ -1,4 +1,8 @@
-"""A terminal driver for Textual that survives invalid input, suspension and the terminal's loss."""
+"""A terminal driver for Textual that survives invalid input, suspension and the terminal's loss.
+
+While the screen is drawn, the process's standard output and standard error go to a log file. The
+first frame is handed to `early_prompt`, which saves its prompt line for the next start.
+"""
 
 import asyncio
 import os
@@ -27,14 +31,15 @@ if TYPE_CHECKING:
     from textual.app import App
 
 STRAY_OUTPUT = "stray-output.log"
-"""Name of the log file for what is written to the terminal while the screen is drawn."""
+"""Name of the log file for what libraries print while the screen is drawn."""
 _MAX_STRAY_BYTES = 1_000_000
-"""Size from which that file is emptied when the screen is opened."""
-_READ = 4096
+"""Size in bytes above which that log file is emptied at the start of the interface."""
+_READ_BYTES = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
 """Seconds without input after which an unfinished escape sequence counts as complete."""
-_OTHER_KEYS = "\x1b[>4;2m"
-"""Makes tmux, with ``extended-keys on``, send Shift+Enter distinctly (xterm's modifyOtherKeys)."""
+_DISTINCT_KEYS = "\x1b[>4;2m"
+"""Makes tmux, with ``extended-keys on``, distinguish Shift+Enter from Enter (xterm's
+modifyOtherKeys)."""
 _PLAIN_KEYS = "\x1b[>4m"
 
 
@@ -66,7 +71,7 @@ class TerminalDriver(LinuxDriver):
         self._stray_output = _StrayOutput()
         self._terminal: int | None = None
         if drawn_on is not None:
-            # A descriptor of its own, because 1 and 2 lead away from the screen while it is drawn.
+            # A separate descriptor, because 1 and 2 lead to the log file while the screen is drawn.
             own = os.fdopen(
                 os.dup(drawn_on.fileno()), "w", encoding=drawn_on.encoding, errors="replace"
             )
@@ -95,18 +100,18 @@ class TerminalDriver(LinuxDriver):
         if self._terminal is not None:
             self._stray_output.divert()
         if "TMUX" in os.environ:
-            self.write(_OTHER_KEYS)
+            self.write(_DISTINCT_KEYS)
 
     def stop_application_mode(self) -> None:
         if "TMUX" in os.environ:
             self.write(_PLAIN_KEYS)
         super().stop_application_mode()
-        self._stray_output.let_through()
+        self._stray_output.restore()
 
     def terminal_size(self) -> tuple[int, int]:
         """Return the terminal's columns and rows; (0, 0) if they are unknown.
 
-        ``shutil.get_terminal_size`` asks descriptor 1, which leads to a file now.
+        ``shutil.get_terminal_size`` would ask descriptor 1, which may lead to the log file.
         """
         if self._terminal is None or {"COLUMNS", "LINES"} & os.environ.keys():
             size = shutil.get_terminal_size((0, 0))
@@ -125,9 +130,9 @@ class TerminalDriver(LinuxDriver):
     def write(self, data: str) -> None:
         """Write to the terminal.
 
-        The first switch to the alternate screen is skipped if the early prompt is shown there, so
-        that it stays until the first frame. The longest output before `painted` is kept as that
-        frame.
+        If the early prompt is on the alternate screen already, the first switch to that screen is
+        skipped, so that the early prompt stays until the first frame. The longest output before
+        `painted` is kept as that frame.
         """
         if self._has_screen and data == ALTERNATE_SCREEN:
             self._has_screen = False
@@ -137,10 +142,11 @@ class TerminalDriver(LinuxDriver):
         super().write(data)
 
     def painted(self, row: int, column: int, *, vi: bool) -> None:
-        """Start to read keys after the first paint, and save the prompt line for the next start.
+        """Start to read keys, because the first frame is painted; save its prompt line.
 
-        The prompt's first letter is at ``row`` and ``column``, from 0. With ``vi``, an Escape typed
-        before this counts as the Escape key, not as Alt, even if a letter follows it.
+        The next start shows that line. The prompt's first letter is at ``row`` and ``column``, from
+        0. With ``vi``, an Escape typed before this counts as the Escape key, not as Alt, even if a
+        letter follows it.
         """
         if vi:
             self._typed = LONE_ESCAPE.sub(ESCAPE_KEY, self._typed)
@@ -189,10 +195,10 @@ class TerminalDriver(LinuxDriver):
         have changed it.
         """
         if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
-            self._loop.call_soon_threadsafe(self._begin_again)
+            self._loop.call_soon_threadsafe(self._set_up_again)
         self._continued = True
 
-    def _begin_again(self) -> None:
+    def _set_up_again(self) -> None:
         self.suspend_application_mode()
         self._must_signal_resume = True
         self.resume_application_mode()
@@ -228,7 +234,7 @@ class TerminalDriver(LinuxDriver):
     def _read(self) -> bytes | None:
         """Return the bytes read; b"" if the terminal is gone, None if no input was available."""
         try:
-            return os.read(self.fileno, _READ)
+            return os.read(self.fileno, _READ_BYTES)
         except BlockingIOError:
             return None
         except OSError:
@@ -236,17 +242,17 @@ class TerminalDriver(LinuxDriver):
 
 
 class _StrayOutput:
-    """Leads descriptors 1 and 2 to a log file while the screen is drawn on their terminal.
+    """Redirects standard output and standard error to a log file while the screen is drawn.
 
     Libraries and add-ons may write there directly, which would destroy the screen.
     """
 
     def __init__(self) -> None:
         self._terminals: dict[int, int] = {}
-        """Descriptors of the terminal that 1 and 2 led to, by descriptor."""
+        """Copies of the redirected descriptors, by descriptor (1 or 2); they lead to the terminal."""
 
     def divert(self) -> None:
-        """Begin; does nothing for a descriptor that leads to no terminal."""
+        """Redirect descriptors 1 and 2 to the log file, except one that leads to no terminal."""
         if self._terminals:
             return
         log = _open_log()
@@ -256,8 +262,11 @@ class _StrayOutput:
                 os.dup2(log, descriptor)
         os.close(log)
 
-    def let_through(self) -> None:
-        """End: programs that get the terminal, and what is printed at the end, need the descriptors."""
+    def restore(self) -> None:
+        """Lead the redirected descriptors to the terminal again.
+
+        Programs that borrow the terminal, and messages printed at the end, need them.
+        """
         for descriptor, terminal in self._terminals.items():
             os.dup2(terminal, descriptor)
             os.close(terminal)
@@ -265,7 +274,10 @@ class _StrayOutput:
 
 
 def _open_log() -> int:
-    """Open the log file for stray output, emptied if it is large; the null device if that fails."""
+    """Open the log file for stray output and return its descriptor; empty the file if it is large.
+
+    If it can't be opened, opens the null device instead.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with suppress(OSError):
         place = log_dir()
@@ -278,7 +290,7 @@ def _open_log() -> int:
 
 
 class _Output:
-    """A stream to a terminal. When that disappears, calls ``lost`` once and drops all writes."""
+    """A stream to a terminal. If the terminal disappears, calls ``lost`` once and drops all writes."""
 
     def __init__(self, stream: TextIO, lost: Callable[[], None]) -> None:
         self._stream = stream

@@ -1,9 +1,10 @@
-"""Shows a picture of the prompt while the program starts, and collects the keys typed until then.
+"""Draws a prompt while the program starts, and collects the keys typed until the interface is ready.
 
 The terminal's modes stay unchanged: its line editing echoes and buffers the typed keys, and the
 interface reads them later. So if the program is killed, stopped or interrupted, only the alternate
-screen has to be left. The picture is a line of an earlier start's first frame, which the driver
-hands over to be kept in a file. Imports neither Textual nor anything else that is slow.
+screen has to be left. What is drawn is the prompt line of an earlier start's first frame: the
+driver passes that frame to `EarlyPrompt.keep`, which saves the line in a file. Imports neither
+Textual nor any other slow module.
 """
 
 import json
@@ -18,15 +19,16 @@ from typing import Any
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 NORMAL_SCREEN = "\x1b[0m\x1b[?1049l"
-MOST_TYPED = 65_536
+MAX_TYPED_BYTES = 65_536
 """Maximum bytes of early input; a terminal buffers 4,095 bytes of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
-"""An Escape byte that begins no key sequence: in input read late, pauses can't show that."""
+"""Matches an Escape byte that begins no key sequence. In buffered input, the pause after a typed
+Escape is lost."""
 ESCAPE_KEY = b"\x1b[27u"
 """Unambiguous sequence of the Escape key."""
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
@@ -51,9 +53,10 @@ class EarlyPrompt:
         if (picture := self._picture()) is None:
             yield
             return
-        # Ctrl+Z is held back until the interface can handle it: the shell would get the alternate screen.
+        # Ctrl+Z is blocked until the interface can handle it: now, it would leave the shell on the
+        # alternate screen.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
-        before = {number: signal.signal(number, self._end) for number in _ENDING}
+        before = {number: signal.signal(number, self._end) for number in _ENDING_SIGNALS}
         try:
             self.is_shown = (
                 True  # set first, so that a Ctrl+C in between leaves the alternate screen
@@ -84,7 +87,7 @@ class EarlyPrompt:
             by_byte[6][termios.VMIN] = by_byte[6][termios.VTIME] = 0
             termios.tcsetattr(0, termios.TCSANOW, by_byte)
             try:
-                typed = os.read(0, MOST_TYPED).replace(b"\0", b"")
+                typed = os.read(0, MAX_TYPED_BYTES).replace(b"\0", b"")
             finally:
                 termios.tcsetattr(0, termios.TCSANOW, before)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
@@ -108,9 +111,10 @@ class EarlyPrompt:
             fresh.replace(self._file)
 
     def _picture(self) -> str | None:
-        """Return the saved output that draws the prompt.
+        """Return the saved terminal output that draws the prompt line.
 
-        None if there is none for the terminal's size, or the program is not in its foreground.
+        None if none is saved for the terminal's size, or the program is not in the terminal's
+        foreground.
         """
         try:
             kept = {}
@@ -126,16 +130,17 @@ class EarlyPrompt:
         return None
 
     def _leave(self) -> None:
-        """Give the terminal back to the shell, without the input meant for the prompt."""
+        """Leave the alternate screen, and discard the input typed for the prompt."""
         self.is_shown = False
         self._write(NORMAL_SCREEN)
         with suppress(termios.error):
             termios.tcflush(0, termios.TCIFLUSH)
 
     def _end(self, number: int, _frame: object) -> None:
-        """End the process at once, as a signal asks.
+        """Handle signal ``number``: end the process at once, with exit code 128 + ``number``.
 
-        An exception wouldn't do: raised in a callback, as Python's imports have, it is only printed.
+        An exception would not end it if raised in a callback, such as those of Python's imports: it
+        would only be printed.
         """
         if self.is_shown:
             self._leave()
@@ -147,9 +152,9 @@ class EarlyPrompt:
 
 
 def _line_of(frame: str, row: int, column: int) -> str | None:
-    """Return output that clears the screen and draws a frame's line up to ``column``, and a cursor.
+    """Return output that clears the screen, draws line ``row`` of a frame up to ``column``, and a cursor.
 
-    ``row`` and ``column`` count from 0. None if the frame has no such line or it is shorter.
+    ``row`` and ``column`` count from 0. None if the frame has no such line or the line is shorter.
     """
     line = re.search(rf"\x1b\[{row + 1};1H(.*?)(?:\r|\n|\Z)", frame)
     ground = re.search(r"\x1b\[[0-9;]*48;[0-9;]*m", frame)

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _BUILDING = (events.Load, events.Compose, events.Mount)
-"""Events that build a widget; if handling one fails, the widget's page is incomplete."""
+"""Events that build a widget; if a handler of one fails, the widget's page is incomplete."""
 _INPUT = (events.InputEvent, events.Paste)
 """Events caused by the user."""
 
@@ -54,7 +54,7 @@ class ErrorBoundary(App[Result]):
         self.ended: set[asyncio.Task[Any]] = set()
         """Tasks of ``handlers`` that were cancelled because their page was closed."""
         self._last_said = ("", 0.0)
-        """Last reported sentence and its time; an error is not repeated while it is shown."""
+        """Sentence of the last toast and its time; an error is not repeated while its toast is shown."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
         """Return a function that runs the message's callback and reports errors at ``pump``."""
@@ -76,12 +76,16 @@ class ErrorBoundary(App[Result]):
         node = active_message_pump.get(self)
         if isinstance(error, WorkerFailed):
             self._say(get_current_worker().node, error.error)
-        elif self.is_running and self.can_do_without(node):
+        elif self.is_running and self.can_continue_without(node):
             self.fail(node, error)
         else:
             super()._handle_exception(error)
 
-    def can_do_without(self, node: MessagePump) -> bool:
+    def can_continue_without(self, node: MessagePump) -> bool:
+        """Return True if the program can continue although ``node`` failed.
+
+        Before the start is complete, it can't continue without its first screen.
+        """
         return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
 
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
@@ -109,7 +113,7 @@ class ErrorBoundary(App[Result]):
             return
         if not self._say(node, error) or page is None or page is self.screen_stack[0]:
             return
-        if building or not (_is_asked_for(message) or isinstance(error, UserFacingError)):
+        if building or not (_is_user_action(message) or isinstance(error, UserFacingError)):
             self.call_later(_close, page)
 
     def _say(self, node: object, error: BaseException) -> bool:
@@ -200,16 +204,14 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Call ``end`` when the page is left, or at once if it was left already.
-
-        On leaving, the page's widgets still exist when it is called.
-        """
+        """Call ``end`` when the page is left, while its widgets still exist; at once if it was left."""
         if self._is_left:
             end()
         else:
             self._endings.append(end)
 
     def end(self) -> None:
+        """Mark the page as left, and call the callbacks of `when_left`."""
         self._is_left = True
         while self._endings:
             self._endings.pop()()
@@ -242,11 +244,8 @@ def _page_of(node: object) -> Screen[Any] | None:
     return node
 
 
-def _is_asked_for(message: Message | None) -> bool:
-    """Return True if a message is user input or a widget's, rather than one of Textual's own.
-
-    False for None.
-    """
+def _is_user_action(message: Message | None) -> bool:
+    """Return True for user input and messages that widgets post; False for Textual's own, and None."""
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__
@@ -274,7 +273,7 @@ async def _dispatch_within(pump: MessagePump, message: Message) -> None:
             raise
         task.uncancel()
     except Exception as error:
-        if isinstance(message, _BUILDING) and not app.can_do_without(pump):
+        if isinstance(message, _BUILDING) and not app.can_continue_without(pump):
             raise
         app.fail(pump, error, message)
     finally:

@@ -26,12 +26,13 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""Seconds for which events of a type are held back, to be shown with later ones; text ends this.
+"""Seconds for which an event of a type waits, to be shown together with later ones.
 
-This lets the next request go out before a screen update, which runs on the same thread.
+An event with text ends the wait. Waiting lets the next request go out before a screen update, which
+runs on the same thread.
 """
 ENDING_SECONDS: Final = 0.02
-"""Seconds for which a new entry is held back, so that the answer's last words are painted first."""
+"""Seconds for which a new entry waits, so that the answer's last words are painted first."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
@@ -91,7 +92,7 @@ class Inbox:
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return the events since the last call, in order; `_join` combines pieces of one text."""
+        """Return the events since the last call, in order; pieces of one text are joined."""
         self._delayed.stop()
         self._is_notified = False
         events = self._events
@@ -109,9 +110,9 @@ class Inbox:
 
 
 def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
-    """Return one event in place of two neighbours; None if they can't be joined.
+    """Return one event that replaces two consecutive events; None if they can't be joined.
 
-    Texts are concatenated; of two progress events of a tool call, the later is kept.
+    Texts are concatenated; of two progress events of one tool call, the later is returned.
     """
     match first, second:
         case AnswerDelta(text=one), AnswerDelta(text=more):

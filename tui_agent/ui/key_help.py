@@ -1,4 +1,4 @@
-"""The keys of the full-screen program that the user can change, and their changes."""
+"""Checks the user's keymap (``[keys]`` in the settings) and applies it to the full-screen program."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -19,14 +19,14 @@ MAIN = "main"
 """`Rebindable.place` of the main screen's actions; there the prompt usually has the focus."""
 PROMPT = "prompt"
 """`Rebindable.place` of the prompt's actions. Its keys and those of `MAIN` work at the same time."""
-_WRITING = frozenset({MAIN, PROMPT})
+_TYPING_PLACES = frozenset({MAIN, PROMPT})
 """Places whose actions can't have plain characters as keys."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
-KEPT_WITHOUT = 'In [keys], name = "" keeps an action without a key.'
-"""Says how to end the notice about keys that actions have lost."""
+NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
+"""Ends the notice about actions that have lost a key: with either setting, it is not shown again."""
 
 
 @frozen
@@ -44,7 +44,7 @@ class Rebindable:
 
 
 class CheckedKeys(NamedTuple):
-    """The keys that a keymap gives, after `checked`."""
+    """The result of `check_keymap`: the valid part of a keymap, and sentences about the rest."""
 
     keymap: dict[str, str]
     """Keys by action id, comma-separated; "" for an action that has none."""
@@ -54,8 +54,8 @@ class CheckedKeys(NamedTuple):
     """A sentence for each action that lost a default key to another action."""
 
 
-def checked(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKeys:
-    """Check a keymap (action id to keys) against the actions that there are.
+def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKeys:
+    """Check a keymap (action id to keys) against the ``known`` actions.
 
     Actions of the main screen and the prompt can't be bound to plain characters. A configured key
     is taken from every action that works at the same time and has the key only by default. Of two
@@ -79,20 +79,20 @@ def checked(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKe
                     f"[keys] {name} = “{keys}” is ignored: {other.id} is set to this key, too."
                 )
                 break
-    lost, taken = _taken(good, actions)
+    lost, taken = _take_keys(good, actions)
     return CheckedKeys({**good, **lost}, problems, taken)
 
 
 def _wanted(action: Rebindable, keymap: Mapping[str, str]) -> set[str]:
-    """Return the keys that a keymap gives to an action and that it doesn't have by default.
+    """Return the keys that a keymap gives to an action, without the action's default keys.
 
-    Some actions share a key by default, because only one of them is possible at a time.
+    Default keys don't count, because some actions share one: only one of them is possible at a time.
     """
     return set(_split(keymap[action.id])) - set(_split(action.keys))
 
 
 def _rivals(action: Rebindable, actions: Mapping[str, Rebindable]) -> list[Rebindable]:
-    """Return the other actions that work at the same time as an action."""
+    """Return the other actions whose keys work at the same time as the action's."""
     others = []
     for other in actions.values():
         if other.id != action.id and _work_together(other, action):
@@ -100,15 +100,15 @@ def _rivals(action: Rebindable, actions: Mapping[str, Rebindable]) -> list[Rebin
     return others
 
 
-def _taken(
+def _take_keys(
     good: Mapping[str, str], actions: Mapping[str, Rebindable]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the keys left to actions that lose some to configured ones, and a sentence for each.
+    """Return the remaining keys of actions that lose default keys, and a sentence for each loss.
 
-    ``good`` are the configured keys by action id.
+    ``good`` has the configured keys by action id; they are taken from other actions.
     """
     lost: dict[str, str] = {}
-    told: list[str] = []
+    notices: list[str] = []
     for name in good:
         wanted = _wanted(actions[name], good)
         for other in _rivals(actions[name], actions):
@@ -117,8 +117,8 @@ def _taken(
             if other.id in good or not gone:
                 continue
             lost[other.id] = ",".join(key for key in keys if key not in wanted)
-            told.append(f"{' and '.join(gone)} now runs {name}; {other.id} has lost this key.")
-    return lost, told
+            notices.append(f"{' and '.join(gone)} now runs {name}; {other.id} has lost this key.")
+    return lost, notices
 
 
 def _split(keys: str) -> list[str]:
@@ -126,27 +126,28 @@ def _split(keys: str) -> list[str]:
 
 
 def _work_together(one: Rebindable, other: Rebindable) -> bool:
-    return one.place == other.place or {one.place, other.place} <= _WRITING
+    return one.place == other.place or {one.place, other.place} <= _TYPING_PLACES
 
 
 def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | None:
+    """Return a sentence on why an action can't have the configured keys; None if it can."""
     if name not in actions:
         close = get_close_matches(name, actions, 1)
         meant = " /keys lists them."
         if close:
             meant = f" Did you mean {close[0]}?"
-        return f"[keys] has no action “{name}”.{meant}"
+        return f"[keys] names an unknown action: “{name}”.{meant}"
     place = actions[name].place
     for key in _split(keys):
         first, _, second = key.partition(" ")
         if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if second and (place != PROMPT or first != CHORD):
-            return f"[keys] {name} = “{keys}”: only actions of the prompt can have two keys, and the first is {CHORD}."
+            return f"[keys] {name} = “{keys}”: only the prompt can have two keys, and the first must be {CHORD}."
         if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
-        if place in _WRITING and (len(key) == 1 or key in _PUNCTUATION):
-            return f"[keys] {name} = “{keys}”: {key} is for writing in the prompt."
+        if place in _TYPING_PLACES and (len(key) == 1 or key in _PUNCTUATION):
+            return f"[keys] {name} = “{keys}”: {key} is needed for typing in the prompt."
     return None
 
 
@@ -164,9 +165,9 @@ def _is_key(key: str) -> bool:
 
 
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
-    """Return the actions whose keys can be changed: their bindings have an id.
+    """Return the actions whose keys can be changed: those whose bindings have an id.
 
-    These are actions of the main screen, whose bindings are ``own``, the program, the prompt, the
+    They belong to the main screen (its bindings are ``own``), to the program, the prompt, the
     conversation and the context map.
     """
     from tui_agent.ui.screens.context import ContextScreen
@@ -192,19 +193,19 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 def use_keys(
     main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Apply the user's keymap in place of the one ``before``; return its valid bindings.
+    """Apply the user's keymap, replacing the one ``before``; return its valid part.
 
-    Keymaps map action ids to keys. Each invalid binding is shown as a warning. A changed keymap
-    also shows which actions lost a key, in one notice.
+    Keymaps map action ids to keys. Each invalid setting is shown as a warning. If the keymap has
+    changed, one notice names the actions that lost a key.
     """
     if not keymap:
         if before:
             main.app.set_keymap({})
         return {}
-    found = checked(keymap, rebindable_actions(main.BINDINGS))
+    found = check_keymap(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})
     for problem in found.problems:
         main.notify(problem, severity="warning")
     if found.taken and found.keymap != before:
-        main.notify(" ".join([*found.taken, KEPT_WITHOUT]))
+        main.notify(" ".join([*found.taken, NEW_KEY_HINT]))
     return found.keymap

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
-LOOKS: Final = 20
-LOOK_SECONDS: Final = 0.05
-"""Number and interval (in seconds) of checks whether a key has been handled or its receiver
-removed, before the next key is sent anyway."""
+MAX_CHECKS: Final = 20
+"""Checks whether a key has been handled or its receiver removed, before the next key is sent anyway."""
+CHECK_SECONDS: Final = 0.05
+"""Seconds between two checks."""
 COMMAND_SECONDS: Final = 1.0
-"""Maximum seconds for which keys wait for the page or question of the command before them."""
-OPENING_LOOKS: Final = 200
-"""Number of checks whether an opening page can take keys, before it gets them anyway."""
+"""Maximum seconds for which keys wait until the previous command has opened its page or question."""
+MAX_OPENING_CHECKS: Final = 200
+"""Checks whether a page that is opening can take keys, before it gets them anyway."""
 
 
 WORD_KEYS: Final = {
@@ -37,8 +37,8 @@ WORD_KEYS: Final = {
     "alt+left": "ctrl+left",
     "alt+d": "ctrl+f",
 }
-"""Keys of a shell, or that terminals send for Alt with an arrow, and the text fields' own keys that
-replace them: to move by a word, or erase the next one."""
+"""Keys that move by a word or erase the next one in a shell (or Alt with an arrow), with the key
+that does the same in Textual's text fields."""
 
 
 class KeyOrder:
@@ -49,7 +49,10 @@ class KeyOrder:
     """
 
     def __init__(self, app: App[Any], shown: Callable[[], Awaitable[None]]) -> None:
-        """``shown`` returns when the last command has opened its page or question, or has ended."""
+        """Create an empty queue for the keys of ``app``.
+
+        ``shown`` returns when the last command has opened its page or question, or has ended.
+        """
         self._app = app
         self._shown = shown
         self._ready: Screen[Any] | None = None
@@ -57,11 +60,11 @@ class KeyOrder:
         self._passed: events.Event | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def holds(self, event: events.Event) -> bool:
+    def enqueue(self, event: events.Event) -> bool:
         """Queue an event and return True; return False if the application may handle it now.
 
-        Queued are keys and pastes, except a character for a text field while no key is being
-        delivered; while one is, also changes of the terminal's focus.
+        Keys and pastes are queued, except a character for a text field while no key is being
+        delivered. While a key is being delivered, changes of the terminal's focus are queued, too.
         """
         if event is self._passed or event.is_forwarded:
             return False
@@ -75,17 +78,18 @@ class KeyOrder:
         if writes and isinstance(self._app.focused, Input | TextArea):
             # A character in a field moves no focus and opens no page, so it needs no queue.
             return False
-        self._waiting.extend(self._parted(event))
+        self._waiting.extend(self._split_alt(event))
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._hand_on())
+            self._task = asyncio.get_running_loop().create_task(self._deliver())
         return True
 
-    def _parted(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
+    def _split_alt(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
         """Return the events to deliver for an event, usually only itself.
 
-        Alt with a character is delivered without the character, which a text field would write. If it
-        has no binding, it is one of `WORD_KEYS` in a text field. Terminals send the same bytes for
-        Escape and the character; only a field in which Escape ends a mode takes them so.
+        A key with Alt is delivered without its character, which a text field would insert. If the
+        key has no binding, a text field gets its replacement in `WORD_KEYS`. A field in which
+        Escape ends a mode gets Escape and the character instead, because terminals send the same
+        bytes for those two keys.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
@@ -101,39 +105,41 @@ class KeyOrder:
             return (events.Key(word, None),)
         return (events.Key(event.key, None),)
 
-    async def _hand_on(self) -> None:
+    async def _deliver(self) -> None:
         app = self._app
         while self._waiting and app.is_running:
-            await self._opened(app)
+            await self._wait_until_open(app)
             before = app.screen
             self._passed = self._waiting.popleft()
             app.post_message(self._passed)
             # The focus is known only once the application has handled the key.
-            await self._done(app)
-            await self._done(app.focused or app.screen)
+            await self._wait_until_handled(app)
+            await self._wait_until_handled(app.focused or app.screen)
             with suppress(TimeoutError):
                 async with asyncio.timeout(COMMAND_SECONDS):
                     await self._shown()
             if app.screen is not before:
-                await self._done(app.screen)
+                await self._wait_until_handled(app.screen)
         self._task = None
 
-    async def _opened(self, app: App[Any]) -> None:
-        """Wait until the screen on top has given the focus to its field: a key would be lost before."""
+    async def _wait_until_open(self, app: App[Any]) -> None:
+        """Wait until the top screen has focused its field; a key sent earlier would be lost."""
         while app.screen is not self._ready:
             self._ready = app.screen
-            await self._done(app.screen, OPENING_LOOKS)
+            await self._wait_until_handled(app.screen, MAX_OPENING_CHECKS)
 
-    async def _done(self, target: App[Any] | Widget, looks: int = LOOKS) -> None:
-        """Wait until a widget and its parents have handled all messages sent so far.
+    async def _wait_until_handled(
+        self, target: App[Any] | Widget, checks: int = MAX_CHECKS
+    ) -> None:
+        """Wait until ``target`` and its parents have handled all messages sent so far.
 
-        Stops waiting when the widget is removed, or after ``looks`` times `LOOK_SECONDS`.
+        Stops waiting when ``target`` is removed, or after ``checks`` times `CHECK_SECONDS`.
         """
         done = asyncio.Event()
         target.post_message(KeyDone(done))
-        for _ in range(looks):
+        for _ in range(checks):
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(CHECK_SECONDS):
                     await done.wait()
             if done.is_set() or not target.is_attached:
                 return

@@ -22,8 +22,8 @@ class Later:
             self.is_waiting = True
             self._timer = self._owner.set_timer(seconds, self._due)
 
-    def after_rest(self, seconds: float) -> None:
-        """Schedule the call in ``seconds``, in place of a pending one."""
+    def debounce(self, seconds: float) -> None:
+        """Schedule the call in ``seconds``, and cancel a pending one."""
         self.stop()
         self.after(seconds)
 

@@ -1,7 +1,7 @@
 """Maps the controller's questions and pages to the screens that show them.
 
-The main screen pushes them. It shows some questions and pages without a screen: inline questions,
-texts for the editor, the help, a search of the conversation.
+The main screen pushes these screens. It handles other questions and pages without a screen: inline
+questions, texts for the editor, the help, a search of the conversation.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tui_agent.ui.error_boundary import PageScreen
 
 
-def screen_for(question: frontend.Question[Any], controller: Controller) -> PageScreen[Any]:  # noqa: PLR0911 - one arm per question
-    """Return a screen that asks the question; its result is the answer, None without one."""
+def question_screen(question: frontend.Question[Any], controller: Controller) -> PageScreen[Any]:  # noqa: PLR0911 - one arm per question
+    """Return a screen that asks the question; its result is the answer, or None if there is none."""
     services = controller.services
     match question:
         case frontend.Choice():
@@ -51,7 +51,7 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Page
             raise NotImplementedError(question)
 
 
-def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
+def page_screen(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
     """Return a screen that shows the page.
 
     Raises:

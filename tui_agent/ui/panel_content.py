@@ -1,4 +1,4 @@
-"""Computes what the side panel shows of a session: outline, to-dos, changed files, running jobs.
+"""Computes the side panel's content: outline of a session, to-dos, changed files, running jobs.
 
 Pure, except that `summarised_changes` reads summarised entries from the store.
 """
@@ -32,7 +32,7 @@ MAX_FILES = 12
 """Maximum number of changed files listed: those changed last."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries with a row; other entries have one only if they are labelled or the leaf."""
+"""Kinds of entries that have a row in the outline. Others have one only if labelled or the leaf."""
 
 
 @frozen
@@ -52,8 +52,8 @@ class OutlineRow:
     is_branch: bool = False
     label: str = ""
     count: int = 0
-    is_passing: bool = False
-    """Whether it has a row only because it is the leaf."""
+    is_leaf_only: bool = False
+    """Whether the entry has a row only because it is the leaf."""
 
 
 @frozen
@@ -70,8 +70,9 @@ class ChangedFile:
 class PanelFacts:
     """What the side panel shows besides the outline.
 
-    To-dos as (status, text), with the id of the tool result that set them (None without); at most
-    `MAX_FILES` files, the last changed at the end; running jobs as (number, command).
+    ``todos`` are (status, text), and ``todo_entry`` is the id of the tool result that set them, None
+    if there is none. ``files`` are at most `MAX_FILES`, the last changed at the end. ``jobs`` are the
+    running ones, as (number, command).
     """
 
     todos: tuple[tuple[str, str], ...] = ()
@@ -80,8 +81,8 @@ class PanelFacts:
     jobs: tuple[tuple[int, str], ...] = ()
 
 
-def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with a new entry appended as the leaf; [] if no row is the leaf's.
+def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
+    """Return the rows with a new entry appended as the leaf; [] if no row is marked as the leaf.
 
     If the entry is not newer than the leaf, the rows are returned unchanged: they may have been
     read after the entry was stored.
@@ -94,12 +95,12 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
     depth = leaf.depth
     earlier = []
     for row in rows:
-        if not row.is_passing:
+        if not row.is_leaf_only:
             earlier.append(replace(row, is_leaf=False) if row.is_leaf else row)
     text = _text(entry)
     return [
         *earlier,
-        OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=not entry.in_outline),
+        OutlineRow(entry.id, text, depth, is_leaf=True, is_leaf_only=not entry.in_outline),
     ]
 
 
@@ -112,14 +113,14 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
     """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
-    stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(_ways(index.roots))]
+    stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(_branches(index.roots))]
     while stack:
         segment, depth = stack.pop()
         if segment.active:
             rows.extend(_messages(segment, depth, leaf, labels))
         if left := segment.headers[segment.active :]:
             first = left[next(iter(left.of_kinds(["user"])), 0)]
-            label = next((labels[left.ids[at]] for at in _places(left, labels)), "")
+            label = next((labels[left.ids[at]] for at in _positions(left, labels)), "")
             rows.append(
                 OutlineRow(
                     first.id,
@@ -131,21 +132,22 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
                     count=segment.count - segment.active,
                 )
             )
-        children = _ways(segment.children)
-        branches = len(children) > 1
-        # The active branch comes last and is not indented, so that long sessions stay at the left.
+        children = _branches(segment.children)
+        is_fork = len(children) > 1
+        # The active branch comes last and is not indented, so that a long session stays at the left.
         children = sorted(children, key=lambda child: child.active == 0)
         if segment.active or any(child.active for child in children):
-            stack.extend((child, depth + (branches and not child.active)) for child in children)
+            stack.extend((child, depth + (is_fork and not child.active)) for child in children)
     return rows
 
 
-def _ways(segments: Iterable[Segment]) -> list[Segment]:
-    ways = []
+def _branches(segments: Iterable[Segment]) -> list[Segment]:
+    """Return the segments without those of subagents and former attempts."""
+    branches = []
     for segment in segments:
         if not segment.is_subagent and not segment.is_former_attempt:
-            ways.append(segment)
-    return ways
+            branches.append(segment)
+    return branches
 
 
 def _messages(
@@ -153,7 +155,7 @@ def _messages(
 ) -> Iterable[OutlineRow]:
     """Yield a row per entry of a segment on the path that is outlined, labelled or the leaf."""
     on_path = segment.headers[: segment.active]
-    places = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
+    places = {*on_path.of_kinds(_OUTLINED), *_positions(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(places)):
         label = labels.get(header.id, "")
         is_outlined = header.kind in _OUTLINED
@@ -164,11 +166,11 @@ def _messages(
                 depth,
                 label=label,
                 is_leaf=header.id == leaf,
-                is_passing=not is_outlined and not label,
+                is_leaf_only=not is_outlined and not label,
             )
 
 
-def _places(headers: Headers, ids: Iterable[int]) -> list[int]:
+def _positions(headers: Headers, ids: Iterable[int]) -> list[int]:
     return [at for entry_id in sorted(ids) if (at := headers.position(entry_id)) is not None]
 
 
@@ -178,10 +180,11 @@ def _text(header: EntryHeader | Entry) -> str:
     return plain_preview(header.kind, header.preview) or header.kind.replace("_", " ")
 
 
-def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
-    """Return the to-dos and changed files of a path, and those of ``jobs`` that are running.
+def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
+    """Return the to-dos and changed files of a path, and the running ones of ``jobs``.
 
-    Files in checkpoints are not included.
+    To-dos that are all done are included only if they were set in the newest turn. Files in
+    checkpoints are not included.
     """
     todos = current_todos(path)
     done, count = done_of(todo.status for todo in todos)
@@ -194,7 +197,7 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
         files=tuple(changed_files(entry for entry in path if entry.kind != "checkpoint").values())[
             -MAX_FILES:
         ],
-        jobs=running(jobs),
+        jobs=running_jobs(jobs),
     )
 
 
@@ -220,7 +223,7 @@ def summarised_changes(session: Session) -> list[Entry]:
     return session.entries(ids)
 
 
-def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
+def running_jobs(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
     return tuple((job.id, job.command) for job in jobs if job.running)
 
 

@@ -1,4 +1,4 @@
-"""The keys of the prompt in words, for the help and the list that a question mark shows."""
+"""Descriptions of the prompt's keys, for the help and the list that ``?`` shows."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
 """Keys in the sentences of `PROMPT_KEYS`; other single letters are words there."""
 _MEANT: Final = {"o": "transcript.open"}
-"""Actions that are meant by keys of which they are not the first."""
+"""For a key that several actions have by default: the action that `PROMPT_KEYS` mentions, if it is
+not the first of them."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send; during a run: after the step; again: at once"),
@@ -44,15 +45,16 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("ctrl+_ alt+_", "undo and redo edits of the prompt"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
-"""Keys and their effects by default, most useful first."""
+"""Default keys and what they do, most useful first."""
 
 
 def prompt_keys(
     actions: Iterable["Rebindable"], keymap: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return `PROMPT_KEYS` with the user's keys in the place of the default ones.
+    """Return `PROMPT_KEYS` with the user's keys instead of the default ones.
 
-    ``actions`` are all actions whose keys can be changed, ``keymap`` has the user's keys by id.
+    A row without any key left is omitted. ``actions`` are all actions whose keys can be changed;
+    ``keymap`` has the user's keys by action id.
     """
     if not keymap:
         return PROMPT_KEYS
@@ -61,7 +63,7 @@ def prompt_keys(
         for key in action.keys.split(","):
             if _MEANT.get(key, action.id) != action.id:
                 continue
-            # Of actions that share a key by default, the first is the one that is described.
+            # If several actions share a key by default, `PROMPT_KEYS` describes the first.
             used.setdefault(key, keymap.get(action.id, key).replace(",", " "))
 
     def now_of(key: str) -> str:

@@ -1,7 +1,7 @@
 """Escape sequences for a terminal's title, notifications and progress bar, by type of terminal.
 
-Also the theme for a terminal's background. Others write the sequences. Importing this module teaches
-Textual the key Alt+Enter.
+Also picks the theme for a terminal's background. The functions return sequences, and their callers
+write them. Importing this module adds Alt+Enter to Textual's table of keys.
 """
 
 import os
@@ -23,7 +23,7 @@ CLEAR = "\x1b[2J"
 """Clears the terminal's screen."""
 PUSH_TITLE = "\x1b[22;2t"
 POP_TITLE = "\x1b[23;2t"
-"""Sequences that save the terminal's title and restore it."""
+"""`PUSH_TITLE` saves the terminal's title, and `POP_TITLE` restores it."""
 
 _OSC_9 = "\x1b]9;{title}: {body}\x07"
 _OSC_777 = "\x1b]777;notify;{title};{body}\x07"
@@ -136,9 +136,9 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
     """Return the name of the theme to use until the terminal reports its background colour.
 
-    Decided by ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others), foreground and background as ANSI
-    colour numbers: 7 and 9 to 15 are light. Without it, by ``last``: whether the background was
-    light at the last start; None means dark.
+    ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others) has the foreground and background as ANSI colour
+    numbers: a background of 7 or 9 to 15 is light. Without that variable, ``last`` decides: whether
+    the background was light at the last start. None means dark.
     """
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return THEMES[int(background) in {7, *range(9, 16)} if background.isdecimal() else bool(last)]

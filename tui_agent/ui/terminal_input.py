@@ -1,7 +1,8 @@
-"""Parses the terminal's input: passes on keys, pastes and mouse, and drops the terminal's answers.
+"""Parses the terminal's input into messages: keys, pastes, mouse, focus, the background's colour.
 
-Control sequences (ECMA-48: CSI, OSC, DCS, SOS, PM, APC) that Textual doesn't know are dropped, even
-if they arrive in several pieces. Textual's own parser would type them into the focused widget.
+Other control sequences (ECMA-48: CSI, OSC, DCS, SOS, PM, APC), such as a terminal's answers, are
+dropped, even if they arrive in several pieces. Textual's own parser would type those that it doesn't
+know into the focused widget.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -37,7 +38,8 @@ SLOW_PASTE_SECONDS: Final = 0.3
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
 _INSIDE: Final = r"[^\x03\x07\x1b\x9c\x18\x1a]*"
-"""Content of a string sequence. Ctrl+C ends it, so that the user can after an incomplete answer."""
+"""Content of a string sequence. Ctrl+C ends it, so that the user can end an incomplete answer of the
+terminal."""
 _ONE_BYTE_STRINGS: Final = "\x90\x98\x9e\x9f"
 """Single characters that begin a string sequence. They may be stray bytes, so more input does not
 extend the wait for the end."""
@@ -60,10 +62,12 @@ _BROKEN: Final = LazyPattern(
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
 )
+"""Beginning of a sequence that can't have been typed."""
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
 """A key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
 _SHIFT_F3: Final = "\x1b[1;2R"
-"""Shift+F3 of xterm and tmux, also the report of a cursor in the first line, which nobody asks for."""
+"""Shift+F3 in xterm and tmux. A report of a cursor in the first line is the same, but the program
+never asks for one."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )
@@ -73,7 +77,7 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal reported its background colour; ``light`` if its brightness is over 50 %."""
+    """The terminal reported its background colour; ``light``: its brightness is over 50 %."""
 
     light: bool
 
@@ -98,10 +102,10 @@ class InputParser(XTermParser):
         self._piece = ""
         self._piece_since = 0.0
         self._pasted: list[str] | None = None
-        self._paste_told = 0.0
+        self._paste_reported = 0.0
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Yield an input's messages; keep an incomplete sequence for the next call or `tick`."""
+        """Yield the messages for some input; keep an incomplete sequence for the next call or `tick`."""
         if not data:
             yield from super().feed(data)
             return
@@ -125,7 +129,7 @@ class InputParser(XTermParser):
             at = yield from self._sequence(data, end, continues=continues)
 
     def tick(self) -> Iterable[Message]:
-        """Stop waiting for the rest of an incomplete sequence if its time is over.
+        """Stop waiting for the rest of an incomplete sequence if its time limit has passed.
 
         Then yields the sequence's characters as keys, or drops it if it can't have been typed.
         Also does what Textual's own `tick` does.
@@ -142,13 +146,14 @@ class InputParser(XTermParser):
         yield from super().tick()
 
     def _patience(self) -> float:
+        """Return the seconds to wait for the rest of the incomplete sequence."""
         if _UNMISTAKABLE.match(self._piece):
             return ANSWER_SECONDS
         # Escape, or Alt with a character that begins a sequence.
         return ESCAPE_DELAY if len(self._piece) <= 2 else PIECE_SECONDS
 
     def _typed(self, piece: str) -> Iterator[Message]:
-        """Yield the keys of an incomplete sequence that was typed."""
+        """Yield the keys of an incomplete sequence, read as separate key presses."""
         if piece == "\x1b":
             yield events.Key("escape", "\x1b")
             return
@@ -165,8 +170,8 @@ class InputParser(XTermParser):
     def _sequence(self, data: str, at: int, *, continues: bool) -> Generator[Message, None, int]:
         """Yield the messages of the sequence at ``at``, and return the index after it.
 
-        An incomplete sequence is kept, and the length of the data returned. ``continues``: the data
-        begins with a piece that was kept.
+        If the sequence is incomplete, keeps it and returns the length of the data. ``continues``:
+        the data begins with the piece kept before.
         """
         found = _WHOLE.match(data, at)
         if found is not None:
@@ -205,7 +210,7 @@ class InputParser(XTermParser):
         match kind:
             case "paste":
                 self._pasted = []
-                self._paste_told = self._clock()
+                self._paste_reported = self._clock()
             case "meta":
                 yield events.Key(f"alt+{_ARROWS[written[-1]]}", None)
             case "csi":
@@ -278,8 +283,8 @@ class InputParser(XTermParser):
         self._pasted.append(data[at : len(data) - tail])
         self._piece = data[len(data) - tail :]
         self._piece_since = self._clock()
-        if self._clock() >= self._paste_told + SLOW_PASTE_SECONDS:
-            self._paste_told = self._clock()
+        if self._clock() >= self._paste_reported + SLOW_PASTE_SECONDS:
+            self._paste_reported = self._clock()
             yield PasteComing(sum(map(len, self._pasted)))
         return len(data)
 

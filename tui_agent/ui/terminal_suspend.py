@@ -1,6 +1,6 @@
-"""Lends the terminal to another program, such as an editor, and takes it back afterwards.
+"""Lends the terminal to another program, such as the user's editor, and takes it back afterwards.
 
-Also edits a text in the user's editor that way. Suspending the program to the shell is in driver.py.
+Suspending the program to the shell is in `tui_agent.ui.driver`.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            # Set before the start: the program may already get keys before this one knows of it.
+            # Set before the start: the other program may get keys before the call below returns.
             self._lent = True
             try:
                 self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
@@ -68,12 +68,12 @@ class Lending:
                 if self._waiting is not None:
                     app.call_later(self._waiting)
 
-    def concerns(self, number: int) -> bool:
-        """Return True if a signal comes from a key that was meant for the borrowing program."""
+    def is_for_borrower(self, number: int) -> bool:
+        """Return True if signal ``number`` comes from a key meant for the borrowing program."""
         return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
-        """Terminate the borrowing program, then call ``then``; without one, call it at once."""
+        """Terminate the borrowing program and call ``then`` after its end; at once if there is none."""
         if not self._lent:
             then()
             return
@@ -128,7 +128,7 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
     try:
         program = find_program(command[0], find_project(Path.cwd()))
         if program is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such program outside of the project")
+            raise FileNotFoundError(errno.ENOENT, "there is no such program outside the project")
         return await lending.lend(app, [program, *command[1:], str(path)])
     except SuspendNotSupported as error:
         raise EditorError("This terminal cannot be handed to an editor.") from error
@@ -140,4 +140,4 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
 
 
 lending = Lending()
-"""The only instance: tracks this process's terminal."""
+"""The only instance; tracks this process's terminal."""

@@ -12,8 +12,8 @@ async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple
     """Run a shell command with ``given`` as standard input, for at most ``seconds``.
 
     Returns:
-        Its output, and why it failed ("" if it didn't). The output is "" if the command could not
-        be run, took too long or wrote too much.
+        The command's output, and why it failed ("" if it didn't). The output is "" if the command
+        could not be run, took too long or wrote too much.
     """
     # Imported here because few users have such a command.
     from tui_agent.files.own_git import find_project

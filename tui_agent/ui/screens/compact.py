@@ -352,7 +352,7 @@ class CompactScreen(Dialog[None]):
         if self.phase is CompactPhase.WAITING:
             self._keep_changes()
         if self.phase in {CompactPhase.EDIT, CompactPhase.WAITING}:
-            self._weighing.after_rest(WEIGH_SECONDS)
+            self._weighing.debounce(WEIGH_SECONDS)
 
     @work(group="weigh", exclusive=True)
     async def _weigh(self) -> None:

@@ -268,7 +268,7 @@ class ContextScreen(Page[None]):
             if not was_next:
                 self._look()
         else:
-            self._following.after_rest(REST_SECONDS)
+            self._following.debounce(REST_SECONDS)
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:

@@ -171,7 +171,7 @@ class MainScreen(SessionFrame):
             identity = question.identity
             self._late.append(identity)
             await self._pause_in_typing(identity)
-            screen = pages.screen_for(question, self.controller)
+            screen = pages.question_screen(question, self.controller)
             self._open(question, screen, answered)
             take_away = screen.leave
         try:
@@ -207,7 +207,7 @@ class MainScreen(SessionFrame):
         if isinstance(page, HelpPage):
             self._show_help(page)
         else:
-            self._open(page, pages.screen_of(page, self.controller))
+            self._open(page, pages.page_screen(page, self.controller))
 
     def _open(
         self,
@@ -451,7 +451,7 @@ class MainScreen(SessionFrame):
         message.stop()
         self.unsent.changed()
         if self.attention.sign:
-            self.attention.looked()
+            self.attention.user_returned()
         if self.attachments.names or "@" in message.text_area.text:
             self.attachments.follow(message.text_area.text)
         has_draft = bool(message.text_area.text)
@@ -477,7 +477,7 @@ class MainScreen(SessionFrame):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        self._sending.after_rest(SEND_NOW_AFTER)
+        self._sending.debounce(SEND_NOW_AFTER)
         question = None
         if self.view is not None:
             self.view.waiting.is_settled = False

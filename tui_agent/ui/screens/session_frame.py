@@ -176,7 +176,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
         self.notify(f"{sentence} · {self.key_of('sessions')}")
-        self.attention.call_to(aside, sentence)
+        self.attention.notify_about_aside(aside, sentence)
 
     def show_live_size(self) -> None:
         """Add the streaming answer's size to the gauge; does nothing without one."""

@@ -225,7 +225,7 @@ class TreeScreen(Page[None]):
     @on(SessionTree.Highlighted)
     def _preview_soon(self) -> None:
         if self.has_class("-preview"):
-            self._previewing.after_rest(PREVIEW_SECONDS)
+            self._previewing.debounce(PREVIEW_SECONDS)
 
     def _show_preview(self) -> None:
         tree = self.session_tree

@@ -523,7 +523,7 @@ class SessionView(Room):
                 status.block = ""
         else:
             # After a pause: measuring every block of a long session takes a moment.
-            self._telling_block.after_rest(FACTS_SECONDS)
+            self._telling_block.debounce(FACTS_SECONDS)
 
     def _tell_block(self) -> None:
         from tui_agent.app.context_text import standing_words

@@ -16,11 +16,11 @@ from tui_agent.ui.later import Later
 from tui_agent.ui.panel_content import (
     OutlineRow,
     PanelFacts,
-    extended,
-    facts_of,
     outline,
-    running,
+    panel_facts,
+    running_jobs,
     summarised_changes,
+    with_new_leaf,
 )
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
@@ -89,11 +89,11 @@ class SidePanel(LineList):
         if entry is None:
             self._rows = []
         else:
-            self._rows = extended(self._rows, entry)
+            self._rows = with_new_leaf(self._rows, entry)
         self._look_soon()
 
     def show_jobs(self, jobs: Sequence[JobState]) -> None:
-        if running(jobs) != self._facts.jobs:
+        if running_jobs(jobs) != self._facts.jobs:
             self._look_soon()
 
     def show(self, *, shown: bool) -> None:
@@ -126,7 +126,7 @@ class SidePanel(LineList):
             self._summarised = 0, []
         elif self._summarised[0] != compaction.id:
             self._summarised = compaction.id, summarised_changes(session)
-        self._facts = facts_of([*self._summarised[1], *path], self._agent.jobs)
+        self._facts = panel_facts([*self._summarised[1], *path], self._agent.jobs)
         self._lay_out()
 
     def on_resize(self) -> None:
