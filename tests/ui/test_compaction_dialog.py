@@ -535,7 +535,7 @@ async def test_a_command_in_the_field_is_asked_about_and_goes_back_to_the_prompt
         await write(pilot, "/undo")
         await press(pilot, "enter")
         assert dialog.phase is CompactPhase.PLAN
-        assert "That is a command." in stage.text()
+        assert "This is a command." in stage.text()
         await press(pilot, "escape")
         assert stage.main.prompt.text == (draft or "/undo")
         await press(pilot, "f4")

@@ -215,7 +215,7 @@ async def test_why_nothing_is_undone_is_said_as_it_is(tmp_path: Path) -> None:
         await stage.say("Look at module 1.", pilot)
         await press(pilot, "ctrl+g")
         await press(pilot, "u")
-        assert "The conversation has gone on since the last edit" in stage.text()
+        assert "The conversation has continued since the last edit" in stage.text()
         assert len(edits(stage)) == 1
 
 

@@ -79,13 +79,13 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
             "ask * * built in",
         ]
         # What no rule says is said in words, and can be searched for.
-        assert "ask secrets: .env, keys, credentials even where reading is free" in shown
+        assert "ask secrets: .env, keys, credentials even where reading is allowed" in shown
         assert "allow any command in the sandbox, by mode" in shown
         assert "docs/permissions.md" in screen_text(stage)
         await press(pilot, *"command", "enter")
         assert "in the sandbox, by mode" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)
-        assert "a rule of your own overrules it" in stage.toasts[0]
+        assert "your own rules override it" in stage.toasts[0]
         await pilot.press("escape")
         await press(pilot, *"deny")
         assert "git commit" not in screen_text(stage)

@@ -91,7 +91,7 @@ async def test_a_plan_is_changed_in_the_editor(
         assert (text, name) == (PLAN, "plan.md")
         return f"{text}\n3. Write it down."
 
-    monkeypatch.setattr("tui_agent.ui.screens.main.edit_outside", edited)
+    monkeypatch.setattr("tui_agent.ui.screens.main.edit_in_editor", edited)
     stage = staged(tmp_path)
     async with stage.run() as pilot:
         await stage.say("plan it", pilot)

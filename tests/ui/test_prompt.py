@@ -556,7 +556,7 @@ async def test_only_pastes_are_chips_after_the_editor(
     async def edited(_app: object, text: str, _name: str) -> str:
         return f"{text}\n{typed}"
 
-    monkeypatch.setattr("tui_agent.ui.widgets.prompt.edit_outside", edited)
+    monkeypatch.setattr("tui_agent.ui.widgets.prompt.edit_in_editor", edited)
     async with stage.run() as pilot:
         await write(pilot, "see: ")
         await paste(stage, pilot, pasted)

@@ -16,7 +16,7 @@ from tui_agent.errors import CommandError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import CheckResult, RaceRunner, RunnerState
 from tui_agent.ui.screens.dialogs import ChoiceScreen
-from tui_agent.ui.screens.race import COLUMNS_FROM, RaceScreen
+from tui_agent.ui.screens.race import MIN_WIDTH_FOR_COLUMNS, RaceScreen
 
 RED = CheckResult(
     exit_code=1,
@@ -206,7 +206,7 @@ async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
             "I see the word." in line and "no word" in line
             for line in screen_text(stage).splitlines()
         )
-        assert is_wide == (size[0] >= COLUMNS_FROM)
+        assert is_wide == (size[0] >= MIN_WIDTH_FOR_COLUMNS)
 
 
 async def test_enter_watches_one_that_works_and_w_writes_to_it(stage: Stage) -> None:

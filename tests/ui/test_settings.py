@@ -362,7 +362,7 @@ async def test_the_editor_can_have_another_key(
     async def edited(_app: object, text: str, _name: str) -> str:
         return f"{text} edited"
 
-    monkeypatch.setattr("tui_agent.ui.widgets.prompt.edit_outside", edited)
+    monkeypatch.setattr("tui_agent.ui.widgets.prompt.edit_in_editor", edited)
     async with stage.run() as pilot:
         await write(pilot, "draft")
         await press(pilot, "ctrl+x", "ctrl+e")

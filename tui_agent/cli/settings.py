@@ -81,10 +81,10 @@ def _name_warning(table: str, name: str, config: Config) -> str:
                 meant = f" Did you mean {' or '.join(close)}?"
             return f"“{name}” is not a known provider. It is used for models named {name}/….{meant}"
         case "keys":
-            from tui_agent.ui.key_help import checked, rebindable_actions
+            from tui_agent.ui.key_help import check_keymap, rebindable_actions
             from tui_agent.ui.screens.main import MainScreen
 
-            found = checked(config.keys, rebindable_actions(MainScreen.BINDINGS))
+            found = check_keymap(config.keys, rebindable_actions(MainScreen.BINDINGS))
             return " ".join(found.problems)
         case _:
             return ""

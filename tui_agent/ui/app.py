@@ -195,7 +195,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             focused = self.focused
             # The prompt records the time of its own keys, so that typing a letter stays cheap.
             if focused is None or focused is not self.main.prompt:
-                if self.main.takes_back(event):
+                if self.main.keeps_from_page(event):
                     return
                 self.main.key_pressed()
         await super().on_event(event)

@@ -90,7 +90,7 @@ class EditorError(Exception):
     """The editor could not be used; the message is a sentence for the user."""
 
 
-async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
+async def edit_in_editor(app: App[Any], text: str, name: str) -> str | None:
     """Let the user edit a text in $VISUAL or $EDITOR, as a file called ``name``; return the result.
 
     Returns None if the editor exits with an error. Newlines at the end are removed.

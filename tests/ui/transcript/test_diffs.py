@@ -83,8 +83,8 @@ def test_lines_that_have_little_in_common_are_not_marked() -> None:
 
 
 def test_a_diff_that_was_cut_says_so_and_a_text_that_is_none_is_shown() -> None:
-    cut = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n+b\n\\ The diff goes on; it is too long to be shown.\n"
-    assert drawn(lines(80, cut)[-1]) == "  The diff goes on; it is too long to be shown."
+    cut = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n+b\n\\ The rest of the diff is too long to be shown.\n"
+    assert drawn(lines(80, cut)[-1]) == "  The rest of the diff is too long to be shown."
     assert [drawn(line) for line in lines(80, "not a diff")] == ["  not a diff"]
 
 

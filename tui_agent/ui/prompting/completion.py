@@ -35,14 +35,14 @@ _NAME_BONUS = 12
 `_NAME_LETTER_BONUS` is added for each letter."""
 _NAME_LETTER_BONUS = 6
 
-_OTHER_WORD = 3
+_MIN_WORD_QUERY = 3
 """Minimum letters of a query that finds commands by alias or search word."""
 
 SIGNS = frozenset("/@#?")
-"""First characters of words for which there is a list."""
+"""First characters of the words that open the completion list."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"((?:[^"\n]|"")*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
-"""What begins a shell command in the prompt."""
+"""The signs that begin a shell command in the prompt."""
 _PATH = LazyPattern(r"""(?:"[^"]*|'[^']*|(?:\\.|[^\s"'|&;<>()=`])*)$""")
 """The word of a shell command that ends at the cursor, possibly quoted."""
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
@@ -126,9 +126,9 @@ def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def as_path(candidate: Candidate, query: str) -> Candidate:
-    """Return the candidate of a file so that it is inserted as a word of a shell command.
+    """Return a file's candidate changed so that it inserts the path as a word of a shell command.
 
-    A directory has no space after it, because a part of it may follow. A ``./`` of the query stays.
+    No space follows a directory, because the path may go on. A ``./`` before the query is kept.
     """
     path = candidate.label
     if query.startswith("./"):
@@ -142,9 +142,9 @@ def as_path(candidate: Candidate, query: str) -> Candidate:
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return at most `LIMIT` candidates of several sources, the highest score first.
 
-    Of equal scores the shorter label is first. If no candidate is scored, each source with
-    candidates gets an equal share of the list, in the order of the sources. Names with line breaks,
-    which no mention can have, are left out.
+    Of candidates with the same score, those with shorter labels come first. If no candidate is
+    scored, each source with candidates gets an equal share of the list, in the order of the sources.
+    Candidates with line breaks are omitted, because a mention can't contain any.
     """
     found = [[item for item in candidates if "\n" not in item.insert] for candidates in found]
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
@@ -283,15 +283,15 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     First the command with exactly this name, then those with the query as an alias, then those
     whose name begins with it, then fuzzy matches of the name, then commands with an alias or search
     word that begins with it. For an empty query, all commands in the given order. The list is empty
-    if the query is a command of another program and only matches of the last two sorts are found:
-    Enter then runs the query, and the user is told the equivalent here.
+    if the query is a command of another program and only the last two kinds of matches are found:
+    Enter then runs the query, and a message names the equivalent command.
     """
     scored: list[tuple[_Likeness, float, int, Candidate]] = []
     for order, command in enumerate(commands):
         match = fuzzy_match(query, command.name)
         likeness = _likeness(command, query.lower())
         is_meant = likeness is not _Likeness.OTHER
-        if query and not (match.offsets or is_meant or _is_called(command, query)):
+        if query and not (match.offsets or is_meant or _has_word(command, query)):
             continue
         name = f"/{command.name}"
         offsets = shifted(match, 1).offsets
@@ -326,10 +326,10 @@ def _likeness(command: "Command", query: str) -> _Likeness:
     return _Likeness.OTHER
 
 
-def _is_called(command: "Command", query: str) -> bool:
-    """Return whether an alias or search word of a command begins with the query.
+def _has_word(command: "Command", query: str) -> bool:
+    """Return True if an alias or search word of a command begins with the query.
 
-    False for queries shorter than `_OTHER_WORD`.
+    False for queries shorter than `_MIN_WORD_QUERY`.
     """
     words = " ".join((*command.aliases, command.words)).lower().split()
-    return len(query) >= _OTHER_WORD and any(word.startswith(query.lower()) for word in words)
+    return len(query) >= _MIN_WORD_QUERY and any(word.startswith(query.lower()) for word in words)

@@ -11,8 +11,10 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import at_home, is_file
 from tui_agent.ui.prompting.completion import mention
 
-MOST_CHARACTERS = 16_384
-MOST_FILES = 50
+MAX_CHARACTERS = 16_384
+"""Maximum characters of a pasted text that is searched for paths."""
+MAX_FILES = 50
+"""Maximum number of dropped files."""
 
 _WINDOWS = LazyPattern(
     r"""(?P<quote>["']?)(?P<path>(?:[A-Za-z]:|\\\\wsl(?:\$|\.localhost))[\\/].*)(?P=quote)"""
@@ -24,14 +26,14 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 def dropped_files(text: str) -> str | None:
     """Return ``@`` mentions of the files whose paths a pasted text contains, a space after each.
 
-    None if the text is anything but paths of existing files, if they are more than `MOST_FILES`, or
-    if it is a single unquoted path that is not an image: that may be meant as text.
+    None if the text has anything else than paths of existing files, or more than `MAX_FILES` paths,
+    or only an unquoted path that is not an image, which may be meant as text.
     """
-    if len(text) > MOST_CHARACTERS or not text.strip():
+    if len(text) > MAX_CHARACTERS or not text.strip():
         return None
     for words in _readings(text.strip()):
         names = [_local(word) for word in words]
-        if 0 < len(names) <= MOST_FILES and all(name and is_file(at_home(name)) for name in names):
+        if 0 < len(names) <= MAX_FILES and all(name and is_file(at_home(name)) for name in names):
             is_image = any(Path(name).suffix.lower() in IMAGE_SUFFIXES for name in names)
             as_written = names == [text.strip()]
             if as_written and not is_image:
@@ -55,7 +57,7 @@ def _readings(text: str) -> Iterator[list[str]]:
 
 
 def _local(word: str) -> str:
-    """Return the local path of a word, which may also be a Windows path or a ``file://`` URL.
+    """Return the local path that a word names; it may be a Windows path or a ``file://`` URL.
 
     "" if the URL is invalid, or the path contains a double quote or a line feed and so can't be
     mentioned.

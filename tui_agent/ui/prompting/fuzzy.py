@@ -46,7 +46,7 @@ class _Place(NamedTuple):
 def fuzzy_match(query: str, text: str) -> Match:
     """Return the best match of a query's letters in a text, in order and ignoring case.
 
-    An empty match if the text does not contain them, or the query is empty.
+    Returns an empty match if the text does not contain the letters, or the query is empty.
     """
     wanted = lower_case(query)
     lower = lower_case(text)

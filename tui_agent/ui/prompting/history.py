@@ -55,13 +55,16 @@ class PromptHistory:
         self.reset()
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the draft and the messages of this run; load stored ones again."""
+        """Apply ``clean`` to the draft and the messages added since the start.
+
+        The stored messages are loaded again at the next step.
+        """
         self._sent = [clean(text) for text in self._sent]
         self.draft = clean(self.draft)
         self._is_loaded = False
 
     def reset(self) -> None:
-        """Forget which message is shown: the prompt's text is the draft now."""
+        """Treat the prompt's text as the draft, no longer as an earlier message."""
         self._position = -1
         self.walking = False
 

@@ -1,37 +1,37 @@
-"""The text that the prompt's keys for words and lines deleted last, to be inserted again. Pure."""
+"""Keeps the text that the prompt's word and line keys deleted last, for Ctrl+Y to insert. Pure."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 Spot: TypeAlias = "tuple[str, tuple[int, int]]"
-"""A prompt's text and the location of its cursor, row and column."""
+"""A prompt's text, and the row and column of its cursor."""
 
 
-class Killed:
-    """Keeps the deleted text, as a shell does for Ctrl+Y.
+class KilledText:
+    """Keeps the last deleted text, as a shell does for Ctrl+Y.
 
-    Deletions that follow each other without an edit or a move between them are joined.
+    Consecutive deletions, without an edit or a move of the cursor in between, are joined.
     """
 
     def __init__(self) -> None:
         self.text = ""
-        self._left: Spot | None = None
-        """What the last deletion left."""
+        self._after_last: Spot | None = None
+        """The prompt's text and cursor after the last deletion."""
 
     def add(self, text: str, *, forward: bool, before: Spot, after: Spot) -> None:
-        """Keep a deleted text; ``forward``: it was after the cursor.
+        """Keep a deleted text; with ``forward``, the text was after the cursor.
 
-        ``before`` and ``after`` are the prompt's text and cursor at the two ends of the deletion.
+        ``before`` and ``after`` are the prompt's text and cursor before and after the deletion.
         """
         if not text:
             return
-        if before != self._left:
+        if before != self._after_last:
             self.text = text
         elif forward:
             self.text = self.text + text
         else:
             self.text = text + self.text
-        self._left = after
+        self._after_last = after
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to the kept text."""

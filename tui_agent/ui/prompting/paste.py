@@ -12,7 +12,7 @@ FOLD_LINES = 12
 FOLD_CHARACTERS = 2_000
 """Maximum characters of a paste that is not shown as a chip."""
 MAX_KNOWN = 20
-"""Maximum pastes that are known again in a text from the history or the editor."""
+"""Maximum number of pastes that become chips again in a text from the history or the editor."""
 
 _CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
 
@@ -27,14 +27,14 @@ class PasteStore(dict[str, str]):
     def __init__(self) -> None:
         super().__init__()
         self._known: deque[str] = deque(maxlen=MAX_KNOWN)
-        """Pasted texts, the newest last, also of prompts that were sent."""
+        """The last pasted texts, newest last, including those of sent prompts."""
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the pastes that are known again; the chips keep their texts."""
+        """Apply ``clean`` to the texts that `fold_known` looks for; present chips keep their texts."""
         self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
 
     def fold_known(self, text: str) -> str:
-        """Return ``text`` with a chip for every paste in it, also one of an earlier prompt."""
+        """Return ``text`` with a chip in place of every known paste, including earlier prompts'."""
         for pasted in sorted(self._known, key=len, reverse=True):
             if pasted in text:
                 text = text.replace(pasted, self.fold(pasted))

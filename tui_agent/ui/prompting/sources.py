@@ -1,7 +1,4 @@
-"""The sources of the prompt's completions: files, agents, MCP resources, sessions and entries.
-
-Each source is a row of ``sources``.
-"""
+"""The sources of the prompt's completions: files, subagents, MCP resources, sessions and entries."""
 
 from __future__ import annotations
 
@@ -47,6 +44,7 @@ _ROLE_NAMES = {
 
 
 def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
+    """Return all sources, each with the kind of token that it completes."""
     return (
         ("mention", files.find),
         ("path", partial(_find_paths, files)),

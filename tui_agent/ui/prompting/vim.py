@@ -15,8 +15,8 @@ _BIG_WORD = re.compile(r"\S+")
 
 _MOTIONS = frozenset("hl 0^$wWeEbB")
 """Motions whose target depends only on text and cursor; a count repeats them."""
-_SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
-"""Keys that are short for an operator and its motion."""
+_ABBREVIATIONS = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
+"""Keys that stand for an operator with a motion."""
 
 
 class Mode(StrEnum):
@@ -54,27 +54,28 @@ class Span:
     lines: bool = False
 
 
-def _start(text: str, at: int) -> int:
+def _line_start(text: str, at: int) -> int:
     return text.rfind("\n", 0, at) + 1
 
 
-def _end(text: str, at: int) -> int:
+def _line_end(text: str, at: int) -> int:
     found = text.find("\n", at)
     if found >= 0:
         return found
     return len(text)
 
 
-def _first(text: str, at: int) -> int:
+def _first_nonblank(text: str, at: int) -> int:
     """Return the offset of the first character that is not blank in the line of ``at``."""
-    start = _start(text, at)
-    end = _end(text, at)
+    start = _line_start(text, at)
+    end = _line_end(text, at)
     return start + len(text[start:end]) - len(text[start:end].lstrip())
 
 
 def clamped(text: str, at: int) -> int:
+    """Return the position nearest to ``at`` that the cursor can have in normal mode."""
     at = max(0, min(at, len(text)))
-    return max(_start(text, at), min(at, _end(text, at) - 1))
+    return max(_line_start(text, at), min(at, _line_end(text, at) - 1))
 
 
 def _next_word(word: re.Pattern[str], text: str, at: int) -> int:
@@ -95,20 +96,20 @@ def _word_before(word: re.Pattern[str], text: str, at: int) -> int:
     return max((found.start() for found in word.finditer(text) if found.start() < at), default=0)
 
 
-def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for each motion
-    """Return the position that the motion of a key goes to from ``at``."""
+def _target(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for each motion
+    """Return the position to which a key's motion moves from ``at``."""
     word = _BIG_WORD if key.isupper() else _WORD
     match key:
         case "h":
-            return max(at - 1, _start(text, at))
+            return max(at - 1, _line_start(text, at))
         case "l" | " ":
-            return min(at + 1, _end(text, at))
+            return min(at + 1, _line_end(text, at))
         case "0":
-            return _start(text, at)
+            return _line_start(text, at)
         case "^":
-            return _first(text, at)
+            return _first_nonblank(text, at)
         case "$":
-            return max(_start(text, at), _end(text, at) - 1)
+            return max(_line_start(text, at), _line_end(text, at) - 1)
         case "w" | "W":
             return _next_word(word, text, at)
         case "e" | "E":
@@ -117,15 +118,15 @@ def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for 
             return _word_before(word, text, at)
 
 
-def _inserting(key: str, text: str, at: int) -> int:
+def _insert_position(key: str, text: str, at: int) -> int:
     """Return the position at which ``i``, ``a``, ``I`` or ``A`` starts inserting."""
     match key:
         case "a":
-            return min(at + 1, _end(text, at))
+            return min(at + 1, _line_end(text, at))
         case "I":
-            return _first(text, at)
+            return _first_nonblank(text, at)
         case "A":
-            return _end(text, at)
+            return _line_end(text, at)
         case _:
             return at
 
@@ -147,7 +148,7 @@ class Vim:
         self._register_lines = False
         self._find = ("", "")
         self._keys: list[str] = []
-        self._last: tuple[list[str], str] = ([], "")
+        self._last_change: tuple[list[str], str] = ([], "")
         self._inserting: tuple[list[str], str, int] = ([], "", 0)
 
     @property
@@ -156,7 +157,7 @@ class Vim:
 
     def reset(self) -> None:
         """Switch to insert mode and drop pending keys, because the prompt's text was replaced."""
-        self._forget()
+        self._drop_pending()
         self.mode = Mode.INSERT
         self._inserting = ([], "", 0)
 
@@ -174,7 +175,7 @@ class Vim:
         if key == "escape":
             was_idle = self.mode is Mode.NORMAL and not self._keys
             self.mode = Mode.NORMAL
-            self._forget()
+            self._drop_pending()
             if was_idle:
                 return None
             return Step(text, clamped(text, at))
@@ -186,7 +187,7 @@ class Vim:
         self._do({"space": " ", "backspace": "h"}.get(key, key), is_typed=True)
         span = None
         if self.mode in {Mode.VISUAL, Mode.LINES}:
-            span = self._visual()
+            span = self._selection()
         return Step(
             self._text, self._at, None if span is None else (span.start, span.end), self._wants
         )
@@ -210,11 +211,11 @@ class Vim:
         ):
             self._prefix = key
         elif self._operator and key == self._operator:
-            self._operate(self._lines())
+            self._operate(self._line_span())
         elif key in _MOTIONS or key in "jkG;,":
             self._move(key)
         elif self._operator:
-            self._forget()
+            self._drop_pending()
         elif is_visual:
             self._in_visual(key)
         else:
@@ -226,7 +227,7 @@ class Vim:
         match prefix:
             case "g" if key == "g":
                 self._move("gg")
-            case "r" if len(key) == 1 and (end := at + self._number) <= _end(text, at):
+            case "r" if len(key) == 1 and (end := at + self._number) <= _line_end(text, at):
                 self._change(text[:at] + key * (end - at) + text[end:], end - 1)
             case "f" | "F" | "t" | "T":
                 self._find = prefix, key
@@ -240,20 +241,20 @@ class Vim:
                 else:
                     self._anchor = span.start
                     self._at = max(span.start, span.end - 1)
-                    self._forget()
+                    self._drop_pending()
             case _:
-                self._forget()
+                self._drop_pending()
 
     def _in_normal(self, key: str) -> None:  # noqa: C901, PLR0912 - one arm for each command
         text = self._text
         at = self._at
-        start = _start(text, at)
-        end = _end(text, at)
+        start = _line_start(text, at)
+        end = _line_end(text, at)
         match key:
             case "d" | "c" | "y":
                 self._operator = key
             case "i" | "a" | "I" | "A":
-                self._insert(text, _inserting(key, text, at))
+                self._insert(text, _insert_position(key, text, at))
             case "o":
                 self._insert(f"{text[:end]}\n{text[end:]}", end + 1)
             case "O":
@@ -263,12 +264,12 @@ class Vim:
             case "v" | "V":
                 self.mode = Mode.VISUAL if key == "v" else Mode.LINES
                 self._anchor = at
-                self._forget()
+                self._drop_pending()
             case "u" | "ctrl+r":
                 self._wants = "undo" if key == "u" else "redo"
-                self._forget()
+                self._drop_pending()
             case ".":
-                self._again()
+                self._repeat_change()
             case "~":
                 to = min(at + self._number, end)
                 self._change(text[:at] + text[at:to].swapcase() + text[to:], to)
@@ -276,14 +277,14 @@ class Vim:
                 rest = text[end + 1 :].lstrip(" \t")
                 space = "" if not rest or rest.startswith("\n") else " "
                 self._change(f"{text[:end]}{space}{rest}", end)
-            case _ if key in _SHORT:
-                for part in _SHORT[key]:
+            case _ if key in _ABBREVIATIONS:
+                for part in _ABBREVIATIONS[key]:
                     self._do(part)
             case _:
-                self._forget()
+                self._drop_pending()
 
     def _in_visual(self, key: str) -> None:
-        span = self._visual()
+        span = self._selection()
         text = self._text
         match key:
             case "d" | "x" | "c" | "s" | "y":
@@ -296,12 +297,12 @@ class Vim:
                     self.mode = Mode.NORMAL
                 else:
                     self.mode = other
-                self._forget()
+                self._drop_pending()
             case "o":
                 anchor = self._anchor
                 self._anchor = self._at
                 self._at = anchor
-                self._forget()
+                self._drop_pending()
             case "p" | "~":
                 self.mode = Mode.NORMAL
                 to = span.start
@@ -312,7 +313,7 @@ class Vim:
                     put = text[span.start : span.end].swapcase()
                 self._change(text[: span.start] + put + text[span.end :], to)
             case _:
-                self._forget()
+                self._drop_pending()
 
     # -- moving
 
@@ -330,15 +331,15 @@ class Vim:
         to = at
         for _ in range(self._number):
             if key in _MOTIONS:
-                to = _moved(key, text, to)
+                to = _target(key, text, to)
             else:
-                to = self._found(key, text, to)
+                to = self._find_target(key, text, to)
         if not self._operator:
             if self.mode is not Mode.NORMAL:
                 self._at = to
             else:
                 self._at = clamped(text, to)
-            self._forget()
+            self._drop_pending()
             return
         if key in "wW":
             to = self._end_of_words(key, to)
@@ -346,13 +347,13 @@ class Vim:
         # With t and the character next to the cursor, the operator acts on the cursor's character.
         is_beside = key == "t" and text[at + 1 : at + 2] == self._find[1]
         if key in "fFtT;," and to == at and not is_beside:
-            self._forget()
+            self._drop_pending()
             return
         start = min(at, to)
         end = max(at, to) + inclusive
         if key in "hl ":
-            start = max(start, _start(text, at))
-            end = min(end, _end(text, at))
+            start = max(start, _line_start(text, at))
+            end = min(end, _line_end(text, at))
         self._operate(Span(start, min(end, len(text))))
 
     def _move_lines(self, key: str) -> None:
@@ -375,7 +376,7 @@ class Vim:
                 self._wants = "newer"
             else:
                 self._wants = "older"
-            self._forget()
+            self._drop_pending()
             return
         to = max(0, min(to, len(lines) - 1))
         starts = [0]
@@ -386,17 +387,20 @@ class Vim:
                 Span(starts[min(row, to)], min(starts[max(row, to) + 1], len(text)), lines=True)
             )
             return
-        column = min(at - _start(text, at), len(lines[to]))
-        self._at = clamped(text, starts[to] + column if key in "jk" else _first(text, starts[to]))
-        self._forget()
+        column = min(at - _line_start(text, at), len(lines[to]))
+        self._at = clamped(
+            text, starts[to] + column if key in "jk" else _first_nonblank(text, starts[to])
+        )
+        self._drop_pending()
 
     def _finds_forward(self, key: str) -> bool:
         return (self._find[0] in "ft") == (key != ",")
 
-    def _found(self, key: str, text: str, at: int) -> int:
-        """Return where f, F, t, T, ; or , goes on the line of ``at``; ``at`` if nothing is found.
+    def _find_target(self, key: str, text: str, at: int) -> int:
+        """Return the position to which f, F, t, T, ; or , moves from ``at`` on its line.
 
-        The result is the character last searched for, or with t and T the position beside it.
+        This is the position of the character last searched for, or with t and T the one beside it;
+        ``at`` if the character is not found.
         """
         kind, character = self._find
         if not kind:
@@ -405,20 +409,20 @@ class Vim:
         # A repeated t would find the same character again.
         skipped = beside and key in ";,"
         if self._finds_forward(key):
-            found = text.find(character, at + 1 + skipped, _end(text, at))
+            found = text.find(character, at + 1 + skipped, _line_end(text, at))
             if found < 0:
                 return at
             return found - beside
-        found = text.rfind(character, _start(text, at), max(0, at - skipped))
+        found = text.rfind(character, _line_start(text, at), max(0, at - skipped))
         if found < 0:
             return at
         return found + beside
 
     def _end_of_words(self, key: str, to: int) -> int:
-        """Return the end of the range of an operator with the motion w or W, which goes to ``to``.
+        """Return where the range of an operator with the motion w or W ends.
 
-        With the operator c the range ends at the end of the word. Otherwise it does not include a
-        line break before the next word.
+        ``to`` is the position to which the motion moves. With the operator c, the range ends at the
+        end of the word. Otherwise, it does not include a line break before the next word.
         """
         text = self._text
         at = self._at
@@ -434,19 +438,19 @@ class Vim:
 
     # -- changing
 
-    def _lines(self) -> Span:
-        start = _start(self._text, self._at)
-        end = _end(self._text, self._at)
+    def _line_span(self) -> Span:
+        start = _line_start(self._text, self._at)
+        end = _line_end(self._text, self._at)
         for _ in range(self._number - 1):
-            end = _end(self._text, min(end + 1, len(self._text)))
+            end = _line_end(self._text, min(end + 1, len(self._text)))
         return Span(start, min(end + 1, len(self._text)), lines=True)
 
-    def _visual(self) -> Span:
+    def _selection(self) -> Span:
         start = min(self._anchor, self._at)
         end = max(self._anchor, self._at)
         if self.mode is Mode.LINES:
-            start = _start(self._text, start)
-            end = _end(self._text, end)
+            start = _line_start(self._text, start)
+            end = _line_end(self._text, end)
         return Span(start, min(end + 1, len(self._text)), lines=self.mode is Mode.LINES)
 
     def _operate(self, span: Span) -> None:
@@ -460,12 +464,12 @@ class Vim:
         self._register_lines = span.lines
         match self._operator:
             case "y":
-                if span.start >= _start(text, at):
+                if span.start >= _line_start(text, at):
                     first = at
                 else:
-                    first = _first(text, span.start)
+                    first = _first_nonblank(text, span.start)
                 self._at = clamped(text, first if span.lines else span.start)
-                self._forget()
+                self._drop_pending()
             case "c":
                 if span.lines and taken.endswith("\n"):
                     end = span.end - 1
@@ -477,7 +481,9 @@ class Vim:
                 if span.lines and span.end == len(text) and not taken.endswith("\n") and start:
                     start -= 1  # the last line has no line feed: remove the one before it
                 rest = text[:start] + text[span.end :]
-                self._change(rest, _first(rest, min(start, len(rest))) if span.lines else start)
+                self._change(
+                    rest, _first_nonblank(rest, min(start, len(rest))) if span.lines else start
+                )
 
     def _put(self, *, after: bool) -> None:
         text = self._text
@@ -486,44 +492,44 @@ class Vim:
         if not self._register_lines:
             to = at
             if after:
-                to = min(at + 1, _end(text, at))
+                to = min(at + 1, _line_end(text, at))
             self._change(
                 text[:to] + register + text[to:], to + len(register) - 1 if register else at
             )
         elif after:
-            end = _end(text, at)
+            end = _line_end(text, at)
             put = f"{text[:end]}\n{register.removesuffix(chr(10))}{text[end:]}"
-            self._change(put, _first(put, end + 1))
+            self._change(put, _first_nonblank(put, end + 1))
         else:
-            start = _start(text, at)
+            start = _line_start(text, at)
             put = text[:start] + register + text[start:]
-            self._change(put, _first(put, start))
+            self._change(put, _first_nonblank(put, start))
 
     def _change(self, text: str, at: int) -> None:
         self._text = text
         self._at = clamped(text, at)
-        self._last = (list(self._keys), "")
-        self._forget()
+        self._last_change = (list(self._keys), "")
+        self._drop_pending()
 
     def _insert(self, text: str, at: int) -> None:
         self.mode = Mode.INSERT
         self._text = text
         self._at = at
         self._inserting = (list(self._keys), text, at)
-        self._forget()
+        self._drop_pending()
 
     def _leave_insert(self, text: str, at: int) -> Step:
         self.mode = Mode.NORMAL
-        keys, before, begun = self._inserting
+        keys, before, begin = self._inserting
         if keys:
             more = len(text) - len(before)
-            fits = more >= 0 and text.startswith(before[:begun]) and text.endswith(before[begun:])
-            self._last = keys, text[begun : begun + more] if fits else ""
-        return Step(text, max(_start(text, at), at - 1))
+            fits = more >= 0 and text.startswith(before[:begin]) and text.endswith(before[begin:])
+            self._last_change = keys, text[begin : begin + more] if fits else ""
+        return Step(text, max(_line_start(text, at), at - 1))
 
-    def _again(self) -> None:
-        self._forget()
-        keys, inserted = self._last
+    def _repeat_change(self) -> None:
+        self._drop_pending()
+        keys, inserted = self._last_change
         for key in keys:
             self._do(key, is_typed=True)
         if self.mode is Mode.INSERT:
@@ -531,10 +537,10 @@ class Vim:
             end = self._at + len(inserted)
             self._text = text[: self._at] + inserted + text[self._at :]
             self.mode = Mode.NORMAL
-            self._at = max(_start(self._text, end), end - 1)
-        self._last = keys, inserted
+            self._at = max(_line_start(self._text, end), end - 1)
+        self._last_change = keys, inserted
 
-    def _forget(self) -> None:
+    def _drop_pending(self) -> None:
         self._count = self._operator = self._prefix = ""
         self._keys.clear()
 
@@ -549,8 +555,8 @@ def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> S
         (found for found in word.finditer(text) if found.start() <= at < found.end()), None
     )
     if found is None:
-        start = _start(text, at)
-        end = _end(text, at)
+        start = _line_start(text, at)
+        end = _line_end(text, at)
         before = len(text[start:at].rstrip()) + start
         after = end - len(text[at:end].lstrip())
         following = None
@@ -558,9 +564,9 @@ def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> S
             following = word.match(text, after)
         return Span(before, following.end() if following is not None else after)
     start, end = found.span()
-    line = text[end : _end(text, end)]
+    line = text[end : _line_end(text, end)]
     blanks = len(line) - len(line.lstrip())
     if outer and not blanks:
-        ahead = text[_start(text, start) : start]
+        ahead = text[_line_start(text, start) : start]
         start -= len(ahead) - len(ahead.rstrip())
     return Span(start, end + blanks if outer else end)

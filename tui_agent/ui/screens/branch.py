@@ -1,7 +1,7 @@
 """The page with the conversation of a subagent or of a race's runner, updated while it works.
 
-A subagent's branch can be continued in a copy of the session. What can be done to a runner is the
-same as on the page of its race (race.py).
+The user can continue a subagent's branch in a copy of the session. A runner has the same actions as
+on the page of its race (race.py).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class BranchScreen(Page[None]):
         self._measure()
 
     def _measure_soon(self) -> None:
-        """Schedule one `_measure` for many events: an answer arrives in hundreds of pieces."""
+        """Schedule one `_measure` for many events, since an answer arrives in hundreds of pieces."""
         self._measuring.after(REFRESH_SECONDS)
 
     def _measure(self) -> None:
@@ -118,32 +118,32 @@ class BranchScreen(Page[None]):
         session = self._watched.session
         parent = self._controller.agent
         info = session.info
-        begun = self._begun()
+        first = self._first_entry()
         agent = info.agent
         task = info.title
         start = None
         costs: dict[int, float] = {}
-        if begun is not None:
-            agent = begun.agent
-            task = begun.task
-            start = begun.parent_id
+        if first is not None:
+            agent = first.agent
+            task = first.task
+            start = first.parent_id
             costs = session.reader.costs()
         own = session.reader.parting(session.leaf, start).left
-        of = info
+        owner = info
         if parent is not None:
-            of = parent.session.info
+            owner = parent.session.info
         answer = newest(session.active_path(), AssistantEntry)
         model = info.model
         if answer is not None:
             model = answer.model
         state = self._asking or ("working" if self._watched.running else "done")
-        name = one_line(of.title or of.first_message, 60)
+        name = one_line(owner.title or owner.first_message, 60)
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
         facts = [f"subagent of “{name}”", short_model(model), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
 
-    def _begun(self) -> SubagentEntry | None:
+    def _first_entry(self) -> SubagentEntry | None:
         """Return the first entry of the subagent's branch; None if it has a separate session."""
         session = self._watched.session
         first = None

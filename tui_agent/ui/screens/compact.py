@@ -1,7 +1,8 @@
 """The compaction dialog: shows the plan, has the summary written, lets the user edit and apply it.
 
-The agent's compactor plans, writes, weighs and commits, and keeps a prepared summary; the dialog
-holds the boundary, the draft and the edited text.
+The dialog holds the boundary, the draft and the edited text. Everything else is done by the agent's
+compactor: it plans, has the summary written, computes the effect, commits, and keeps a prepared
+summary, which the dialog edits in place.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
-"""Interval of showing the streamed summary, in seconds."""
+"""Seconds between updates of the streamed summary."""
 WEIGH_SECONDS = 0.4
 """Seconds without an edit after which the effect of the edited summary is computed again."""
-GONE = "The conversation has gone on without this summary, so it will not be used."
+OUTDATED = "The conversation has continued without this summary, so it will not be used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 COMMAND_TYPED = (
-    "That is a command. Escape goes back and puts it into the prompt. Enter again: as the focus."
+    "This is a command. Escape goes back and puts it into the prompt; Enter uses it as the focus."
 )
 KEYS = {
     "plan": "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
@@ -58,13 +59,13 @@ KEYS = {
 }
 """The line of keys shown in each phase."""
 AFTER_FAILURE = """\
-You have no summary. You can
+No summary was written. You can
 enter  ask {model} again
 e      edit a list of what happened, made without a model, and use it as the summary
 m      have another model write this summary
 p      only clear old outputs, without a summary (/prune)
 esc    leave the history as it is"""
-"""What the user can do after a failure; ``model`` is the model that was asked."""
+"""The user's choices after a failure; ``model`` is the model that should have written the summary."""
 
 
 class CompactPhase(StrEnum):
@@ -105,9 +106,9 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
-        """Create the dialog; the summarised part ends before the entry with id ``boundary``.
+        """Create the dialog; the summarised part ends before the entry with the id ``boundary``.
 
-        None: before the entry that the compaction chooses.
+        None means that the compactor chooses the entry.
         """
         super().__init__("Compact the history")
         self._controller = controller
@@ -115,15 +116,15 @@ class CompactScreen(Dialog[None]):
         self.boundary = boundary
         self._boundaries: list[Boundary] = []
         self.ends_before: int | None = boundary
-        self._by_itself: int | None = None
+        self._proposed_end: int | None = None
         self.phase = CompactPhase.PLAN
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
         self._written: list[str] = []
         self._asked_about = ""
-        """The command in the field for which the user was asked whether it is the focus."""
+        """The command in the field about which the user has been asked whether it is the focus."""
         self._writer = ""
-        """The model that the user chose to write the summary; "" for that of the settings."""
+        """The model that the user chose to write the summary; "" for the model of the settings."""
         self._showing = Later(self, self._flush)
         self._weighing = Later(self, self._weigh)
 
@@ -154,9 +155,9 @@ class CompactScreen(Dialog[None]):
             self._edit(prepared)
         self._boundaries = await compactor.boundaries(self._agent.model)
         if self._draft is None:
-            await self._look()
+            await self._show_plan()
 
-    async def _look(self) -> None:
+    async def _show_plan(self) -> None:
         compactor = self._agent.context.compactor
         order = self._agent.context.order("manual", boundary=self.boundary)
         plan = await compactor.plan(order)
@@ -165,7 +166,7 @@ class CompactScreen(Dialog[None]):
             return
         self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
         if self.boundary is None:
-            self._by_itself = self.ends_before
+            self._proposed_end = self.ends_before
         forecast = await compactor.forecast(plan, order)
         if isinstance(forecast, Refusal):
             self._refuse(forecast)
@@ -179,9 +180,9 @@ class CompactScreen(Dialog[None]):
                 self._enter(CompactPhase.PLAN)
 
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
-        """Move the end of the summarised part to the next place, or the previous (``step`` -1).
+        """Move the end of the summarised part to the next possible entry (``step`` -1: the previous).
 
-        With ``by_turn``, only to the beginning of a turn. Does nothing if there is no such place,
+        With ``by_turn``, moves to the beginning of a turn. Does nothing if there is no such entry,
         or while a summary is written or edited.
         """
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
@@ -198,11 +199,11 @@ class CompactScreen(Dialog[None]):
         if end is None:
             return
         self.ends_before = end
-        if self.ends_before == self._by_itself:
+        if self.ends_before == self._proposed_end:
             self.boundary = None
         else:
             self.boundary = self.ends_before
-        self.run_worker(self._look(), group="plan", exclusive=True)
+        self.run_worker(self._show_plan(), group="plan", exclusive=True)
 
     # -- phases
 
@@ -210,7 +211,7 @@ class CompactScreen(Dialog[None]):
         self.phase = phase
         self.remove_class(*(f"-{other}" for other in CompactPhase))
         self.add_class(f"-{phase}")
-        self._say(line, severity)
+        self._show_line(line, severity)
         keys = KEYS[phase]
         if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             keys = f"enter prune old outputs instead  {keys}"
@@ -225,7 +226,7 @@ class CompactScreen(Dialog[None]):
             case _:
                 self.set_focus(None)
 
-    def _say(self, text: str, severity: str = "") -> None:
+    def _show_line(self, text: str, severity: str = "") -> None:
         self.line.update(text)
         self.line.display = bool(text)
         self.line.set_classes(f"-{severity}" if severity else "")
@@ -242,12 +243,12 @@ class CompactScreen(Dialog[None]):
 
     @on(Input.Submitted)
     def action_summarise(self) -> None:
-        """Start writing the summary; if compaction was refused, prune old outputs if possible.
+        """Start writing the summary; if the compaction was refused, prune old outputs instead.
 
-        While the agent works, only shows a warning.
+        While the agent works, only shows a warning. A command in the field is asked about first.
         """
         if self._agent.running:
-            self._say(WORKING, "warning")
+            self._show_line(WORKING, "warning")
         elif self.phase is CompactPhase.PLAN and self._asks_about_command():
             pass
         elif self.phase in {CompactPhase.PLAN, CompactPhase.FAILED}:
@@ -268,12 +269,15 @@ class CompactScreen(Dialog[None]):
         return isinstance(parse(self.field.value), CommandIntent)
 
     def _asks_about_command(self) -> bool:
-        """Ask whether a command in the field is meant as the focus; False if it isn't or was asked."""
+        """Ask whether a command in the field is meant as the focus.
+
+        Returns False, without asking, if there is no command or the user was asked about it before.
+        """
         typed = self.field.value
         if not self._is_command or typed == self._asked_about:
             return False
         self._asked_about = typed
-        self._say(COMMAND_TYPED, "warning")
+        self._show_line(COMMAND_TYPED, "warning")
         return True
 
     def _order(self) -> CompactionOrder:
@@ -342,7 +346,7 @@ class CompactScreen(Dialog[None]):
     def _flush(self) -> None:
         text = "".join(self._written)
         self.stream.update(sanitize.text(text))
-        self._say(f"Summarising … {plural(len(text.split()), 'word')}")
+        self._show_line(f"Summarising … {plural(len(text.split()), 'word')}")
         self.scroll.scroll_end(animate=False)
 
     # -- editing
@@ -360,14 +364,14 @@ class CompactScreen(Dialog[None]):
             return
         weighed = await self._agent.context.compactor.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
-            self._say(weighed.message, "error")
+            self._show_line(weighed.message, "error")
         else:
-            self._say(context_plan_text.written_summary_text(weighed, self._draft))
+            self._show_line(context_plan_text.written_summary_text(weighed, self._draft))
 
     def _keep_changes(self) -> None:
-        """Store the editor's text in the prepared summary, which may be applied at any moment.
+        """Store the editor's text in the prepared summary, which the agent may apply at any moment.
 
-        Shows a warning if the summary is no longer current.
+        Shows a warning if the conversation has continued without that summary.
         """
         draft = self._draft
         if draft is None or self.editor.text == draft.summary:
@@ -375,7 +379,7 @@ class CompactScreen(Dialog[None]):
         if self._agent.context.compactor.prepared.edit(draft, self.editor.text):
             self._draft = replace(draft, summary=self.editor.text)
         else:
-            self._say(GONE, "warning")
+            self._show_line(OUTDATED, "warning")
 
     async def action_apply(self) -> None:
         if self.phase is CompactPhase.WAITING:
@@ -386,17 +390,17 @@ class CompactScreen(Dialog[None]):
         if self.phase is not CompactPhase.EDIT or self._draft is None:
             return
         if self._agent.running:
-            self._say(WORKING, "warning")
+            self._show_line(WORKING, "warning")
             return
         try:
             committed = await self._agent.context.compactor.commit(self._draft, self.editor.text)
         except StoreError as error:
-            self._say(error.message, "error")
+            self._show_line(error.message, "error")
             return
         if isinstance(committed, Commit):
             self.dismiss(None)
         else:
-            self._say(committed.message, "error")
+            self._show_line(committed.message, "error")
 
     def action_put_off(self) -> None:
         """Drop the prepared summary, postpone the compaction and close the dialog.

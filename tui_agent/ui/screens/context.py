@@ -1,8 +1,8 @@
 """The page of the context map: shows every block of a request, and edits what the model sees.
 
 The timeline above the map plots the size of each request on the path; its cursor chooses the
-request that the map shows. An edit is asked about here, with its cost from edit_cost.py, and made
-by the agent; only the next request can be edited.
+request that the map shows. Only the next request can be edited: the page asks first and shows the
+cost (`tui_agent.app.edit_cost`), then the agent makes the edit.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 REST_SECONDS = 0.08
-"""Seconds for which the timeline's cursor has to rest before the map follows it."""
+"""Seconds without a move of the timeline's cursor after which the map follows it."""
 
-LATER_SECONDS = 0.5
-"""Minimum seconds from an event to the redrawing of the timeline; if drawing is slow, nine times
-its duration."""
+REDRAW_SECONDS = 0.5
+"""Minimum seconds between an event and the redrawing of the timeline. If drawing is slow, the pause
+is nine times its duration."""
 
-NEAR_MAPS = 8
-"""Maximum number of maps of sent requests that are cached, for stepping back and forth."""
+MAX_CACHED_MAPS = 8
+"""Maximum number of cached maps of sent requests, which are used for stepping back and forth."""
 
 KEYS = (
     "p pin  x hide  m clear  e edit  b bring back  u undo  tab timeline  v order  V group  space mark  r race"
@@ -99,7 +99,7 @@ enter       go to that request in the tree
 ANSWER_FIRST = "The agent waits for your answer. You can undo an edit when the agent is done."
 WORK_FIRST = "The agent is working. You can undo an edit when it is done."
 OVERTAKEN = (
-    "The conversation has gone on since the last edit. b brings back the block under the cursor."
+    "The conversation has continued since the last edit. b brings back the block under the cursor."
 )
 PAST = "This request was already sent. Only the next one can be changed (end on the timeline)."
 NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
@@ -173,10 +173,10 @@ class ContextScreen(Page[None]):
         self._maps: dict[Step, ContextMap] = {}
         self._following = Later(self, self._follow)
         self._drawing = Later(self, self._draw_timeline)
-        self._looking = Later(self, self._look)
-        self._pause = LATER_SECONDS
+        self._redrawing_map = Later(self, self._draw_map)
+        self._pause = REDRAW_SECONDS
         self._asking: Edit | None = None
-        self._said_at = 0
+        self._line_is_for = 0
         self._request: ModelRequest | None = None
 
     def body(self) -> ComposeResult:
@@ -190,7 +190,7 @@ class ContextScreen(Page[None]):
         # The children of containers may be composed after this, so these are mounted here.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.channel.subscribe(self._agent_said))
-        self._look()
+        self._draw_map()
         self.blocks.focus()
         self._draw_timeline()
 
@@ -201,16 +201,16 @@ class ContextScreen(Page[None]):
             return
         self._drawing.after(self._pause)
         if self._at_next:
-            self._looking.after_refresh()
+            self._redrawing_map.after_refresh()
 
     @property
     def is_drawn(self) -> bool:
         """Whether no redrawing of the timeline or map is scheduled."""
         return not (self._drawing.is_waiting or self._following.is_waiting)
 
-    def _look(self) -> None:
-        # An edit made here is drawn at once, and need not be drawn again at the agent's event.
-        self._looking.stop()
+    def _draw_map(self) -> None:
+        # An edit made here is drawn at once, so the agent's event need not draw it again.
+        self._redrawing_map.stop()
         self._request = None
         if not self.is_attached or not self._at_next:
             return
@@ -237,10 +237,10 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot every request on the path; the cursor stays on its step, else goes to the last."""
+        """Plot every request on the path; keep the cursor on its step, else put it on the last."""
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
-        self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
+        self._pause = max(REDRAW_SECONDS, 9 * (perf_counter() - start))
         kept = None
         if self._step is not None and not self._at_next:
             kept = self._step.answer
@@ -266,13 +266,13 @@ class ContextScreen(Page[None]):
         self.heading.update(timeline_text.heading(self.steps, message.index))
         if self._at_next:
             if not was_next:
-                self._look()
+                self._draw_map()
         else:
             self._following.debounce(REST_SECONDS)
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
-        """Show the sent request under the timeline's cursor, and what changed since the one before.
+        """Show the sent request under the timeline's cursor, and what changed since the previous one.
 
         Does nothing for the next request, which has not been sent.
         """
@@ -300,10 +300,10 @@ class ContextScreen(Page[None]):
         self.blocks.show(shown, change.came)
 
     async def _map_of(self, step: Step) -> ContextMap:
-        """Return the map of a sent request; the last `NEAR_MAPS` are cached."""
+        """Return the map of a sent request; the last `MAX_CACHED_MAPS` are cached."""
         if step not in self._maps:
             self._maps[step] = await self._agent.inspector.map_of(step)
-            if len(self._maps) > NEAR_MAPS:
+            if len(self._maps) > MAX_CACHED_MAPS:
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[step]
 
@@ -337,13 +337,13 @@ class ContextScreen(Page[None]):
     def _say(self, text: str, *, asks: bool = False) -> None:
         listed = self.blocks
         text = text or f"order: {listed.order} · groups: {listed.grouping}"
-        self._said_at = listed.cursor
+        self._line_is_for = listed.cursor
         self.line.update(text)
         self.line.set_class(asks, "-asking")
 
     @on(LineList.Highlighted)
     def _highlighted(self) -> None:
-        if self._asking is not None or self.blocks.cursor != self._said_at:
+        if self._asking is not None or self.blocks.cursor != self._line_is_for:
             self._asking = None
             self._say("")
         block = self.blocks.block
@@ -463,7 +463,7 @@ class ContextScreen(Page[None]):
             self._say(str(error))
             return
         if done:
-            self._look()
+            self._draw_map()
             self._say(f"{done} u undoes it.")
 
     def action_race(self) -> None:
@@ -494,16 +494,16 @@ class ContextScreen(Page[None]):
         except StoreError as error:
             self._say(error.message)
             return
-        self._look()
+        self._draw_map()
         if self._agent.running:
             self._say("The agent is working. The edit applies before its next step.")
         else:
             self._say(f"{edit_cost.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
-        """Undo the last edit if no entry followed; if a question is open, cancel that instead.
+        """Undo the last edit if no entry followed it; if an edit waits for an answer, cancel that.
 
-        If nothing can be undone, or while the agent works, says why.
+        If nothing can be undone, or while the agent works, shows why.
         """
         if self._asking is not None:
             self._asking = None
@@ -527,5 +527,5 @@ class ContextScreen(Page[None]):
         except (NavigationError, StoreError) as error:
             self._say(str(error))
             return
-        self._look()
+        self._draw_map()
         self._say("Undone.")

@@ -1,4 +1,4 @@
-"""Dialogs shown over another screen: title, text, body and keys. Escape closes them."""
+"""The base class of dialogs, shown over another screen, and the dialogs of general questions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BESIDE_ANSWERS = 8
-"""Cells of the screen's width that are not available to the answers."""
+"""Cells of the screen's width that the answers can't use."""
 
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
@@ -62,7 +62,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
-        """Use the whole screen if the body does not fit above the keys."""
+        """Make the dialog fill the screen if its body does not fit above the keys."""
         parts = self.query(".dialog > *").exclude(".dialog-keys")
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
@@ -71,12 +71,12 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
 
 
 class ReportScreen(Dialog[None]):
-    """A text to read, such as the status."""
+    """Shows a text to read, such as the status."""
 
     BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
-        """Create the dialog; ``at`` is the index of the line that is at the top when it opens."""
+        """Create the dialog; line ``at`` of the content, from 0, is at the top when it opens."""
         super().__init__(title)
         self._content = content
         self._at = at
@@ -97,7 +97,7 @@ class ReportScreen(Dialog[None]):
 
 
 class ChoiceScreen(Dialog[str]):
-    """Asks a `Choice`; dismissed with the name of the chosen answer."""
+    """Asks the question of a `Choice`; dismissed with the name of the chosen answer."""
 
     KEYS = "enter choose  esc back"
     BINDINGS = [
@@ -148,14 +148,14 @@ class ChoiceScreen(Dialog[str]):
         ):
             event.stop()
             self.answer(row.id)
-        elif (key := self.meant(event.character or "")) is not None:
+        elif (key := self.answer_for(event.character or "")) is not None:
             event.stop()
             self.answer(key)
 
-    def meant(self, character: str) -> str | None:
-        """Return the name of the answer whose name, key or number is ``character``; None if none.
+    def answer_for(self, character: str) -> str | None:
+        """Return the name of the answer whose name, key or number is ``character``.
 
-        None also if the answers are not shown with keys.
+        None if there is no such answer, or the answers are not shown with keys.
         """
         if not self._is_keyed or not character:
             return None

@@ -1,7 +1,8 @@
-"""The page of agents, skills, tools and MCP servers, with each server's state, tools and cost.
+"""The page of agents, skills, tools and MCP servers, with each server's state, tools and tokens.
 
-The agent's hub owns the servers: this page restarts, signs out of and reloads them, and switches
-tools, which it also saves in the settings. Adding a server and switching agents are commands.
+The agent's hub owns the servers. Through it, this page starts, restarts and reloads servers, signs
+out of them, lets them read hidden paths, and switches tools on and off; it saves the switches in the
+settings. Adding a server and switching agents are commands that it begins.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.app.frontend import EquipmentPage
 
-_LOOKS: Final = {
+_STATE_SIGNS: Final = {
     ServerState.READY: ("●", "good", "ready"),
     ServerState.STARTING: ("◐", "accent", "starting"),
     ServerState.LOGIN: ("◐", "warning", "needs a login"),
@@ -56,10 +57,13 @@ _LOOKS: Final = {
 _Row: TypeAlias = "tuple[EquipmentLine | None, McpServerStatus | None, McpToolRow | None]"
 _NAME_CELLS: Final = 20
 _MIN_WIDTH_FOR_FACTS: Final = 70
-"""Minimum width, in cells, at which a server's prompts and resources are counted too."""
+"""Minimum width, in cells, at which the numbers of a server's prompts and resources are shown."""
 
-NONE = "  No servers. Press a to add one, or use `tui-agent mcp add`."
-LATER = "Applies to new sessions and after a model switch; ctrl+r applies it now, uncached."
+NO_SERVERS = "  No servers. Press a to add one, or use `tui-agent mcp add`."
+APPLIES_LATER = (
+    "Applies to new sessions and after a model switch. ctrl+r applies it now; the next request is "
+    "then not read from the prompt cache."
+)
 
 LOG_BYTES = 200_000
 """Maximum bytes of a server's log that are shown: the last ones."""
@@ -76,7 +80,7 @@ _REMEDIES: dict[Remedy, str] = {
     "login": "i starts the login again.",
     "allow": "Or p lets only this server read it.",
 }
-"""Hints what to do about a failed server, with the keys of this page."""
+"""What the user can do about a failed server, with the keys of this page."""
 
 
 class EquipmentList(LineList):
@@ -101,7 +105,7 @@ class EquipmentList(LineList):
 
     @property
     def highlighted(self) -> _Row:
-        """The row under the cursor as (line, server, tool), None for each part it does not have.
+        """The row under the cursor as (line, server, tool); None for each part that it doesn't have.
 
         The row of a tool also has the tool's server. All are None if the list is empty.
         """
@@ -157,7 +161,7 @@ class EquipmentList(LineList):
         at = at or _address(self.highlighted)
         self._rows = [(line, None, None) for line in self._lines]
         if not self._servers:
-            self._rows.append((EquipmentLine(NONE), None, None))
+            self._rows.append((EquipmentLine(NO_SERVERS), None, None))
         for server in self._servers:
             self._rows.append((None, server, None))
             if server.name in self._open:
@@ -182,7 +186,7 @@ class EquipmentList(LineList):
         return _tool_row(server, tool, width)
 
     def _server_row(self, server: McpServerStatus, width: int) -> Sequence[StyledSpan]:
-        icon, style, word = _LOOKS[server.state]
+        icon, style, word = _STATE_SIGNS[server.state]
         if not server.tools:
             mark = " "
         elif server.name in self._open:
@@ -252,7 +256,7 @@ class EquipmentScreen(Page[None]):
     SERVER_KEYS = (
         "space on/off  a add  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     )
-    HIDDEN_KEYS = "p let it read that  r restart  ctrl+r reload  o log  enter unfold  esc back"
+    HIDDEN_KEYS = "p allow reading  r restart  ctrl+r reload  o log  enter unfold  esc back"
     """The keys for a server that failed because the sandbox hides paths."""
     AUTO_FOCUS = "EquipmentList"
     BINDINGS = [
@@ -273,22 +277,22 @@ class EquipmentScreen(Page[None]):
         self._agent = agent
         self._page = page
         self._hub = agent.ports.mcp
-        self._looking = Later(self, self._look)
+        self._redrawing = Later(self, self._draw)
 
     def body(self) -> ComposeResult:
         yield EquipmentList(self._page.lines)
         yield PlainText(id="about")
 
     def on_mount(self) -> None:
-        self.when_left(register(self._hub.watchers, self._looking.after_refresh))
+        self.when_left(register(self._hub.watchers, self._redrawing.after_refresh))
         self._hub.start()
-        self._look()
+        self._draw()
         if self._page.at:
             self.call_after_refresh(self.servers.go_to, self._page.at)
 
     # -- display
 
-    def _look(self) -> None:
+    def _draw(self) -> None:
         if not self.is_attached:
             return
         found = self._agent.mcp.status()
@@ -311,7 +315,7 @@ class EquipmentScreen(Page[None]):
         self.about.update(visible(line.text.strip()))
         if line.agent:
             self.keys.show(self.AGENT_KEYS)
-        elif line.text == NONE:
+        elif line.text == NO_SERVERS:
             self.keys.show(self.NO_SERVER_KEYS)
         else:
             self.keys.show(self.KEYS)
@@ -334,7 +338,7 @@ class EquipmentScreen(Page[None]):
                 self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
-        """Switch a tool on or off; save that if the server is from the user's settings."""
+        """Switch a tool on or off; save the change if the server is from the user's settings."""
         try:
             settings = self._hub.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
@@ -354,7 +358,7 @@ class EquipmentScreen(Page[None]):
                 kept = "until the program ends; config.toml does not have this server"
             except OSError as error:
                 kept = f"until the program ends; config.toml can't be written ({error.strerror})"
-        self._say(f"{tool.own} is {'off' if tool.on else 'on'}, {kept}. {LATER}")
+        self._say(f"{tool.own} is {'off' if tool.on else 'on'}, {kept}. {APPLIES_LATER}")
 
     def action_add(self) -> None:
         self._controller.begin("mcp", "add")
@@ -400,7 +404,7 @@ class EquipmentScreen(Page[None]):
         folders = directories_of(paths, Path.home())
         answers = []
         has_more = set(folders) != set(paths)
-        # A linked program looks for its other files where the link leads: the link alone is no use.
+        # A linked program looks for its files where the link leads, so reading the link is not enough.
         if not has_more or not any(map(Path.is_symlink, paths)):
             answers.append(("y", f"yes, {_listed(paths)}"))
         if has_more:
@@ -444,7 +448,7 @@ class EquipmentScreen(Page[None]):
             self._say(str(error))
         else:
             self._say(done)
-        self._looking.after_refresh()
+        self._redrawing.after_refresh()
 
 
 def _listed(paths: Iterable[Path]) -> str:
@@ -452,10 +456,10 @@ def _listed(paths: Iterable[Path]) -> str:
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
-    """Return a line with the counts of servers and tools, and the tools' share of the window.
+    """Return a line with the numbers of servers and tools, and the tools' share of the window.
 
-    Only tools of servers that are ready, and not switched off, are counted. ``window`` is in
-    tokens. The share is left out if the size of the tools is unknown. "" without servers.
+    Counts the tools that are switched on, of the servers that are ready. ``window`` is in tokens.
+    The share is omitted if the tools' size is 0 or unknown. Returns "" if there are no servers.
     """
     if not servers:
         return ""

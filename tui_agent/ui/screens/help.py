@@ -1,6 +1,6 @@
-"""The help page: fixed keys, and a searchable list of every command, key and setting.
+"""The help page: keys of the prompt, and a searchable list of every command, key and setting.
 
-The main screen acts on the row that is chosen.
+The page returns the chosen row, and the main screen runs its command.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from tui_agent.app.controller import Controller
 
-KEYS_HERE = 10
+MAX_KEYS_ABOVE = 10
 """Number of keys of the prompt shown above the list."""
-ROOM_FOR_KEYS = 20
+MIN_HEIGHT_FOR_KEYS = 20
 """Minimum height of the screen, in rows, to show keys above the list."""
-ROOM_FOR_KEY_COLUMN = 60
+MIN_WIDTH_FOR_KEY_COLUMN = 60
 """Minimum width of the screen, in cells, to show a column of keys in the list."""
 SMALL_WORD = 2
 """Maximum length of words that a search ignores if there are longer ones, such as do, I, a."""
@@ -51,10 +51,10 @@ class HelpRow:
     text: str
     command: str = ""
     arguments: str = ""
-    waits: bool = False
-    """Whether the command takes an argument, so that choosing the row puts it in the prompt."""
+    needs_argument: bool = False
+    """Whether the command needs an argument; choosing the row then puts it into the prompt."""
     also: str = ""
-    """More words by which a search finds the row."""
+    """Additional text that a search looks through."""
 
 
 def help_rows(
@@ -63,7 +63,7 @@ def help_rows(
     """Yield the rows of commands, the most used first, then of keys, then of settings.
 
     ``own`` are the main screen's bindings, ``keymap`` the user's keys by action id. Settings are
-    left out if they can't be read.
+    omitted if they can't be read.
     """
     used = command_uses(controller.services.state_dir)
     for command in sorted(
@@ -77,7 +77,7 @@ def help_rows(
             keys,
             command.help,
             command=command.name,
-            waits=command.needs_argument,
+            needs_argument=command.needs_argument,
             also=", ".join(filter(None, (*command.aliases, command.words))),
         )
     actions = rebindable_actions(own)
@@ -109,21 +109,21 @@ def help_rows(
 
 
 def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
-    """Return the rows that contain the most words; of these, the ones whose words are rarest.
+    """Return the rows that contain the most words; among them, those whose words are the rarest.
 
     ``words`` are in lower case; those of at most `SMALL_WORD` letters are ignored if there are
     longer ones. Returns all rows if there are no words, [] if no row has any.
     """
     long = [word for word in words if len(word) > SMALL_WORD] or words
     texts = [f"{row.name} {row.keys} {row.text} {row.also}" for row in rows]
-    had = []
+    words_in = []
     rows_with: Counter[str] = Counter()
     for text in texts:
         found = [word for word in long if has_words(text, [word])]
-        had.append(found)
+        words_in.append(found)
         rows_with.update(found)
     weights = []
-    for found in had:
+    for found in words_in:
         weights.append((len(found), sum(1 / rows_with[word] for word in found)))
     best = max(weights, default=(0, 0))
     if words and not best[0]:
@@ -131,15 +131,15 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
     return [row for row, weight in zip(rows, weights, strict=True) if weight == best]
 
 
-def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
-    """Return a sort key: commands whose name begins with a word first, then rows with all words."""
+def _sort_key(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
+    """Return a sort key: first commands whose name begins with a word, then rows with all words."""
     is_named = any(row.name.startswith(f"/{word}") for word in words)
-    says_so = has_words(f"{row.name} {row.text}", words)
-    return not is_named, not says_so
+    has_all = has_words(f"{row.name} {row.text}", words)
+    return not is_named, not has_all
 
 
 def details_of(row: HelpRow) -> str:
-    """Return a row's full text, which the list truncates: name, keys, help, search words."""
+    """Return the full text of a row, which is truncated in the list: name, keys, help, search words."""
     name = dotted(row.name, row.keys.replace(",", " "))
     also = row.also and f"also: {row.also}"
     return "\n".join(filter(None, (name, row.text, also)))
@@ -153,9 +153,9 @@ class HelpScreen(PickerScreen[HelpRow]):
     KEYS = "↑↓ move  enter run  esc back"
 
     def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool, query: str = "") -> None:
-        """Create the page; ``with_keys`` shows keys of the prompt above it until the user types.
+        """Create the page; ``query`` is the initial text of the search field.
 
-        ``query`` is the first text of the search field.
+        With ``with_keys``, keys of the prompt are shown above the list until the user types.
         """
         super().__init__()
         self._rows = {row.id: row for row in rows}
@@ -168,14 +168,14 @@ class HelpScreen(PickerScreen[HelpRow]):
     def body(self) -> ComposeResult:
         keys = [row for row in self._rows.values() if row.name == "key"]
         yield PlainText(
-            "\n".join(f"{row.keys:<21} {row.text}" for row in keys[:KEYS_HERE]), id="here"
+            "\n".join(f"{row.keys:<21} {row.text}" for row in keys[:MAX_KEYS_ABOVE]), id="here"
         )
         yield from super().body()
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         words = lower_case(query).split()
         self.query_one("#here").display = (
-            self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
+            self._with_keys and not words and self.app.size.height >= MIN_HEIGHT_FOR_KEYS
         )
         found = best_matches(list(self._rows.values()), words)
         # Keys that don't fit above the list come first in it.
@@ -183,7 +183,7 @@ class HelpScreen(PickerScreen[HelpRow]):
         if keys_first:
             found.sort(key=lambda row: row.name != "key")
         else:
-            found.sort(key=lambda row: _distance(row, words))
+            found.sort(key=lambda row: _sort_key(row, words))
         self.show([Option(self._row(row, words), id=row.id) for row in found], at=at)
 
     def pick(self, key: str) -> None:
@@ -192,12 +192,12 @@ class HelpScreen(PickerScreen[HelpRow]):
     def highlight(self, key: str | None) -> None:
         row = self._rows.get(key or "")
         if row is None or self.query_one("#here").display:
-            self.tell("")
+            self.show_note("")
         else:
-            self.tell(details_of(row))
+            self.show_note(details_of(row))
 
     def _row(self, row: HelpRow, words: Sequence[str]) -> Content:
-        wide = self.app.size.width >= ROOM_FOR_KEY_COLUMN
+        wide = self.app.size.width >= MIN_WIDTH_FOR_KEY_COLUMN
         if wide:
             cells = NAME_CELLS
         else:

@@ -29,14 +29,14 @@ MAX_OUTPUT_CHARS = 20_000
 
 TAKEN_KEYS = "ctrl+] give the terminal back"
 RELEASE = "ctrl+right_square_bracket"
-SHOWN_SECONDS = 0.1
-"""Interval of redrawing a terminal that the user types into, in seconds."""
+REDRAW_SECONDS = 0.1
+"""Seconds between redraws of a terminal that the user types into."""
 
-MAX_PASTED = 1_000
+MAX_PASTED_CHARS = 1_000
 """Maximum characters of a paste that are typed into a job's terminal; the rest is dropped."""
 
-WORDS_SECONDS = 0.5
-"""Seconds for which the agent's text events are collected; they change nothing on this page."""
+TEXT_PAUSE_SECONDS = 0.5
+"""Seconds for which the agent's text events are collected: long, as this page doesn't show them."""
 
 
 def state_words(state: JobState, now: float) -> str:
@@ -52,7 +52,7 @@ def state_words(state: JobState, now: float) -> str:
     return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
 
 
-def typed(event: Key) -> str:
+def text_of_key(event: Key) -> str:
     """Return a key as text for `Job.type`: its character, or a name such as <up> or <C-a>.
 
     "" if the terminal has no such key.
@@ -97,7 +97,7 @@ class JobsScreen(PanePage):
         super().__init__()
         self._controller = controller
         self._agent = agent
-        self._inbox = Inbox(self, pause=lambda: WORDS_SECONDS)
+        self._inbox = Inbox(self, pause=lambda: TEXT_PAUSE_SECONDS)
         self._taken: Job | None = None
 
     def body(self) -> ComposeResult:
@@ -109,7 +109,7 @@ class JobsScreen(PanePage):
         self.when_left(self._agent.channel.subscribe(self._inbox.put))
         self.when_left(self._give_back)
         self.set_interval(1.0, self._show_times)
-        self._looks = self.set_interval(SHOWN_SECONDS, self._show_output, pause=True)
+        self._redraw_timer = self.set_interval(REDRAW_SECONDS, self._show_output, pause=True)
         self._show()
 
     @on(AgentEvents)
@@ -201,14 +201,14 @@ class JobsScreen(PanePage):
         self.add_class("-taken")
         self.call_after_refresh(self.pane.scroll_end, animate=False)
         self.keys.show(TAKEN_KEYS)
-        self._looks.resume()
+        self._redraw_timer.resume()
 
     def _give_back(self) -> None:
         if self._taken is None:
             return
         self._taken.is_taken = False
         self._taken = None
-        self._looks.pause()
+        self._redraw_timer.pause()
         self.remove_class("-taken")
         self.keys.show(self.KEYS)
         self.listing.focus()
@@ -221,12 +221,12 @@ class JobsScreen(PanePage):
         if event.key == RELEASE:
             self._give_back()
         else:
-            self._type(typed(event))
+            self._type(text_of_key(event))
 
     def on_paste(self, event: Paste) -> None:
         if self._taken is not None:
             event.stop()
-            for character in event.text[:MAX_PASTED]:
+            for character in event.text[:MAX_PASTED_CHARS]:
                 self._type(character)
 
     def _type(self, text: str) -> None:

@@ -1,8 +1,9 @@
 """The main screen: header, open session, prompt, gauge and status line; the controller's frontend.
 
-It is painted before anything about sessions is imported; ``attach`` adds the session's view. Decides
-when a page or question opens over it, what Escape does, and whether sent text answers a question.
-The widgets around the conversation, with the rest of the frontend, are in session_frame.py.
+It is painted before anything about sessions is imported; ``attach`` adds the session's view. The
+screen decides when a page or question opens over it, what Escape does, where typed keys go, and
+whether sent text answers a question. The widgets around the conversation, with the rest of the
+frontend, are in session_frame.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tui_agent.app.services import Look, OpenRequest
 from tui_agent.ui.bindings import hidden, keys_of
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.session_frame import SessionFrame
-from tui_agent.ui.terminal_suspend import EditorError, edit_outside
+from tui_agent.ui.terminal_suspend import EditorError, edit_in_editor
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.prompt import Prompt
@@ -52,25 +53,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WARNED = 20
-"""Seconds for which a warning about the program's start is shown."""
-TWICE_WITHIN = 1.5
+WARNING_SECONDS = 20
+"""Seconds for which a warning about the start of the program is shown."""
+DOUBLE_PRESS_SECONDS = 1.5
 """Maximum seconds between two presses of a key that count as a double press."""
-SEND_NOW_AFTER = 0.5
-"""Least seconds after a message before Enter sends the waiting ones now; a key may bounce."""
-TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
+SEND_NOW_DELAY = 0.5
+"""Seconds after a message in which Enter does not send the waiting messages: the key may bounce."""
+PRESSED_TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Binding ids of a block's actions whose key must be pressed twice.
 
 They cost money, move the leaf or change the context.
 """
-AGAIN = "Press Escape again to go back to an earlier message."
+REWIND_HINT = "Press Escape again to go back to an earlier message."
 
 _answered_at: ContextVar[float] = ContextVar("_answered_at", default=float("-inf"))
-"""When the user last answered a question of the current task, or went back from it."""
+"""When the user last answered or left a question of the current task, in seconds of ``clock``."""
 
 
 class MainScreen(SessionFrame):
-    """The controller's full-screen frontend: shows the session and opens other pages over it."""
+    """The controller's full-screen frontend: shows the session, and opens pages over itself."""
 
     has_screen = True
     keeps_asides = True
@@ -79,7 +80,7 @@ class MainScreen(SessionFrame):
         Binding("escape", "step_back", "back", key_display="esc"),
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         hidden("escape", "rewind", "rewind"),
-        hidden("tab", "tab", "answer or go into the conversation", id="leave_prompt"),
+        hidden("tab", "tab", "answer a question, or focus the conversation", id="leave_prompt"),
         hidden("alt+up", "take_back", "take back", id="take_back"),
         hidden("ctrl+end", "scroll_conversation('end')", "newest", id="newest"),
         hidden("ctrl+home", "scroll_conversation('home')", "oldest", id="oldest"),
@@ -105,10 +106,10 @@ class MainScreen(SessionFrame):
         self._apply_look = apply_look
         self.view: SessionView | None = None
         """The view of the open session; None until ``attach``."""
-        self._escaped = float("-inf")
-        self._commanded = float("-inf")
+        self._escape_at = float("-inf")
+        self._command_at = float("-inf")
         self._sending = Later(self, self._message_settled)
-        """Pending for a moment after a message, in which Enter sends nothing."""
+        """Pending for `SEND_NOW_DELAY` after a message; Enter then sends no waiting message."""
         self._typing_pause = 0.0
         self._grace = 0.0
         self._key_at = float("-inf")
@@ -117,23 +118,24 @@ class MainScreen(SessionFrame):
         self._is_writing = False
         self._cooled_at: float | None = None
         self._opened: tuple[object, Screen[Any]] = (None, self)
-        """Identity of the page opened last, and its screen."""
+        """Identity of the last opened page, and its screen."""
         self._late: list[object] = []
         """Identities of the pages that open once the user pauses typing."""
         self._moved_up = asyncio.Event()
-        """Wakes the pages in `_late`: this screen is on top again, or one of them left the list."""
+        """Wakes the pages in `_late` when this screen is on top again or one of them left the list."""
         self._unseen: tuple[Screen[Any] | None, float] = (None, 0.0)
-        """A page that opened by itself, and until when keys are not for it."""
+        """The last page that opened without the user's request, and until when it gets no keys."""
 
     async def attach(self, services: AppServices) -> None:
+        """Connect the services to the controller, show their warnings, and add the session's view."""
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.controller.attach(services)
         self.apply_settings(services.config())
         for warning in services.warnings:
-            # Not shown in the notice above the prompt: sending a first message would clear it.
+            # Not in the notice above the prompt, which the first message clears.
             self.controller.warnings.said.append((self.clock(), warning))
-            self.notify(warning, severity="warning", timeout=WARNED)
+            self.notify(warning, severity="warning", timeout=WARNING_SECONDS)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
         # Textual doesn't send a widget its first size if the screen's map was read between mounting
@@ -147,7 +149,7 @@ class MainScreen(SessionFrame):
     async def ask(self, question: Question[T]) -> T | None:
         if isinstance(question, EditedText):
             try:
-                return await edit_outside(self.app, question.text, question.name)  # type: ignore[return-value]  # a text
+                return await edit_in_editor(self.app, question.text, question.name)  # type: ignore[return-value]  # a text
             except EditorError as error:
                 self.say(str(error), "warning")
                 return None
@@ -165,19 +167,19 @@ class MainScreen(SessionFrame):
         if isinstance(question, Choice) and question.inline and view is not None:
             awaited = question.goes_on or self._is_awaited()
             take_away = view.ask_choice(question, answered, awaited=awaited)
-        elif self._has(question):
+        elif self._is_open_or_late(question):
             return None
         else:
             identity = question.identity
             self._late.append(identity)
-            await self._pause_in_typing(identity)
+            await self._wait_for_pause(identity)
             screen = pages.question_screen(question, self.controller)
             self._open(question, screen, answered)
             take_away = screen.leave
         try:
             found: T | None = await answer
         finally:
-            # The answer may have come in another way, or the task was cancelled.
+            # The question may still be shown, if it was answered elsewhere or the task was cancelled.
             take_away()
         _answered_at.set(self.clock())
         return found
@@ -186,10 +188,10 @@ class MainScreen(SessionFrame):
         if isinstance(page, FindPage):
             if self.view is not None:
                 self.view.find_bar.begin(page.query)
-        elif self._has(page):
+        elif self._is_open_or_late(page):
             if isinstance(page, SubagentPage):
                 page.close()
-        elif self._keys_awaited():
+        elif self._seconds_to_wait():
             identity = page.identity
             self._late.append(identity)
             self._show_in_a_pause(page, identity)
@@ -198,7 +200,7 @@ class MainScreen(SessionFrame):
 
     @work
     async def _show_in_a_pause(self, page: Page, identity: object) -> None:
-        await self._pause_in_typing(identity)
+        await self._wait_for_pause(identity)
         self._show_now(page)
 
     def _show_now(self, page: Page) -> None:
@@ -221,8 +223,8 @@ class MainScreen(SessionFrame):
             self._unseen = (screen, self.clock() + self._grace)
         self.app.push_screen(screen, callback)
 
-    def _has(self, asked: Shown) -> bool:
-        """Return True if the page is on top or waiting to open, as after a double key press.
+    def _is_open_or_late(self, asked: Shown) -> bool:
+        """Return True if the page is on top or waiting to open, for example after a double key press.
 
         Pages are compared by ``identity``.
         """
@@ -230,16 +232,17 @@ class MainScreen(SessionFrame):
         is_on_top = identity == asked.identity and self.app.screen is screen
         return is_on_top or asked.identity in self._late
 
-    async def _pause_in_typing(self, identity: object) -> None:
+    async def _wait_for_pause(self, identity: object) -> None:
         """Wait until the user pauses typing, because an opening page would take the keys.
 
-        If this screen is on top, and another page opens meanwhile, waits until it is closed; pages
-        that wait open in their order. At the end, removes ``identity`` from `_late`. ``identity`` is
-        the page's identity when it was requested: that of a working subagent's page changes later.
+        If another page opens over this screen meanwhile, waits until it is closed; waiting pages
+        open in the order of their requests. At the end, removes ``identity`` from `_late`.
+        ``identity`` is the page's identity at the time of the request: that of a working subagent's
+        page changes later.
         """
         is_over_this = self.app.screen is self
         try:
-            while wait := self._keys_awaited():
+            while wait := self._seconds_to_wait():
                 await asyncio.sleep(wait)
                 while is_over_this and not (self.app.screen is self and self._late[0] == identity):
                     await self._moved_up.wait()
@@ -252,26 +255,27 @@ class MainScreen(SessionFrame):
         self._moved_up.set()
         self._moved_up.clear()
 
-    def _keys_awaited(self) -> float:
+    def _seconds_to_wait(self) -> float:
         """Return the seconds to wait before a page may open; 0.0 if it may open now.
 
-        A page waits if the user has pressed keys since they asked for it. Of a page that was not
-        asked for by a command, only the keys in the prompt count, since the last command.
+        A page waits if the user has pressed keys since requesting it. For a page that no command
+        requested, only keys in the prompt since the last command count, and only while this screen
+        is on top.
         """
         asked_at = requested_at.get()
         typed = self._last_key()
         if asked_at is None and self.app.screen is not self:
             return 0.0
         if asked_at is None:
-            asked_at = self._commanded
+            asked_at = self._command_at
             typed = self.prompt.last_typed
-        # The keys of an answer are not for the question that follows it.
+        # Keys pressed for an answer don't delay the next question.
         if typed <= max(asked_at, _answered_at.get()):
             return 0.0
         return max(0.0, typed + self._typing_pause - self.clock())
 
     def _is_awaited(self) -> bool:
-        """Return True if the user asked for this, and has pressed no key since."""
+        """Return True if the user requested the current task's question and pressed no key since."""
         asked_at = requested_at.get()
         if asked_at is None or asked_at == UNREQUESTED:
             return False
@@ -284,11 +288,11 @@ class MainScreen(SessionFrame):
     def key_pressed(self) -> None:
         self._key_at = self.clock()
 
-    def takes_back(self, event: events.Key | events.Paste) -> bool:
-        """Return True if a key is not for the page on top, which has just opened by itself.
+    def keeps_from_page(self, event: events.Key | events.Paste) -> bool:
+        """Keep a key from a page that has just opened without the user's request.
 
-        Text goes to the prompt if that was on top before; the page then gets no key until the user
-        pauses typing.
+        Returns True if it did: for text and Enter, until the user pauses typing. The text goes to
+        the prompt if this screen was on top before, otherwise it is dropped.
         """
         page, until = self._unseen
         now = self.clock()
@@ -307,7 +311,7 @@ class MainScreen(SessionFrame):
         return True
 
     def command_begins(self) -> None:
-        self._commanded = self.clock()
+        self._command_at = self.clock()
 
     def opening(self) -> None:
         self.unsent.save()
@@ -357,7 +361,7 @@ class MainScreen(SessionFrame):
         def chosen(row: HelpRow | None) -> None:
             if row is None or not row.command:
                 return
-            if row.waits:
+            if row.needs_argument:
                 self.prompt.set_draft(f"/{row.command} ")
             else:
                 self.controller.begin(row.command, row.arguments)
@@ -416,8 +420,8 @@ class MainScreen(SessionFrame):
         else:
             self.focus_next()
 
-    def _nearest(self) -> Callable[[], object] | None:
-        """Return the function with which Escape goes one step back; None if there is none.
+    def _step_back(self) -> Callable[[], object] | None:
+        """Return the function that Escape calls to go one step back; None if there is none.
 
         It closes the find bar, else clears the selection, else goes back in the open question, else
         returns the focus from the conversation to the prompt.
@@ -437,7 +441,7 @@ class MainScreen(SessionFrame):
         return view.give_keys_back
 
     def action_step_back(self) -> None:
-        if (leave := self._nearest()) is not None:
+        if (leave := self._step_back()) is not None:
             leave()
 
     def _on_agent_event(self, event: AgentEvent) -> None:
@@ -477,7 +481,7 @@ class MainScreen(SessionFrame):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        self._sending.debounce(SEND_NOW_AFTER)
+        self._sending.debounce(SEND_NOW_DELAY)
         question = None
         if self.view is not None:
             self.view.waiting.is_settled = False
@@ -500,8 +504,9 @@ class MainScreen(SessionFrame):
     def _nothing_sent(self) -> None:
         """Handle Enter in an empty prompt.
 
-        Takes the highlighted answer of the question that a new session starts with. In a session
-        with entries, sends the waiting messages now, unless a question waits.
+        In a session without entries, chooses the highlighted answer of the question that a new
+        session starts with. In others, sends the messages that wait for the next step now, unless a
+        question is open or a message was just sent.
         """
         agent = self.agent
         if self.view is None or agent is None:
@@ -571,18 +576,18 @@ class MainScreen(SessionFrame):
 
     def action_rewind(self) -> None:
         now = self.clock()
-        before = self._escaped
-        self._escaped = now
-        if now - before <= TWICE_WITHIN:
+        before = self._escape_at
+        self._escape_at = now
+        if now - before <= DOUBLE_PRESS_SECONDS:
             self._forget_escape()
             self.controller.begin("rewind")
         elif self.agent is not None and self.agent.session.leaf is not None:
-            self.say(AGAIN)
-            self.set_timer(TWICE_WITHIN, self._forget_escape)
+            self.say(REWIND_HINT)
+            self.set_timer(DOUBLE_PRESS_SECONDS, self._forget_escape)
 
     def _forget_escape(self) -> None:
-        self._escaped = float("-inf")
-        if self.notice.message == AGAIN:
+        self._escape_at = float("-inf")
+        if self.notice.message == REWIND_HINT:
             self.notice.clear()
 
     def action_choose_how(self) -> None:
@@ -599,7 +604,7 @@ class MainScreen(SessionFrame):
                     agent.running or bool(agent.shell_tasks) or self.status.state.active
                 )
             case "step_back":
-                return self._nearest() is not None
+                return self._step_back() is not None
             case "rewind":
                 return (
                     agent is not None
@@ -614,7 +619,7 @@ class MainScreen(SessionFrame):
             case _:
                 return super().check_action(action, parameters)
 
-    # -- sources
+    # -- keys, clicks and pastes that no widget took
 
     def on_key(self, event: events.Key) -> None:
         """Handle a key that no widget took: Escape goes one step back, text goes to the prompt.
@@ -626,7 +631,7 @@ class MainScreen(SessionFrame):
         if (
             event.key == "escape"
             and not self.prompt.has_focus
-            and (leave := self._nearest()) is not None
+            and (leave := self._step_back()) is not None
         ):
             leave()
         elif event.is_printable and event.character is not None and not self.prompt.read_only:
@@ -642,11 +647,11 @@ class MainScreen(SessionFrame):
         event.prevent_default()
 
     def _as_text(self, event: events.Key) -> str | None:
-        """Return the text to type for a key; None if the key is bound to an action that should run.
+        """Return the text to type for a key; None if the key's action should run instead.
 
-        The first press of a key of `TWICE` is held and returns "", and so is a key of the
-        conversation that the focused block has no use for. If a different character follows, both
-        are returned.
+        Returns "", and holds the character back, on the first press of a key of an action in
+        `PRESSED_TWICE`, and of a key of the conversation that does nothing on the focused block. If
+        a different character follows, both are returned.
         """
         held = self._held_letter
         self._held_letter = ""
@@ -660,15 +665,15 @@ class MainScreen(SessionFrame):
             self._hold(held + character, f"{character} ({useless}) does nothing on this block.")
             return ""
         binding = self.active_bindings[event.key].binding
-        if held or binding.id not in TWICE:
+        if held or binding.id not in PRESSED_TWICE:
             return None
         self._hold(character, f"Press {character} again: {binding.description}")
         return ""
 
     def _useless_here(self, key: str) -> str:
-        """Return what a key of the conversation does to blocks other than the focused one.
+        """Return what a key of the conversation does on blocks other than the focused one.
 
-        "" if it is none of these keys, or if no block has the focus.
+        "" if the key has no such action, or no block has the focus.
         """
         view = self.view
         if view is None or not view.transcript.has_focus or not view.transcript.focused_target():
@@ -679,7 +684,7 @@ class MainScreen(SessionFrame):
     def _hold(self, letters: str, why: str) -> None:
         self._held_letter = letters
         self.say(why)
-        self.set_timer(TWICE_WITHIN, self._forget_letter)
+        self.set_timer(DOUBLE_PRESS_SECONDS, self._forget_letter)
 
     def _forget_letter(self) -> None:
         self._held_letter = ""

@@ -1,4 +1,7 @@
-"""The page of the project's memory: proposals as a diff, and below them the kept lines."""
+"""The page of the project's memory: proposals as a diff, and below them the kept lines.
+
+The `MemoryView` makes the changes; this page calls it in threads.
+"""
 
 from __future__ import annotations
 
@@ -131,13 +134,13 @@ class MemoryScreen(Page[None]):
             self._controller.soon(self._show_source(row.line.source))
 
     async def _show_source(self, source: str) -> None:
-        """Show the text of the entry that a line comes from, or say why there is none."""
+        """Show the text of the entry that a line comes from, or why there is none."""
         if "#" not in source:
             self.notice.say_briefly("This line was written by hand.")
             return
         text = await asyncio.to_thread(self._view.text_of, source)
         if text is None:
-            self.notice.say_briefly(f"{source} is gone: its session was deleted.")
+            self.notice.say_briefly(f"{source} no longer exists: its session was deleted.")
             return
         self._controller.show(Output(source, text))
 
@@ -151,7 +154,7 @@ class MemoryScreen(Page[None]):
         if text is not None:
             await self._do(lambda: self._view.edit(row, text))
 
-    async def _do(self, act: Callable[[], str], then: str = " u takes it back.") -> None:
+    async def _do(self, act: Callable[[], str], then: str = " u undoes it.") -> None:
         """Call ``act``, which changes the memory, in a thread; then show the memory again.
 
         Also shows the sentence that ``act`` returns, followed by ``then``; or the error's text.

@@ -1,7 +1,8 @@
 """The model picker: lists models with window, price and abilities, usable ones first.
 
-Any other id can be typed. While the list is open, the user's servers and the usual ports of this
-machine are queried for models. The command that asked switches to the picked model and saves it.
+The user can also type any other id. When the list opens, the user's servers and the usual ports of
+this machine are queried for models. The picker only returns the picked model; the command that
+opened it switches to the model and saves it.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from tui_agent.model.providers import PROVIDERS
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, matching
 
-NOBODY = (
+NO_SERVER = (
     "No model server answers on this machine. Start one (ollama serve) and open this page again."
 )
 
@@ -29,7 +30,7 @@ SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this sessi
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key: the model's id and its server, as several may have the same id."""
+    """Return a row's unique key: the model's id and its server, as servers may have the same id."""
     return f"{row.id} {row.server}".rstrip()
 
 
@@ -43,7 +44,7 @@ def price(row: ModelRow) -> str:
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return the models in order: the current one, those in ``used``, usable ones, the others.
+    """Return the models sorted: the current one, those in ``used``, usable ones, the others.
 
     ``current`` is a model id, ``used`` are ids, the most recently used first. A model is usable if
     there is a key for it or it needs none.
@@ -59,8 +60,8 @@ def groups(
 ) -> Iterator[tuple[str, list[ModelRow]]]:
     """Yield headings with their models, in the order of the list; a group may be empty.
 
-    First the current model and recently used ones, then those of each server that the settings
-    lack, then the usable ones of each provider, and the others.
+    The groups are: the current and recently used models; the models of each server that is not in
+    the settings; the usable models of each provider; the others.
     """
     ordered = order(models, current, used)
     recent = []
@@ -78,7 +79,7 @@ def groups(
         if row.server:
             servers.setdefault(f"Also at {row.server}", []).append(row)
         elif row.has_key:
-            providers.setdefault(_place_of(row), []).append(row)
+            providers.setdefault(_host_of(row), []).append(row)
         else:
             others.append(row)
     yield from servers.items()
@@ -86,7 +87,7 @@ def groups(
     yield "No key yet: /login adds one", others
 
 
-def _place_of(row: ModelRow) -> str:
+def _host_of(row: ModelRow) -> str:
     """Return where a model runs: its provider, or the user's server at the address they set.
 
     The provider of a server's model is often only the API that it speaks, such as openai.
@@ -114,9 +115,9 @@ class ModelPicker(PickerScreen[ModelPick]):
     def __init__(
         self, services: AppServices, current: str, *, switches: bool = False, search: str = ""
     ) -> None:
-        """Create the picker; ``switches`` offers to use the model in this session only.
+        """Create the picker; ``search`` is the initial text of the filter.
 
-        ``search`` is typed into the filter already.
+        With ``switches``, it offers to use the model in this session only.
         """
         super().__init__(self.HEADING, SWITCH_KEYS if switches else self.KEYS)
         self._switches = switches
@@ -145,7 +146,7 @@ class ModelPicker(PickerScreen[ModelPick]):
                 await self._read()
                 self._say("\n".join(said))
         if not said and not self._usable():
-            self._say(NOBODY)
+            self._say(NO_SERVER)
 
     def _usable(self) -> list[ModelRow]:
         """Return the models that have a key or need none, except the demo's."""
@@ -167,7 +168,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         self.empty.update(self.EMPTY)
         at = self.highlighted
         if at not in usable and self.listing.highlighted == 1:
-            # The user has not moved: a usable model may come first now.
+            # The user has not moved the highlight, and a usable model may come first now.
             at = None
         self.refill(self.typed, at=at)
 

@@ -1,4 +1,4 @@
-"""Base classes of the screens of pages: title, facts, body, a line for notices, a line of keys."""
+"""Base classes of pages: screens with a title, facts, a body, a line for notices, a line of keys."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar

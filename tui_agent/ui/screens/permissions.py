@@ -1,4 +1,4 @@
-"""The page of permission rules and their origins; rules can be removed or kept for all sessions."""
+"""The page of permission rules with their origins; removes rules, or keeps them for all sessions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tui_agent.ui.screens.picker import PickerScreen, has_words
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
-_IN_WORDS: tuple[tuple[str, str, str], ...] = (
-    ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
+_BUILT_IN_DECISIONS: tuple[tuple[str, str, str], ...] = (
+    ("ask", "secrets: .env, keys, credentials", "even where reading is allowed"),
     ("allow", "any command", "in the sandbox, by mode"),
     ("allow", "read-only commands: ls, cat, rg …", "even without a sandbox"),
     ("allow", "changing files of the project", "only in auto-edit"),
-    ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
+    ("ask", "git commit, a host, a path outside", "in the sandbox, too"),
 )
 """Built-in decisions that can't be written as rules, each as action, subject and condition."""
 
-_EXPLAINED = (
-    "Decided by what a call does, before the built-in rules; a rule of your own overrules it. "
-    "More in docs/permissions.md."
+_DECISION_NOTE = (
+    "This is decided by what a call does, before the built-in rules; your own rules override it. "
+    "See docs/permissions.md."
 )
 
 
@@ -68,7 +68,7 @@ class PermissionsScreen(PickerScreen[None]):
         rows = []
         for key, rule in self._shown.items():
             rows.append(Option(self._row(rule, kinds, patterns), id=key))
-        lines = [line for line in _IN_WORDS if has_words(" ".join(line), wanted)]
+        lines = [line for line in _BUILT_IN_DECISIONS if has_words(" ".join(line), wanted)]
         if lines:
             head = "Built in, by what a call does · docs/permissions.md"
             rows.append(self.heading_row(head, "faint"))
@@ -104,12 +104,12 @@ class PermissionsScreen(PickerScreen[None]):
 
     def pick(self, key: str) -> None:
         if key.startswith("words"):
-            self.notify(_EXPLAINED)
+            self.notify(_DECISION_NOTE)
             return
         rule = self._shown[key]
         if rule.source == "default":
             self.notify(
-                "This rule is built in. A rule of your own overrules it.",
+                "This rule is built in. Your own rules override it.",
             )
             return
 

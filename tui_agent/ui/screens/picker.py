@@ -1,4 +1,4 @@
-"""Pages on which the user picks a row of a list, with a filter above it."""
+"""Base class of the pages on which the user picks a row of a filtered list; two simple pickers."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
@@ -24,20 +24,23 @@ MAX_ROWS = 200
 MAX_SCORED = 5_000
 """Maximum rows that are searched for fuzzy matches if no row contains the typed words."""
 
-FACTS_FROM = 60
+MIN_WIDTH_FOR_FACTS = 60
 """Minimum width of the page, in cells, to show facts at the right of the rows."""
 
 RowT = TypeVar("RowT")
 
 
 def has_words(text: str, words: Sequence[str]) -> bool:
-    """Return True if the text, in any case, contains all ``words``, which are in lower case."""
+    """Return True if the text contains all ``words``, ignoring case; ``words`` are in lower case."""
     text = lower_case(text)
     return all(word in text for word in words)
 
 
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
-    """Return the offsets of the first occurrence of each word, in any case; see `has_words`."""
+    """Return the offsets of the characters of each word's first occurrence in the text.
+
+    Ignores case; ``words`` are in lower case, and the text has to contain them (see `has_words`).
+    """
     text = lower_case(text)
     offsets: list[int] = []
     for word in words:
@@ -53,8 +56,8 @@ def matching(
 ) -> list[tuple[RowT, tuple[int, ...]]]:
     """Return the rows whose text contains all words of a query, each with its matched offsets.
 
-    They keep their order. If there are none, returns at most `MAX_ROWS` rows that match fuzzily,
-    sorted by ``rank``, then best match first.
+    The rows keep their order. If no row contains all words, returns at most `MAX_ROWS` rows that
+    match fuzzily, sorted by ``rank``, then best match first.
     """
     words = lower_case(query).split()
     plain = [row for row in rows if has_words(text_of(row), words)]
@@ -73,23 +76,23 @@ class PickerList(Options):
     """A list whose highlight stops at both ends instead of wrapping around."""
 
     def action_cursor_up(self) -> None:
-        if self._stands_at(0):
+        if self._is_at(0):
             self.scroll_home(animate=False)
         else:
             super().action_cursor_up()
 
     def action_cursor_down(self) -> None:
-        if not self._stands_at(-1):
+        if not self._is_at(-1):
             super().action_cursor_down()
 
-    def _stands_at(self, end: int) -> bool:
+    def _is_at(self, end: int) -> bool:
         return bool(self.enabled) and self.highlighted == self.enabled[end]
 
 
 class PickerScreen(Page[ResultT], Generic[ResultT]):
     """Base class of pickers; dismissed with the picked value.
 
-    Subclasses define ``refill``. `tell` shows notes on the highlighted row below the list.
+    Subclasses define ``refill``. `show_note` shows a text about the highlighted row below the list.
     """
 
     PLACEHOLDER = "Type to filter"
@@ -123,7 +126,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
             yield PlainText()
 
     def on_mount(self) -> None:
-        self.tell("")
+        self.show_note("")
         self.refill("")
 
     refill: Callable[..., object]
@@ -141,13 +144,13 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
-        """Called when another row is highlighted; does nothing by default.
+        """Handle the highlighting of another row; by default, do nothing.
 
-        ``key`` is the row's id, None if no rows are shown.
+        ``key`` is the row's id; None if no rows are shown.
         """
 
-    def tell(self, text: str, tone: str = "") -> None:
-        """Show a text below the list, or hide it if it is ""; ``tone`` is a style class for it."""
+    def show_note(self, text: str, tone: str = "") -> None:
+        """Show a text below the list; "" hides it. ``tone`` is the text's style class."""
         self.about.query_one(PlainText).update(visible(text))
         self.about.display = bool(text)
         self.about.set_classes(f"-{tone}" if tone else "")
@@ -227,7 +230,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
 
 class PickScreen(PickerScreen[str]):
-    """Asks a `Pick`; dismissed with the key of the picked row."""
+    """Asks the question of a `Pick`; dismissed with the key of the picked row."""
 
     PLACEHOLDER = "Type to search"
 
@@ -242,10 +245,10 @@ class PickScreen(PickerScreen[str]):
 
     def highlight(self, key: str | None) -> None:
         row = self._rows.get(key or "")
-        self.tell(row.details if row is not None else "")
+        self.show_note(row.details if row is not None else "")
 
     def _row(self, row: PickRow, offsets: Sequence[int]) -> Content:
-        if self.size.width >= FACTS_FROM:
+        if self.size.width >= MIN_WIDTH_FOR_FACTS:
             facts = one_line(row.facts, 40)
         else:
             facts = ""
@@ -258,7 +261,7 @@ class PickScreen(PickerScreen[str]):
 class ThemePicker(PickerScreen[str]):
     """The theme picker; applies the highlighted theme. Dismissed with the picked theme's name.
 
-    Going back restores the theme from before.
+    Going back restores the previous theme.
     """
 
     HEADING = "Theme"

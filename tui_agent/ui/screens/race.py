@@ -38,7 +38,7 @@ REFRESH_SECONDS: Final = 0.25
 """Seconds for which events of the runners are collected before the page is redrawn."""
 MARK: Final = "▸"
 """Marks the runner that the next diff compares with."""
-COLUMNS_FROM: Final = 100
+MIN_WIDTH_FOR_COLUMNS: Final = 100
 """Minimum width, in cells, to show the runners' last lines side by side."""
 
 TONES: Final = {
@@ -73,8 +73,8 @@ async def act_on_runner(
 ) -> bool:
     """Perform ``act`` ("stop", "diff", "steer" or "take") on a runner; return True if it was taken.
 
-    Runners are numbered from 1. ``other`` is the runner that a diff compares with; None: the start
-    of the race.
+    Runners are numbered from 1. ``other`` is the runner that a diff compares with; None means the
+    start of the race.
     """
     runner = race.runners[number - 1]
     match act:
@@ -96,7 +96,7 @@ async def act_on_runner(
 
 
 class RaceScreen(PanePage):
-    """The page of a race. The runners go on when it is left."""
+    """The page of a race. Leaving the page does not stop the runners."""
 
     AUTO_FOCUS = "TableList"
     BINDINGS = [
@@ -123,7 +123,7 @@ class RaceScreen(PanePage):
         self._marked: int | None = None
         self._was_over = self._is_over
         """Whether all runners had ended when the page was last drawn."""
-        self._looking = Later(self, self._look)
+        self._redrawing = Later(self, self._draw)
 
     def body(self) -> ComposeResult:
         yield TableList(COLUMNS, id="runners")
@@ -132,26 +132,26 @@ class RaceScreen(PanePage):
         yield Horizontal(id="runners-live")
 
     def on_mount(self) -> None:
-        self.when_left(self._race.subscribe(self._look_soon))
+        self.when_left(self._race.subscribe(self._draw_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
         # The children of containers may be composed after this.
-        self.call_after_refresh(self._look)
+        self.call_after_refresh(self._draw)
 
     def _tick(self) -> None:
-        """Update output, times and costs, for which there are no events, while the race runs."""
+        """While the race runs, update output, times and costs, which change without events."""
         if not self._is_over:
-            self._look()
+            self._draw()
 
     def on_resize(self) -> None:
         if self._numbers:
-            self._look()
+            self._draw()
 
     # -- showing
 
-    def _look_soon(self, _event: object = None) -> None:
-        self._looking.after(REFRESH_SECONDS)
+    def _draw_soon(self, _event: object = None) -> None:
+        self._redrawing.after(REFRESH_SECONDS)
 
-    def _look(self) -> None:
+    def _draw(self) -> None:
         race = self._race.now()
         at = self.number
         self._race = race
@@ -221,8 +221,8 @@ class RaceScreen(PanePage):
     def _show_live(self, number: int) -> bool:
         """Show live conversations: all if they fit side by side, else that of runner ``number``.
 
-        When all have ended, only that of ``number``, unless it has a check or a problem to show.
-        While the answers are compared, no conversation is shown. Returns whether any is shown.
+        When all runners have ended, shows only that of ``number``, or none if it has a check or a
+        problem. Shows none while the answers are compared. Returns True if any is shown.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
         runner = self._race.runners[number - 1]
@@ -234,7 +234,7 @@ class RaceScreen(PanePage):
             shown = [number]
         else:
             shown = []
-        if self.size.width < COLUMNS_FROM or len(agents) > MAX_COLUMNS:
+        if self.size.width < MIN_WIDTH_FOR_COLUMNS or len(agents) > MAX_COLUMNS:
             if number in shown:
                 shown = [number]
             else:
@@ -247,8 +247,8 @@ class RaceScreen(PanePage):
             if not pane.display:
                 continue
             if not pane.is_mounted:
-                # A new pane follows no runner yet, so look again once it is mounted.
-                self._look_soon()
+                # A new pane follows no runner yet: draw the page again once it is mounted.
+                self._draw_soon()
                 continue
             agent = agents[shown[place] - 1]
             if agent is not None:
@@ -286,7 +286,7 @@ class RaceScreen(PanePage):
         """Return each runner's name and last lines, side by side if there is room, otherwise one below the other."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
-        in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS
+        in_columns = size.width >= MIN_WIDTH_FOR_COLUMNS and len(runners) <= MAX_COLUMNS
         if in_columns:
             width = (size.width - GAP * (len(runners) - 1)) // len(runners)
         else:
@@ -322,7 +322,7 @@ class RaceScreen(PanePage):
             self._marked = None
         else:
             self._marked = self.number
-        self._look()
+        self._draw()
 
     @property
     def _is_over(self) -> bool:

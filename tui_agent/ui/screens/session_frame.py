@@ -1,6 +1,6 @@
 """The widgets around the open session (header, notices, prompt, gauge, status), and their data.
 
-Half of the controller's frontend; main.py has the other half: questions, pages and keys.
+This is half of the controller's frontend. The other half is in main.py: questions, pages and keys.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from tui_agent.app.run_state import RunState
     from tui_agent.app.side_by_side import Aside
 
-HISTORY = 1_000
-"""Maximum earlier messages in the prompt's history."""
+MAX_HISTORY = 1_000
+"""Maximum number of earlier messages in the prompt's history."""
 
 
 class SessionFrame(BoundedScreen[None], Frontend):
     """The controller's frontend without the transcript and pages; it works without an open session.
 
-    What needs the session's agent does nothing until there is one.
+    Methods that need the session's agent do nothing until a session is open.
     """
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]
@@ -70,7 +70,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         """Create the frame; ``hear`` is called with the events of the open session's agent."""
         super().__init__()
         self.controller = Controller(self, hear)
-        """Runs the commands."""
+        """Owns the open session, and runs the commands."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self, self.controller, lambda: self.prompt.last_typed)
         """Shows the agent's state in the terminal's title and notifies a user who is away."""
@@ -91,17 +91,17 @@ class SessionFrame(BoundedScreen[None], Frontend):
             yield popup
         self.attachments = AttachmentStrip(self.controller)
         yield self.attachments
-        self._writing = Prompt(popup, self._history, self.clock, self.take_back, self.key_of)
-        yield self._writing
+        self._prompt = Prompt(popup, self._history, self.clock, self.take_back, self.key_of)
+        yield self._prompt
         yield Gauge(self.clock)
         self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
         yield self._user_status
         yield StatusLine(self.clock, self.key_of)
 
     def key_of(self, name: str) -> str:
-        """Return the key of an action as shown in texts, by the binding's id.
+        """Return the key, for use in a text, of the action whose binding has the id ``name``.
 
-        A command without a key is returned as ``/name``, another action without one as "".
+        For a command without a key, returns ``/name``; for another action without a key, "".
         """
         own = find_binding(name, (*EVERYWHERE, *self.BINDINGS, *Prompt.BINDINGS))
         if own is None or own.action.startswith("command("):
@@ -115,7 +115,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return prompt_keys(rebindable_actions(self.BINDINGS), self.keymap)
 
     def fit(self, size: Size) -> None:
-        """Set the CSS classes for the terminal's size before the first layout, to style once."""
+        """Set the CSS classes for the terminal's size.
+
+        Called before the first layout, so that widgets are styled only once.
+        """
         for cells, breakpoints in (
             (size.width, self.HORIZONTAL_BREAKPOINTS),
             (size.height, self.VERTICAL_BREAKPOINTS),
@@ -125,7 +128,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Skip restyling when the screen is shown for the first time: mounting has just done it."""
+        """Skip restyling when the screen is shown for the first time: mounting has styled it."""
         event.refresh_styles = event.refresh_styles and self._was_shown
         self._was_shown = True
 
@@ -137,7 +140,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Restyle all widgets, but not for a change of the terminal's focus, to save time."""
+        """Restyle all widgets. Does nothing for a change of the terminal's focus, to save time."""
         if not getattr(self.app, "is_refocusing", False):
             super().update_node_styles(animate)
 
@@ -179,7 +182,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.attention.notify_about_aside(aside, sentence)
 
     def show_live_size(self) -> None:
-        """Add the streaming answer's size to the gauge; does nothing without one."""
+        """Add the streaming answer's size to the gauge; do nothing if no answer is streaming."""
         from tui_agent.ui.gauge_reading import with_live
 
         shown = self.gauge.reading
@@ -196,7 +199,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
     def refresh_facts(self) -> None:
         """Update all widgets around the session from its agent.
 
-        Once there is a model, also cancels the question of a first start for one.
+        If the agent has a model, also cancels the first start's question for one.
         """
         from tui_agent.ui.gauge_reading import budget_words, gauge_reading
 
@@ -288,15 +291,15 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # Also read at exit, when the screen is already empty and a query would find no widget.
-        return self._writing.draft
+        # Not by a query: it is also read at exit, when the screen has no widgets any more.
+        return self._prompt.draft
 
     @property
     def stashed(self) -> str:
-        return self._writing.stashed
+        return self._prompt.stashed
 
     def forget_stash(self) -> None:
-        self._writing.forget_stash()
+        self._prompt.forget_stash()
 
     def set_draft(self, text: str) -> None:
         self.prompt.replace_draft(text)
@@ -311,14 +314,17 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.prompt.focus()
 
     def take_back(self) -> bool:
-        """Put the last message that waits back into the prompt; return False if none waits."""
+        """Put the last waiting message back into the prompt; return False if none is waiting."""
         if self.agent is None or (text := self.agent.take_back()) is None:
             return False
         self.put_back(text)
         return True
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message before the draft; it replaces one restored before, if unchanged."""
+        """Put an undone message before the draft.
+
+        It replaces the message restored before, unless the user has changed that.
+        """
         self.prompt.restore(text)
         self.prompt.focus()
 
@@ -342,11 +348,11 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @work(exclusive=True, group="branch")
     async def refresh_files(self) -> None:
-        """Have completion list the project's files again, and show the git branch."""
+        """Make completion list the project's files again, and update the git branch in the header."""
         self._files.forget()
         self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 
     def _history(self) -> Sequence[str]:
         if not self.controller.attached.is_set():
             return ()
-        return [typed.text for typed in self.controller.services.store.typed_in(None, HISTORY)]
+        return [typed.text for typed in self.controller.services.store.typed_in(None, MAX_HISTORY)]

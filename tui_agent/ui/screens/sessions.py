@@ -1,7 +1,7 @@
-"""The page of sessions: to search, open, rename, fork, export, delete and restore them.
+"""The page of sessions: searches, opens, renames, forks, exports, deletes and restores sessions.
 
-Renames, deletes and restores in the store itself; the session to open or fork is the page's result,
-which the command that asked opens.
+The page itself renames, deletes and restores in the store. The session to open or fork is its
+result, on which the command that opened the page acts.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 
 MAX_HITS = 200
-"""Maximum entries found by a search."""
+"""Maximum entries that a search returns."""
 HITS_PER_SESSION = 3
 """Maximum matching entries shown per session."""
 MIN_WIDTH_FOR_MODEL = 100
@@ -44,8 +44,8 @@ MIN_WIDTH_FOR_MODEL = 100
 Hits = Mapping[str, Sequence[SearchHit]]
 """Entries that match a search, newest first, by session id."""
 
-LEAST_NAME = 16
-"""Minimum width of a session's name, in cells; facts are left out to make room for it."""
+MIN_NAME_WIDTH = 16
+"""Minimum width of a session's name, in cells; facts are omitted to make room for it."""
 
 SEARCH_DELAY_SECONDS = 0.12
 """Seconds without a key after which a search starts."""
@@ -56,8 +56,8 @@ def find(
 ) -> tuple[Sequence[SessionInfo], Hits]:
     """Return the sessions that match a query, and at most `MAX_HITS` matching entries.
 
-    The sessions of directory ``cwd`` come first, then the others unless ``only_here``; each group
-    with the last used first. An empty query matches all sessions and no entries.
+    The sessions of directory ``cwd`` come first, then the others unless ``only_here``; in each group
+    the last used come first. An empty query matches all sessions and no entries.
 
     Raises:
         StoreError: the sessions can't be read.
@@ -73,7 +73,7 @@ def find(
     return found, hits
 
 
-def name_of(info: SessionInfo) -> str:
+def session_name(info: SessionInfo) -> str:
     return one_line(info.title or info.first_message, 200) or "(empty)"
 
 
@@ -81,8 +81,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
     """The page of sessions; dismissed with the session to open, how, and at which entry.
 
     The list has the focus at first, so that single keys act on the highlighted session. ``/`` moves
-    to the filter, and so does a letter that is no key, which begins the search. The filter searches
-    the full text of all sessions and lists matching entries below each.
+    the focus to the filter; a letter that is not a key of the page does, too, and begins the search.
+    The filter searches the full text of all sessions; matching entries are listed below each.
     """
 
     HEADING = "Sessions"
@@ -114,7 +114,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._hits: Hits = {}
         self._totals: dict[str, SessionTotals] = {}
         self._only_here = False
-        self._goal: str | None = None
+        self._to_highlight: str | None = None
         """Session to highlight after the next refill."""
         self._deleted: list[str] = []
 
@@ -139,18 +139,18 @@ class SessionPicker(PickerScreen[OpenRequest]):
             empty = error.message
         listed = {info.id for info in self._sessions}
         at = self.highlighted
-        if self._goal in listed:
-            at = self._goal
-        self._goal = None
+        if self._to_highlight in listed:
+            at = self._to_highlight
+        self._to_highlight = None
         self.empty.update(empty)
         self.heading.update("Sessions of this directory" if only_here else self.HEADING)
         self._draw(at)
         if self.focused is None:  # a search without results was cleared
             self.listing.focus()
-        self._weigh()
+        self._load_totals()
 
-    @work(exclusive=True, group="weighing")
-    async def _weigh(self) -> None:
+    @work(exclusive=True, group="totals")
+    async def _load_totals(self) -> None:
         """Add up the tokens and cost of each listed session in a thread, then show them."""
         fresh = [info.id for info in self._sessions[:MAX_ROWS] if info.id not in self._totals]
         for session_id in fresh:
@@ -172,7 +172,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 words: list[int] = []
                 for start, end in hit.highlights:
                     words += range(start, end)
-                # Each character that a terminal acts on is replaced by one, to keep the offsets.
+                # Each control character becomes one dot, so that the offsets stay valid.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)
@@ -186,11 +186,11 @@ class SessionPicker(PickerScreen[OpenRequest]):
         tail = Content("")
         while facts:
             tail = Content(f"  {' · '.join(facts)}")
-            if self.size.width - tail.cell_length - 4 >= LEAST_NAME:
+            if self.size.width - tail.cell_length - 4 >= MIN_NAME_WIDTH:
                 break
             facts.pop()
         room = self.size.width - tail.cell_length - 4
-        name = Content(name_of(info)).truncate(room, ellipsis=True)
+        name = Content(session_name(info)).truncate(room, ellipsis=True)
         gap = " " * max(0, room - name.cell_length)
         return Content.assemble(name, gap, self.styled(tail.plain, "faint"))
 
@@ -227,7 +227,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                     f"~{token_count(totals.tokens)}",
                     money(totals.cost) if totals.cost else "",
                 ]
-        self.tell(dotted(*facts))
+        self.show_note(dotted(*facts))
 
     # -- acting
 
@@ -237,11 +237,11 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @work(group="fork")
     async def action_fork(self) -> None:
-        """Ask whether to fork the highlighted session, so that no single letter does."""
+        """Fork the highlighted session after a question, as the key is easily pressed by mistake."""
         if (info := self._info(self.highlighted)) is None:
             return
         answers = [("f", "Continue in a copy of it"), ("", "Stay here")]
-        question = Choice(f"Fork “{one_line(name_of(info), 40)}”?", answers, numbered=True)
+        question = Choice(f"Fork “{one_line(session_name(info), 40)}”?", answers, numbered=True)
         if await self._controller.ask(question) == "f":
             self.dismiss(OpenRequest(info.id, OpenHow.FORK))
 
@@ -269,7 +269,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     async def _ask_to_delete(self, info: SessionInfo) -> None:
         answers = [("x", "Delete it (x); u restores it until the program ends"), ("", "Keep it")]
-        question = Choice(f"Delete “{one_line(name_of(info), 40)}”?", answers, at="", numbered=True)
+        question = Choice(
+            f"Delete “{one_line(session_name(info), 40)}”?", answers, at="", numbered=True
+        )
         if await self._controller.ask(question) == "x":
             self._delete(info.id)
 
@@ -291,8 +293,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if not self._deleted:
             self.notify("No session was deleted on this page.")
             return
-        self._goal = self._deleted.pop()
-        self._store.undelete(self._goal)
+        self._to_highlight = self._deleted.pop()
+        self._store.undelete(self._to_highlight)
         self.refill(self.typed)
 
     @work(group="rename")
@@ -319,7 +321,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.field.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Begin the search with a character that is no key of the page."""
+        """Begin a search with a typed character, unless it is a key of the page."""
         if (
             self.listing.has_focus
             and event.is_printable
@@ -327,7 +329,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             and event.key not in self.active_bindings
         ):
             event.stop()
-            # The next letter would replace a selection.
+            # With a selection, the next letter would replace this one.
             self.field.select_on_focus = False
             self.field.focus()
             self.field.value += event.character

@@ -1,4 +1,4 @@
-"""The page of settings: shows each one's value, origin and meaning, and saves changes at once."""
+"""The page of settings: shows each setting's value, origin and meaning; saves and applies changes."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tui_agent.ui.screens.picker import PickerScreen, has_words
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
-MODELS = frozenset({"model", "small_model", "compaction.model"})
+MODEL_SETTINGS = frozenset({"model", "small_model", "compaction.model"})
 """Keys of settings that name a model."""
 
 
-def _when(key: str) -> str:
-    """Return a sentence (after a space) on when a change takes effect; "" if at once."""
+def _when_effective(key: str) -> str:
+    """Return a sentence, after a space, on when a change takes effect; "" if it does at once."""
     when = takes_effect(key)
     if when:
         return f" A change takes effect {when}."
     return ""
 
 
-def _written(row: SettingRow) -> str:
+def _value_text(row: SettingRow) -> str:
     if row.value == UNSET:
         return ""
     return row.value
@@ -60,7 +60,7 @@ class SettingsScreen(PickerScreen[None]):
         self._saved = ("", "")
         """Key of the setting changed last, and the sentence about it."""
         self._refused = ("", "")
-        """Key of the setting whose last typed value was refused, and that text."""
+        """Key of the setting whose last typed value was not accepted, and that value."""
 
     def on_mount(self) -> None:
         self.field.value = self._query
@@ -110,7 +110,7 @@ class SettingsScreen(PickerScreen[None]):
             longest = 40
         else:
             longest = min(20, room - cells - 6)
-        value = Content(one_line(self._in_force(row), longest))
+        value = Content(one_line(self._current_value(row), longest))
         if changed:
             origin = f"  {row.origin}"
         else:
@@ -124,11 +124,10 @@ class SettingsScreen(PickerScreen[None]):
             name, gap, self.styled(f"{value.plain:<20}", "strong" if changed else "faint"), facts
         )
 
-    def _in_force(self, row: SettingRow) -> str:
-        """Return a setting's value as text; if it is not set, the value used instead.
+    def _current_value(self, row: SettingRow) -> str:
+        """Return a setting's value as text. If it is not set, return the value used instead.
 
-        The latter is known only for the theme, the model and the compaction threshold; "–" for
-        others.
+        That value is known only for the theme, the model and the compaction threshold.
         """
         agent = self._controller.agent
         if row.value != UNSET:
@@ -144,20 +143,20 @@ class SettingsScreen(PickerScreen[None]):
     def highlight(self, key: str | None) -> None:
         about = ""
         if (row := self._rows.get(key or "")) is not None:
-            about = f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
+            about = f"{row.description}\nAccepts {row.accepts}.{_when_effective(row.key)} In config.toml: {row.key}."
         saved, said = self._saved
         if saved == key:
             about = f"{said}\n{about}"
-        self.tell(about)
+        self.show_note(about)
 
     # -- editing
 
     def pick(self, key: str) -> None:
-        """Change a setting: toggle it, or ask for a value. For a table, say where to edit it."""
+        """Change a setting: toggle it, or ask for a value. For a table, show where to edit it."""
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
-            self.tell(
+            self.show_note(
                 f"{row.description}\nThis is a table: edit it in {path}, then open this page again."
             )
         elif set(row.choices) == {"true", "false"}:
@@ -166,11 +165,11 @@ class SettingsScreen(PickerScreen[None]):
             self._controller.soon(self._change(row))
 
     async def _change(self, row: SettingRow) -> None:
-        if row.key in MODELS:
-            text = await ask_for_model(self._controller, _written(row))
+        if row.key in MODEL_SETTINGS:
+            text = await ask_for_model(self._controller, _value_text(row))
         else:
             text = await self._controller.ask(self._question(row))
-        self._typed(row.key, text)
+        self._save_typed(row.key, text)
 
     def _question(self, row: SettingRow) -> Question[str]:
         if row.key == "ui.theme":
@@ -180,13 +179,13 @@ class SettingsScreen(PickerScreen[None]):
             if row.value in row.choices:
                 answers.insert(0, (row.value, f"{row.value} (current)"))
             return Choice(sentence_of(row), answers, row.description)
-        text = _written(row)
+        text = _value_text(row)
         if self._refused[0] == row.key:
             text = self._refused[1]
         return TextLine(sentence_of(row), text, "save", f"Accepts {row.accepts}.")
 
-    def _typed(self, key: str, text: str | None) -> None:
-        if text == _written(self._rows[key]):
+    def _save_typed(self, key: str, text: str | None) -> None:
+        if text == _value_text(self._rows[key]):
             self._saved = (key, "Nothing changed.")
             self.highlight(key)
         elif text is not None:
@@ -194,44 +193,44 @@ class SettingsScreen(PickerScreen[None]):
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
-        """Save a value (None: the default), or show why it is not accepted."""
+        """Save and apply a value, or show why it is not accepted; None restores the default."""
         try:
-            if key in MODELS and isinstance(value, str):
-                self._choose(key, value)
+            if key in MODEL_SETTINGS and isinstance(value, str):
+                self._save_model(key, value)
                 return
             if key == "ui.theme" and isinstance(value, str) and value in self.app.available_themes:
                 self._controller.frontend.use_theme(value)
                 self._controller.services.save_setting(key, value)
             elif key == "ui.theme" and value is not None:
-                self.tell(f"There is no theme “{value}”; /theme shows them all.", "error")
+                self.show_note(f"There is no theme “{value}”; /theme shows them all.", "error")
                 return
             else:
                 self._controller.services.save_setting(key, value)
         except (ConfigError, OSError) as error:
-            self.tell(str(error), "error")
+            self.show_note(str(error), "error")
             return
-        self._told(key)
+        self._show_saved(key)
 
     @work(exclusive=True, group="model")
-    async def _choose(self, key: str, name: str) -> None:
+    async def _save_model(self, key: str, name: str) -> None:
         if key == "model":
             try:
                 changed = await choose_model(self._controller, name)
             except UserFacingError as error:
-                self.tell(str(error), "error")
+                self.show_note(str(error), "error")
             else:
-                self._told(key, "Saved." if changed else "Nothing changed.")
+                self._show_saved(key, "Saved." if changed else "Nothing changed.")
             return
         verdict = await asyncio.to_thread(self._controller.services.judge_model, name)
         if verdict.standing is NameStanding.IMPOSSIBLE:
-            self.tell(verdict.sentence, "error")
+            self.show_note(verdict.sentence, "error")
             return
         self._controller.services.save_setting(key, name)
-        self._told(key)
+        self._show_saved(key)
 
-    def _told(self, key: str, saved: str = "") -> None:
+    def _show_saved(self, key: str, saved: str = "") -> None:
         """Apply the saved settings and show ``saved``; by default, when the change takes effect."""
-        when = _when(key)
+        when = _when_effective(key)
         try:
             reread_settings(self._controller)
         except ConfigError as error:
@@ -244,6 +243,6 @@ class SettingsScreen(PickerScreen[None]):
     def action_reset(self) -> None:
         if (key := self.highlighted) is not None and self._rows[key].editable:
             if self._rows[key].origin == "default":
-                self._typed(key, _written(self._rows[key]))  # the same again: nothing is saved
+                self._save_typed(key, _value_text(self._rows[key]))  # shows that nothing changed
             else:
                 self._save(key, None)

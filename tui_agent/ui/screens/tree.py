@@ -1,7 +1,7 @@
 """The page of the session tree: shows every branch; moves, merges, forks, labels and summarises.
 
-The page asks the questions; moves.py moves with files, the agent's navigator merges, commands
-compact, race and undo.
+The page asks the questions, stores labels and forks in the store. Moves with their files are made by
+`tui_agent.app.moves`, merges by the agent's navigator, and compaction, races and undo by commands.
 """
 
 import asyncio
@@ -91,22 +91,23 @@ esc                      back without a change"""
 
 NO_SUMMARY = "\0none"
 FOCUS = "\0focus"
-"""Names of the answers “No summary” and “Summarise with focus…”, distinct from any focus text."""
+"""Names of the answers “No summary” and “Summarise with focus…”; no focus text can equal them."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """Seconds without a cursor move after which the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
 """Seconds for which entries that arrive while the tree is open are collected before a redraw."""
 
-REFRESH_SHARE = 9
-"""Minimum pause after a redraw, as a multiple of its duration: uses at most a tenth of a core."""
-FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
+PAUSE_FACTOR = 9
+"""Minimum pause after a redraw, as a multiple of its duration, so that redraws use at most a tenth of
+a core."""
+TREE_EVENTS = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
 """Events that change the tree."""
 LARGE_TREE_ENTRIES = 20_000
 """Number of entries from which a tree is painted before its costs are read."""
 PAINT_SECONDS = 0.12
-"""Interval of showing a growing summary, in seconds."""
-TAIL = 8
+"""Seconds between updates of a growing summary."""
+MAX_SUMMARY_LINES = 8
 """Maximum lines of the growing summary that are shown: the last ones."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
@@ -203,9 +204,7 @@ class TreeScreen(Page[None]):
     def _show_head(self) -> None:
         title = Content.styled("Session tree", ".tree--title")
         facts = "  " + " · ".join(facts_of_tree(self.session_tree))
-        self.heading.update(
-            Content.assemble(title, facts), layout=False
-        )  # one line, whatever it says
+        self.heading.update(Content.assemble(title, facts), layout=False)  # it always has one line
 
     def on_resize(self) -> None:
         size = self.app.size
@@ -232,14 +231,14 @@ class TreeScreen(Page[None]):
         self.preview.show(tree.outline.index, tree.line, tree.standings)
 
     def _on_agent_event(self, event: AgentEvent) -> None:
-        if isinstance(event, FOLLOWED):
+        if isinstance(event, TREE_EVENTS):
             self.refreshing.after(self._pause)
 
     def _refresh_tree(self) -> None:
         if self.is_attached:
             start = perf_counter()
             self.reload()
-            self._pause = max(REFRESH_SECONDS, REFRESH_SHARE * (perf_counter() - start))
+            self._pause = max(REFRESH_SECONDS, PAUSE_FACTOR * (perf_counter() - start))
 
     def action_preview(self) -> None:
         self._wants_preview = not self.has_class("-preview")
@@ -273,11 +272,11 @@ class TreeScreen(Page[None]):
         self._search = SearchBegun(
             self.session_tree.cursor, line.entry if line else None, self.session_tree.view
         )
-        self._get_ready(self.session_tree.outline)
+        self._prepare_search(self.session_tree.outline)
         self._open_field("Search", "in the text of all entries", "")
 
     def action_label(self) -> None:
-        if (line := self.session_tree.line) is None or self._refused():
+        if (line := self.session_tree.line) is None or self._refuses():
             return
         self._labelling = line.entry
         text = self._session.labels().get(line.entry, "")
@@ -306,16 +305,17 @@ class TreeScreen(Page[None]):
         self._show_keys()
 
     @work(thread=True, group="tree-ready")
-    def _get_ready(self, outline: Outline) -> None:
+    def _prepare_search(self, outline: Outline) -> None:
         for segment in outline.index.segments:
             outline.row_numbers(segment)
 
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
-    async def _look_for(self, event: Input.Changed) -> None:
-        """Mark the entries with the typed text; go to the first at or after the search's start.
+    async def _find_typed(self, event: Input.Changed) -> None:
+        """Mark the entries that contain the typed text, and go to the first one.
 
-        An empty text removes the marks. Does nothing while a label is typed in the same field.
+        The first one is the first at or after the entry where the search began. An empty text
+        removes the marks. Does nothing while a label is typed in the same field.
         """
         store = self._controller.services.store
         outline = self.session_tree.outline
@@ -359,14 +359,14 @@ class TreeScreen(Page[None]):
         line = self.session_tree.line
         if line is not None and line.segment.is_beside:
             show_branch(self._controller, line.segment.last)
-        elif not self._refused():
+        elif not self._refuses():
             self._when_idle(
                 partial(self._go, message.entry_id, continue_from_here=message.continue_from_here)
             )
 
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        """Move to an entry, after the necessary questions about a summary and about files."""
+        """Move to an entry, after the necessary questions about a summary and files."""
         agent = self._agent
         controller = self._controller
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
@@ -384,25 +384,26 @@ class TreeScreen(Page[None]):
         wanted = None
         if focus != NO_SUMMARY:
             wanted = focus
-        # Remove the notice about the former place.
+        # Clear the notice about the previous position.
         controller.frontend.clear_notice()
-        told: list[str] = []
+        moved: list[str] = []
 
         async def move(progress: Callable[[str], None]) -> None:
-            told.append(await make_move(agent, plan, files, focus=wanted, progress=progress))
+            moved.append(await make_move(agent, plan, files, focus=wanted, progress=progress))
 
         if await self._summarise(move, shown=wanted is not None):
             self.dismiss()
             controller.frontend.restore_message(prompt_text(plan.prompt))
-            if told[0]:
-                controller.say(f"Went to {name_of_place(plan.leaf)}, {told[0]} · /undo returns")
+            if moved[0]:
+                controller.say(f"Went to {name_of_place(plan.leaf)}, {moved[0]} · /undo returns")
 
     async def _ask_for_focus(
         self, question: str, about: str, *, may_skip: bool = False
     ) -> str | None:
-        """Ask whether to summarise, and with which focus. Return the focus, "" for none.
+        """Ask whether to summarise, and with which focus; return the focus, "" for none.
 
-        ``NO_SUMMARY`` if the user wants no summary, which ``may_skip`` offers; None if they cancel.
+        Returns `NO_SUMMARY` if the user wants no summary (an answer only with ``may_skip``), and
+        None if the user cancels.
         """
         answers = []
         if may_skip:
@@ -419,10 +420,9 @@ class TreeScreen(Page[None]):
         return answer
 
     async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
-        """Run ``work``; return True if it succeeded. Shows a notice if it failed.
+        """Run ``work``; return True if it succeeded. Show a notice if it failed.
 
-        ``shown`` shows the growing summary in a dialog, where the user can cancel: then returns
-        False.
+        With ``shown``, a dialog shows the growing summary; returns False if the user cancels it.
         """
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
@@ -448,7 +448,7 @@ class TreeScreen(Page[None]):
         line = self.session_tree.line
         if line is not None and line.active:
             self.notice.say_briefly("This is on the path you are on; highlight another branch.")
-        elif line is not None and not self._refused():
+        elif line is not None and not self._refuses():
             self._when_idle(partial(self._merge, line.segment.last))
 
     @work(group="tree-move", exclusive=True)
@@ -491,13 +491,14 @@ class TreeScreen(Page[None]):
         elif line is not None:
             self.notice.say_briefly("This is not on the path you are on: go there first.")
 
-    def _refused(self) -> bool:
+    def _refuses(self) -> bool:
+        """Return True, and show a notice, if the session is read-only."""
         if self._session.read_only:
             self.notice.say_briefly("This session is read-only. Press f to continue in a fork.")
         return self._session.read_only
 
     def _when_idle(self, act: Callable[[], object]) -> None:
-        """Call ``act`` now; while the agent works, offer to interrupt it first."""
+        """Call ``act`` now; if the agent works, offer to interrupt it first."""
         if self._agent.running:
             self._controller.soon(self._offer_interrupt(act))
         else:
@@ -534,7 +535,7 @@ class TreeScreen(Page[None]):
             await self._controller.attempt(show_contexts(self._controller, [line.entry]))
 
     def action_subagent(self) -> None:
-        """Open the runner, race or subagent of the highlighted row, or show that there is none."""
+        """Open the runner, race or subagent of the highlighted row; show a notice if there is none."""
         line = self.session_tree.line
         entries = self._highlighted_entries()
         results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
@@ -557,7 +558,7 @@ class TreeScreen(Page[None]):
         return list(self._session.entries([header.id for header in headers]))
 
     def action_race(self) -> None:
-        if (line := self.session_tree.line) is not None and not self._refused():
+        if (line := self.session_tree.line) is not None and not self._refuses():
             self._controller.soon(race_commands.ask_for_race(self._controller, start=line.entry))
 
     def action_copy(self) -> None:
@@ -575,8 +576,8 @@ class TreeScreen(Page[None]):
 class SummarisingScreen(Dialog[str]):
     """Shows the growing summary of a branch that is left or merged.
 
-    Dismissed with the problem, "" on success; None if cancelled by Escape, then nothing has
-    changed.
+    Dismissed with the reason of a failure, or "" on success. If Escape cancels the work, nothing
+    changes and the result is None.
     """
 
     KEYS = "esc back, nothing changes"
@@ -600,7 +601,9 @@ class SummarisingScreen(Dialog[str]):
         self.dismiss(await _problem_of(self._summarise, self._written.append))
 
     def _paint(self) -> None:
-        lines = sanitize.text("".join(self._written)[-4_000:]).strip().split("\n")[-TAIL:]
+        lines = (
+            sanitize.text("".join(self._written)[-4_000:]).strip().split("\n")[-MAX_SUMMARY_LINES:]
+        )
         self.growing.update("\n".join(filter(None, lines)))
 
     def action_back(self) -> None:

@@ -1,4 +1,4 @@
-"""The page that shows a long text in full: an output, a block of the context, a request."""
+"""The page that shows a long text in full, such as an output, a block of the context, a request."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 
-TAB = 4
+TAB_WIDTH = 4
 
 MAX_CHARS = 5_000_000
-"""Maximum characters shown; a last line says how many more there are."""
+"""Maximum characters shown; of a longer text, the last line says how many are missing."""
 
 
 @frozen
 class _Row:
-    """A row on the screen: the characters ``start`` to ``end`` of the text's line ``line``."""
+    """A row on the screen: characters ``start`` to ``end`` of line ``line`` of the text."""
 
     line: int
     start: int
@@ -47,12 +47,14 @@ class TextLines(LineList):
 
     def __init__(self, text: str) -> None:
         super().__init__(id="text")
-        self.lines: list[str] = [line.expandtabs(TAB) for line in sanitize.output(text).split("\n")]
+        self.lines: list[str] = [
+            line.expandtabs(TAB_WIDTH) for line in sanitize.output(text).split("\n")
+        ]
         self._rows: list[_Row] = []
         self._width = 0
         self._query = ""
         self.matches: list[tuple[int, int]] = []
-        """Line and character of the beginning of each match, from 0, in the order of the text."""
+        """Where each match begins, as line and character from 0, in the order of the text."""
         self.current: int | None = None
         """Index in ``matches`` of the current match, None if there is none."""
 
@@ -99,7 +101,8 @@ class TextLines(LineList):
     def find(self, query: str) -> int:
         """Mark all matches of a text, ignoring case, and return their number.
 
-        Scrolls to the first match in view or below, else to the first of all. "" removes the marks.
+        Scrolls to the first match in or below the visible rows, else to the first of all. "" removes
+        the marks.
         """
         self._query = lower_case(query)
         self.matches = []
@@ -200,9 +203,9 @@ class ViewerScreen(Page[None]):
     def _searched(self, event: Input.Changed) -> None:
         count = self.text.find(event.value)
         self.keys.show(
-            f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else self.KEYS
+            f"{plural(count, 'match')}  n next  N previous  esc back" if event.value else self.KEYS
         )
 
     @on(Input.Submitted, "#search")
-    def _go_on(self) -> None:
+    def _search_submitted(self) -> None:
         self.text.focus()

@@ -20,10 +20,10 @@ from tui_agent.ui.bindings import CHORD, hidden, keys_of
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, path_at, token_at
 from tui_agent.ui.prompting.dropped import dropped_files
 from tui_agent.ui.prompting.history import PromptHistory
-from tui_agent.ui.prompting.killed import Killed
+from tui_agent.ui.prompting.killed import KilledText
 from tui_agent.ui.prompting.paste import PasteStore, is_large
 from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
-from tui_agent.ui.terminal_suspend import EditorError, edit_outside
+from tui_agent.ui.terminal_suspend import EditorError, edit_in_editor
 from tui_agent.ui.widgets.completion import CompletionPopup
 
 INVITATIONS = (
@@ -63,7 +63,7 @@ class Prompt(TextArea, inherit_bindings=False):
         hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line", id="prompt.newline"),
         Binding("tab", "complete", "complete", id="prompt.complete"),
         hidden("escape", "close_completion", "close list"),
-        hidden("ctrl+x ctrl+e", "edit_outside", "edit in your own editor", id="prompt.editor"),
+        hidden("ctrl+x ctrl+e", "edit_in_editor", "edit in your own editor", id="prompt.editor"),
         hidden("ctrl+x ctrl+s", "stash", "put the draft away, or bring it back", id="prompt.stash"),
         hidden(
             "ctrl+x ctrl+b",
@@ -212,7 +212,7 @@ class Prompt(TextArea, inherit_bindings=False):
         """Whether the last key was `CHORD` without a selection; the next may end a sequence."""
         self.stashed = ""
         """A draft that was put away, with pastes expanded; empty if there is none."""
-        self._killed = Killed()
+        self._killed = KilledText()
         self._deleted = ""
         """The text that the last key deleted."""
         self.use_keys({})
@@ -829,7 +829,7 @@ class Prompt(TextArea, inherit_bindings=False):
 
     async def _edit_outside(self) -> None:
         try:
-            text = await edit_outside(self.app, self.full_text, "prompt.md")
+            text = await edit_in_editor(self.app, self.full_text, "prompt.md")
         except EditorError as error:
             self.post_message(self.EditorFailed(str(error)))
             return
