@@ -13,7 +13,7 @@ from tui_agent.acp.session import options_of
 from tui_agent.acp.updates import (
     MAX_OUTPUT_CHARS,
     MAX_RESOURCE_CHARS,
-    STEP_CHARS,
+    OUTPUT_STEP_CHARS,
     Updates,
     diffs_of,
     read_prompt,
@@ -50,7 +50,7 @@ CWD = Path("/project")
 
 
 def told(updates: Updates, *events: Any) -> list[Any]:
-    return [update for event in events for update in updates.of(event)]
+    return [update for event in events for update in updates.updates_for(event)]
 
 
 def result(
@@ -83,7 +83,7 @@ def test_call_ids_that_providers_use_again_are_told_apart() -> None:
 def test_output_of_a_running_command_is_sent_in_steps_and_bounded() -> None:
     updates = Updates(CWD)
     told(updates, ToolStarted("c", "bash", "make", '{"command": "make"}'))
-    small = told(updates, *(ToolOutput("c", "x" * 10) for _ in range(STEP_CHARS // 10 + 1)))
+    small = told(updates, *(ToolOutput("c", "x" * 10) for _ in range(OUTPUT_STEP_CHARS // 10 + 1)))
     assert len(small) == 2, "the first at once, then when enough has come"
     [large] = told(updates, ToolOutput("c", "y" * 10 * MAX_OUTPUT_CHARS))
     assert len(large.content[0].content.text) == MAX_OUTPUT_CHARS

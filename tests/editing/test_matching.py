@@ -89,7 +89,7 @@ UNEVEN = "    if x:\n          go()\n      stop()\n"
          r"ends after line 8, old continues with 'more':\n7\t.*\n8\t    return y$"),
         ("a\n  b\n c\n", "a\n b\n  c", "x", r"Lines 1-3 differ from it in white space only.*:\n1\ta\n2\t  b\n3\t c$"),
         (CODE, "    x == 1", "pass", r"Closest is:\n2\t    x = 1$"),
-        (CODE, "@@@@@@@@", "pass", "nor anything like it"),
+        (CODE, "@@@@@@@@", "pass", "no line is similar to it"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_or_not_only_there_is_told(

@@ -44,7 +44,7 @@ async def test_the_pages_of_a_pdf(space: Workspace) -> None:
 
 
 async def test_a_pdf_without_text_or_with_a_password_says_so(space: Workspace) -> None:
-    assert "[It has no text: perhaps a picture.]" in await read(space, "a.pdf", pdf(""))
+    assert "[It has no text; it may be an image.]" in await read(space, "a.pdf", pdf(""))
     assert "needs a password" in await read(space, "b.pdf", locked(pdf("hidden")))
 
 

@@ -259,7 +259,7 @@ async def test_a_page_that_is_not_there_is_told(space: Workspace, server: WebSer
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "stopped sending"),
         (b"hello\r\n\r\n", "could not be read"),
-        (answer(b"xxxx", "text/plain", Content_Encoding="br"), "sent as br"),
+        (answer(b"xxxx", "text/plain", Content_Encoding="br"), "compressed as br"),
         (answer(b"xxxx", "text/plain", Content_Encoding="gzip"), "damaged"),
         *(
             (answer(status="302 Found", Location=location), r"\w")

@@ -61,7 +61,7 @@ def test_a_socks_proxy_without_its_package_is_left_out_and_said(
     assert found.of(FAR) == "http://proxy:1"
     assert found.of("http://far.example/") is None
     (problem,) = found.problems
-    assert problem.startswith("ALL_PROXY is left out: a SOCKS proxy needs the package socksio (")
+    assert problem.startswith("ALL_PROXY is ignored: a SOCKS proxy needs the package socksio (")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_is_no_proxy_is_left_out_and_said_without_its_password(value: str, 
     found = read_proxies({"HTTPS_PROXY": value})
     assert found.of(FAR) is None
     (problem,) = found.problems
-    assert problem == f"HTTPS_PROXY is left out: {said} is not an HTTP or SOCKS 5 proxy."
+    assert problem == f"HTTPS_PROXY is ignored: {said} is not an HTTP or SOCKS 5 proxy."
 
 
 @pytest.mark.parametrize(

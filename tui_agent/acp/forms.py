@@ -1,4 +1,4 @@
-"""Converts the model's questions to a form of the Agent Client Protocol, and forms to answers."""
+"""Converts the model's questions to a form of the Agent Client Protocol, and its content to answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchem
 def form_of(asked: ModelQuestions, former: Mapping[str, Value]) -> ElicitationSchema:
     """Return a form with the model's questions.
 
-    ``former`` answers, by field name, are filled in.
+    ``former`` has earlier answers by field name, with which the form is filled in.
     """
     properties: dict[str, Any] = {}
     for field in asked.fields:

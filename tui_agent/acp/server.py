@@ -71,12 +71,12 @@ from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.store import Store
 from tui_agent.version import __version__
 
-PAGE = 50
-"""Number of sessions per page of a list."""
+PAGE_SIZE = 50
+"""Maximum number of sessions in a response; the editor requests more with a cursor."""
 _CURSOR_DIGITS = 10
 _KEYS = "keys"
 _TERMINAL = "terminal"
-"""Ids of the login methods in the protocol."""
+"""Ids of the login methods."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,18 +84,18 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 
-class _SessionAbilities(ClientSessionCapabilities):
+class _SessionCapabilities(ClientSessionCapabilities):
     compaction: dict[str, Any] | None = None
 
 
-class _Abilities(ClientCapabilities):
-    session: _SessionAbilities | None = None
+class _Capabilities(ClientCapabilities):
+    session: _SessionCapabilities | None = None
 
 
 class Introduction(InitializeRequest):
-    """An editor's first request, with the protocol's fields that the SDK does not read yet."""
+    """An editor's first request, including fields of the protocol that the SDK does not read yet."""
 
-    client_capabilities: Annotated[_Abilities | None, Field(alias="clientCapabilities")] = None
+    client_capabilities: Annotated[_Capabilities | None, Field(alias="clientCapabilities")] = None
 
 
 class SessionFactory(Protocol):
@@ -111,14 +111,14 @@ class SessionFactory(Protocol):
         """
         ...
 
-    async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the ids of the usable models, cached unless ``anew``."""
+    async def models(self, *, refresh: bool = False) -> Sequence[str]:
+        """Return the ids of the usable models; cached, unless ``refresh`` is set."""
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
-        """Read the settings again and apply changed ones to ``agents``.
+        """Read the settings again and apply changed ones to ``agents``; return "".
 
-        Return what is invalid in them, and apply nothing then; otherwise return "".
+        If the settings are invalid, apply nothing and return a sentence that says why.
         """
         ...
 
@@ -141,12 +141,12 @@ def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R
 class EditorAgent:
     """The agent's side of the protocol, for one editor."""
 
-    def __init__(self, workshop: SessionFactory) -> None:
-        self._workshop = workshop
+    def __init__(self, factory: SessionFactory) -> None:
+        self._factory = factory
         self._client: Client | None = None
         self._open: dict[str, EditorSession] = {}
-        self._wrong_settings = ""
-        self._able = ClientCapabilities()
+        self._settings_problem = ""
+        self._capabilities = ClientCapabilities()
         self.notify: Notify | None = None
         """Sends a notification that the SDK has no class for."""
 
@@ -157,7 +157,7 @@ class EditorAgent:
         for session_id in list(self._open):
             await self._close(session_id)
 
-    # -- the beginning
+    # -- connection and login
 
     async def initialize(
         self,
@@ -166,13 +166,13 @@ class EditorAgent:
         client_info: Implementation | None = None,  # noqa: ARG002 - every editor is treated the same
         **_more: Any,
     ) -> InitializeResponse:
-        self._able = client_capabilities or ClientCapabilities()
+        self._capabilities = client_capabilities or ClientCapabilities()
         description = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
         methods: list[Any] = [
             AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=description)
         ]
-        if self._able.auth is not None and self._able.auth.terminal:
-            description = "Asks for a provider and its key and keeps them in config.toml."
+        if self._capabilities.auth is not None and self._capabilities.auth.terminal:
+            description = "Asks for a provider and its key, and saves them in config.toml."
             terminal = TerminalAuthMethod(
                 type="terminal",
                 id=_TERMINAL,
@@ -208,17 +208,17 @@ class EditorAgent:
         """
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(
-                -32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}."
+                -32602, f"Unknown login method {method_id!r}. Use {_KEYS} or {_TERMINAL}."
             )
-        self._workshop.follow_settings(session.agent for session in self._open.values())
+        self._factory.follow_settings(session.agent for session in self._open.values())
         await self._require_key()
         return AuthenticateResponse()
 
     async def _require_key(self) -> None:
         if not (
-            self._workshop.demo
-            or await self._workshop.models()
-            or await self._workshop.models(anew=True)
+            self._factory.demo
+            or await self._factory.models()
+            or await self._factory.models(refresh=True)
         ):
             raise RequestError(NEEDS_KEY, KEYLESS)
 
@@ -233,13 +233,13 @@ class EditorAgent:
             raise RequestError(-32602, f"{cwd!r} is not an existing directory.")
         servers = _servers(mcp_servers)
         await self._require_key()
-        opened = await self._take(OpenRequest(demo=self._workshop.demo), directory, servers)
+        opened = await self._open_session(OpenRequest(demo=self._factory.demo), directory, servers)
         return NewSessionResponse(session_id=opened.agent.session.id, **await self._state(opened))
 
     @reports_errors
     async def load_session(
         self,
-        cwd: str,  # noqa: ARG002 - a session stays in the directory it was begun in
+        cwd: str,  # noqa: ARG002 - a session keeps the directory it was created in
         session_id: str,
         mcp_servers: list[Any] | None = None,
         **_more: Any,
@@ -252,7 +252,7 @@ class EditorAgent:
     @reports_errors
     async def resume_session(
         self,
-        cwd: str,  # noqa: ARG002 - a session stays in the directory it was begun in
+        cwd: str,  # noqa: ARG002 - a session keeps the directory it was created in
         session_id: str,
         mcp_servers: list[Any] | None = None,
         **_more: Any,
@@ -265,15 +265,15 @@ class EditorAgent:
     @reports_errors
     async def fork_session(
         self,
-        cwd: str,  # noqa: ARG002 - a copy works where the session does
+        cwd: str,  # noqa: ARG002 - a copy keeps the directory of its session
         session_id: str,
         mcp_servers: list[Any] | None = None,
         **_more: Any,
     ) -> ForkSessionResponse:
         """Copy a session and open the copy; the original is not changed."""
-        found = self._workshop.store.session(session_id)
+        found = self._factory.store.session(session_id)
         request = OpenRequest(found.id, how=OpenHow.FORK)
-        opened = await self._take(request, Path(found.cwd), _servers(mcp_servers))
+        opened = await self._open_session(request, Path(found.cwd), _servers(mcp_servers))
         return ForkSessionResponse(session_id=opened.agent.session.id, **await self._state(opened))
 
     @reports_errors
@@ -289,7 +289,7 @@ class EditorAgent:
         It can still be restored in ``/sessions`` of the terminal program.
         """
         await self._close(session_id)
-        await asyncio.to_thread(self._workshop.store.delete, session_id)
+        await asyncio.to_thread(self._factory.store.delete, session_id)
         return DeleteSessionResponse()
 
     @reports_errors
@@ -299,8 +299,8 @@ class EditorAgent:
         offset = 0
         if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS:
             offset = int(cursor)
-        found = self._workshop.store.sessions(
-            cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE
+        found = self._factory.store.sessions(
+            cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE_SIZE
         )
         rows = []
         for info in found:
@@ -313,7 +313,7 @@ class EditorAgent:
                 )
             )
         return ListSessionsResponse(
-            sessions=rows, next_cursor=str(offset + PAGE) if len(found) == PAGE else None
+            sessions=rows, next_cursor=str(offset + PAGE_SIZE) if len(found) == PAGE_SIZE else None
         )
 
     @reports_errors
@@ -354,7 +354,7 @@ class EditorAgent:
                 )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
-    # -- work
+    # -- prompts
 
     @reports_errors
     async def prompt(self, session_id: str, prompt: list[Any], **_more: Any) -> PromptResponse:
@@ -363,26 +363,28 @@ class EditorAgent:
         message = await read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
         if not message.text.strip() and not message.attached:
             raise RequestError(-32602, "The prompt is empty.")
-        wrong = self._workshop.follow_settings(session.agent for session in self._open.values())
-        if wrong and wrong != self._wrong_settings:
-            opened.tell(
-                helpers.update_agent_thought_text(f"{wrong} The settings stay as they were.\n")
+        problem = self._factory.follow_settings(session.agent for session in self._open.values())
+        if problem and problem != self._settings_problem:
+            opened.queue_update(
+                helpers.update_agent_thought_text(f"{problem} The settings stay as they were.\n")
             )
-        self._wrong_settings = wrong
+        self._settings_problem = problem
         return PromptResponse(stop_reason=await opened.prompt(message))
 
     async def cancel(self, session_id: str, **_more: Any) -> None:
         if (opened := self._open.get(session_id)) is not None:
             opened.cancel()
 
-    # -- inside
+    # -- helpers
 
-    async def _take(
+    async def _open_session(
         self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]
     ) -> EditorSession:
         if self._client is None:
             raise RequestError(-32603, "The editor is not connected.")
-        opened = EditorSession(self._client, self._workshop.services(cwd, servers), self._able)
+        opened = EditorSession(
+            self._client, self._factory.services(cwd, servers), self._capabilities
+        )
         opened.notify = self.notify
         await opened.open(request)
         opened.options = lambda: self._options(opened.agent)
@@ -392,8 +394,8 @@ class EditorAgent:
     async def _reopen(self, session_id: str, mcp_servers: list[Any] | None) -> EditorSession:
         servers = _servers(mcp_servers)
         await self._close(session_id)
-        found = self._workshop.store.session(session_id)
-        return await self._take(OpenRequest(found.id), Path(found.cwd), servers)
+        found = self._factory.store.session(session_id)
+        return await self._open_session(OpenRequest(found.id), Path(found.cwd), servers)
 
     async def _state(self, opened: EditorSession) -> dict[str, Any]:
         """Return a session's modes and options for the response that opens it.
@@ -402,7 +404,7 @@ class EditorAgent:
         """
         options = await self._options(opened.agent)
         mode = opened.agent.mode
-        # The commands are sent after the answer, which tells the editor the session's id.
+        # Queued updates are sent after the response, from which the editor learns the session's id.
         commands = []
         for row in opened.controller.commands:
             commands.append(
@@ -414,7 +416,7 @@ class EditorAgent:
                     else None,
                 )
             )
-        opened.tell(helpers.update_available_commands(commands))
+        opened.queue_update(helpers.update_available_commands(commands))
         known: dict[str, str] = {name.value: text for name, text in MODE_HELP.items()}
         known.setdefault(mode, "an agent of your own")
         modes = [
@@ -436,7 +438,7 @@ class EditorAgent:
         return self._open[session_id]
 
     async def _options(self, agent: Agent) -> list[Any]:
-        names = dict.fromkeys([*filter(None, [agent.model]), *await self._workshop.models()])
+        names = dict.fromkeys([*filter(None, [agent.model]), *await self._factory.models()])
         if not names:
             return []
         rows: list[tuple[str, Literal["model", "thought_level"], str, Iterable[str]]]
@@ -492,12 +494,12 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Skips JSON lines that are not valid messages, because the SDK would end the connection."""
+    """Reads the editor's lines without JSON that is not a message; on that, the SDK would disconnect."""
 
     _overrun = False
 
     async def readuntil(self, separator: Any = b"\n") -> bytes:
-        """Return the next line that is a message or invalid JSON, or the end of an overlong line.
+        """Return the next line that is a message or not valid JSON, or the end of an overlong line.
 
         Raises as the base class does.
         """
@@ -516,11 +518,11 @@ class MessageLines(asyncio.StreamReader):
             self._overrun = False
             if overrun or is_message(line):
                 return line
-            log.warning("The editor sent a line that is no message: %r", line[:200])
+            log.warning("Ignored a line from the editor that is not a message: %r", line[:200])
 
 
 def is_message(line: bytes) -> bool:
-    """Return False for JSON that is no request, notification or response; True for invalid JSON."""
+    """Return False for JSON that is not a request, notification or response; True for other text."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

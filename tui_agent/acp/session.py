@@ -1,7 +1,8 @@
 """A session open in an editor: runs its agent, sends updates in order, and asks its questions.
 
-The `Controller` of `tui_agent.app` runs the agent and the commands, as for the screen; here its
-events become updates of the protocol, and its questions requests to the editor.
+The `Controller` of `tui_agent.app` runs the agent and the commands, as it does for the screen. Here,
+its events become updates of the protocol, and its questions become requests to the editor. The
+editor also supplies the text of unsaved files, and saves files before the agent edits them.
 """
 
 from __future__ import annotations
@@ -74,17 +75,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_OFFERED = 12
-"""Maximum answers offered from a `Pick`, which may have many rows; the first ones are offered."""
+MAX_OFFERED_ROWS = 12
+"""Maximum rows of a `Pick` that are offered as answers: the first ones."""
 
-MAX_BYTES = 5_000_000
-"""Maximum bytes of a file that the editor is asked for; of larger ones only the disk's text is
-used."""
+MAX_FILE_BYTES = 5_000_000
+"""Maximum size, in bytes, of a file for which the editor is asked for unsaved text."""
 
 NEEDS_KEY = -32000
 """Error code of the protocol for an agent that needs a login first."""
 
 KEYLESS = "No provider's key was found. Set one in the environment or in config.toml."
+"""Error message if no model can be used."""
 
 _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
@@ -109,20 +110,20 @@ class EditorFrontend(Frontend):
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
         del severity, remedy
-        self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
+        self._session.queue_update(helpers.update_agent_message_text(f"{message}\n\n"))
 
     async def ask(self, question: Question[T]) -> T | None:
         """Ask a `Choice` or `Pick` as a permission request, a `TextLine` as a form.
 
-        Return the answer; None if the editor gives none, or for other questions. Of a `Pick`, only
-        the first `MAX_OFFERED` rows are offered.
+        Return the answer; None if the editor gives none, or the question is of another kind. Only
+        the first `MAX_OFFERED_ROWS` rows of a `Pick` are offered.
         """
         match question:
             case Choice():
                 return await self._ask(question)  # type: ignore[return-value]  # a choice is answered by a key
             case Pick():
-                offered = [(row.key, row.text[:80]) for row in question.rows[:MAX_OFFERED]]
-                return await self._ask(Choice(question.question, offered))  # type: ignore[return-value]  # so is this
+                offered = [(row.key, row.text[:80]) for row in question.rows[:MAX_OFFERED_ROWS]]
+                return await self._ask(Choice(question.question, offered))  # type: ignore[return-value]  # answered by a key, too
             case TextLine():
                 return await self._ask_text(question)  # type: ignore[return-value]  # a line is answered by a text
             case _:
@@ -147,7 +148,7 @@ class EditorFrontend(Frontend):
             type="string", title="Answer", default=question.text or None
         )
         form = ElicitationSchema(properties={"answer": field})
-        response = await self._fill_in(question.question, form)
+        response = await self._show_form(question.question, form)
         if isinstance(response, AcceptElicitationResponse):
             return str((response.content or {}).get("answer") or "")
         return None
@@ -157,16 +158,16 @@ class EditorFrontend(Frontend):
 
         Return None if the editor has no forms, or the request fails.
         """
-        response = await self._fill_in("The model asks you", form_of(asked, former))
+        response = await self._show_form("The model asks you", form_of(asked, former))
         if response is None:
             return None
         if isinstance(response, AcceptElicitationResponse):
             return answer_of(asked, response.content or {})
         return Answer("cancel")
 
-    async def _fill_in(self, message: str, form: ElicitationSchema) -> Any:
+    async def _show_form(self, message: str, form: ElicitationSchema) -> Any:
         """Return the editor's response to a form; None if it has no forms or the request fails."""
-        able = self._session.able.elicitation
+        able = self._session.capabilities.elicitation
         if able is None or able.form is None:
             return None
         mode = ElicitationFormSessionMode(
@@ -186,33 +187,34 @@ class EditorFrontend(Frontend):
 
     def go_to(self, request: OpenRequest) -> None:
         del request
-        self.say("Open sessions from the editor's own list.")
+        self.say("To open another session, use your editor's list of sessions.")
 
 
 class UnsavedText:
-    """Reads unsaved text of files from the editor, and has it save a file before an edit."""
+    """Reads unsaved text of files from the editor, and makes the editor save a file before an edit."""
 
     def __init__(self, client: Client, able: FileSystemCapabilities, session: str) -> None:
         self._client = client
         self._able = able
         self._session = session
-        self._told: dict[Path, bytes] = {}
+        self._read: dict[Path, bytes] = {}
+        """Digests of the unsaved texts that the model has read, by path."""
 
     async def unsaved(self, path: Path) -> str | None:
         """Return a file's text in the editor if it differs from the file on disk.
 
-        Return None if it is the same, or the editor or the disk can't be read, for example because
-        the file is not text or is larger than `MAX_BYTES`.
+        Return None if it is the same, or one of them can't be read, for example because the file is
+        not text or is larger than `MAX_FILE_BYTES`.
         """
         text = await self._differing(path)
         if text is not None:
-            self._told[path] = _digest(text)
+            self._read[path] = _digest(text)
         return text
 
     async def save(self, path: Path) -> bool:
-        """Have the editor save a file if it has unsaved text there.
+        """Make the editor save a file for which it has unsaved text.
 
-        Return True if it was saved and the model had read that text through ``unsaved``.
+        Return True if the file was saved and the model had read that text through ``unsaved``.
         """
         text = None
         if self._able.write_text_file:
@@ -223,7 +225,7 @@ class UnsavedText:
             await self._client.write_text_file(
                 session_id=self._session, path=str(path), content=text
             )
-            return self._told.get(path) == _digest(text)
+            return self._read.get(path) == _digest(text)
         return False
 
     async def _differing(self, path: Path) -> str | None:
@@ -243,8 +245,8 @@ class UnsavedText:
 
 def _read(path: Path) -> str | None:
     """Return a file's text; None if it is not text, too large or unreadable."""
-    data = read_regular(path, MAX_BYTES + 1)
-    if data is not None and len(data) <= MAX_BYTES:
+    data = read_regular(path, MAX_FILE_BYTES + 1)
+    if data is not None and len(data) <= MAX_FILE_BYTES:
         return decode_text(data)
     return None
 
@@ -259,51 +261,52 @@ def _digest(text: str) -> bytes:
 
 
 class EditorSession:
-    """Drives one agent for an editor. Everything happens on the event loop."""
+    """Drives one agent for an editor. All methods run on the event loop."""
 
     def __init__(
         self, client: Client, services: AppServices, able: ClientCapabilities | None = None
     ) -> None:
         self.client = client
-        self.able = able or ClientCapabilities()
+        self.capabilities = able or ClientCapabilities()
         """The editor's capabilities."""
         self.controller = Controller(EditorFrontend(self), self._on_event)
-        """Runs the session's commands."""
+        """Owns the session, and runs its commands."""
         self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
-        self.tell = self._waiting.put_nowait
+        self.queue_update = self._waiting.put_nowait
         self.wait_sent = self._waiting.join
-        """``tell`` queues an update for sending; ``wait_sent`` waits until all queued ones are sent."""
-        self._telling: asyncio.Task[None] | None = None
+        """Waits until all queued updates are sent."""
+        self._sender: asyncio.Task[None] | None = None
         """Sends queued updates; started once the session is open, because updates have its id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._ended: list[asyncio.Future[RunEnded]] = []
+        self._run_ends: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
         self._cancels = 0
         self.options: Callable[[], Awaitable[list[Any]]] | None = None
-        """Returns the session's options for the editor; set once the session is open."""
+        """Returns the session's options for the editor; None until the session is open."""
         self.notify: Notify | None = None
-        """Sends a raw notification, where the SDK has no class for it."""
+        """Sends a notification for which the SDK has no class; None if that is not possible."""
 
     async def open(self, request: OpenRequest) -> None:
         """Open the session and start sending updates; call this once. Raises `StoreError`."""
         agent = await self.controller.open_or_raise(request)
         asked = (
-            self.notify is not None and getattr(self.able.session, "compaction", None) is not None
+            self.notify is not None
+            and getattr(self.capabilities.session, "compaction", None) is not None
         )
         self._updates = Updates(agent.ports.cwd, agent.ports.blob, compactions=asked)
-        self._telling = asyncio.ensure_future(self._send_all())
-        if self.able.fs is not None and self.able.fs.read_text_file:
-            agent.ports.editor = UnsavedText(self.client, self.able.fs, agent.session.id)
+        self._sender = asyncio.ensure_future(self._send_all())
+        if self.capabilities.fs is not None and self.capabilities.fs.read_text_file:
+            agent.ports.editor = UnsavedText(self.client, self.capabilities.fs, agent.session.id)
 
     @property
     def agent(self) -> Agent:
         return self.controller.open_agent
 
     async def aclose(self) -> None:
-        self._answer(RunEnded("interrupted"))
-        tasks = [*self._asking.values(), *filter(None, [self._telling])]
+        self._end_runs(RunEnded("interrupted"))
+        tasks = [*self._asking.values(), *filter(None, [self._sender])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -344,17 +347,17 @@ class EditorSession:
 
     def _next_end(self) -> asyncio.Future[RunEnded]:
         ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
-        self._ended.append(ended)
+        self._run_ends.append(ended)
         return ended
 
     async def _outcome(self, ended: asyncio.Future[RunEnded]) -> StopReason:
-        """Wait for the end of a run, and of the run of a plan that is approved after it.
+        """Wait for the end of a run, and of the run that carries out a plan approved after it.
 
-        Raises `RequestError` if the last run failed.
+        Return the stop reason. Raises `RequestError` if the last run failed.
         """
         result = await ended
         while (deciding := self.controller.deciding) is not None:
-            # An approved plan is carried out in the same turn.
+            # An approved plan is carried out during the same prompt.
             self.controller.deciding = None
             await deciding
             if self.agent.running:
@@ -369,9 +372,9 @@ class EditorSession:
         return _STOPS.get(result.reason, "end_turn")
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
-        """Run a built-in command and any run it starts.
+        """Run a built-in command, and wait for a run that it starts; return the stop reason.
 
-        Return None if there is none of that name.
+        Return None if there is no built-in command of that name.
         """
         command = await built_in(intent.name, self.agent)
         if command is None:
@@ -396,7 +399,7 @@ class EditorSession:
         """Queue updates that show the editor the path's entries, and wait until all are sent."""
         for entry in await asyncio.to_thread(self.agent.session.path):
             for update in self._updates.replay(entry):
-                self.tell(update)
+                self.queue_update(update)
         await self.wait_sent()
 
     # -- updates
@@ -418,8 +421,8 @@ class EditorSession:
                 self._waiting.task_done()
 
     def _on_event(self, event: AgentEvent) -> None:
-        for update in self._updates.of(event):
-            self.tell(update)
+        for update in self._updates.updates_for(event):
+            self.queue_update(update)
         match event:
             case PermissionAsked(request=request):
                 self._asking[request.call_id] = asyncio.ensure_future(self._ask(request))
@@ -430,27 +433,33 @@ class EditorSession:
                     task.cancel()
             case EntryAppended(entry=AssistantEntry(finish=finish)):
                 self._finish = finish
-                self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
+                self.queue_update(
+                    usage_update(self.agent.context_size(), self.agent.session_cost())
+                )
             case EntryAppended(entry=ModelChangeEntry() | EffortChangeEntry() as entry):
                 if isinstance(entry, ModelChangeEntry):
-                    self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
-                self.controller.soon(self._tell_options())
+                    self.queue_update(
+                        usage_update(self.agent.context_size(), self.agent.session_cost())
+                    )
+                self.controller.soon(self._send_options())
             case RunEnded():
-                self._answer(event)
+                self._end_runs(event)
             case _:
                 pass
 
-    async def _tell_options(self) -> None:
+    async def _send_options(self) -> None:
         """Send the editor the current options, which a command may have changed."""
         if self.options is not None:
             options = await self.options()
         else:
             options = []
-        self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+        self.queue_update(
+            ConfigOptionUpdate(session_update="config_option_update", config_options=options)
+        )
 
-    def _answer(self, ended: RunEnded) -> None:
-        waiting = self._ended
-        self._ended = []
+    def _end_runs(self, ended: RunEnded) -> None:
+        waiting = self._run_ends
+        self._run_ends = []
         for future in waiting:
             if not future.done():
                 future.set_result(ended)
@@ -463,7 +472,7 @@ class EditorSession:
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Ask by a permission request; return the chosen option's id, None without an answer."""
+        """Ask the editor by a permission request; return the chosen option's id, None without one."""
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)
@@ -477,7 +486,7 @@ class EditorSession:
 
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
-    """Return the answers that a permission question offers; "always" names the rules to add."""
+    """Return the answers that a permission question offers; the "always" answers name the new rules."""
     rules = ", ".join(map(in_words, request.rules))
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),

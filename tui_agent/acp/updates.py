@@ -77,8 +77,8 @@ MAX_RESOURCE_CHARS = 200_000
 MAX_OUTPUT_CHARS = 20_000
 """Maximum characters of an output sent to the editor; the session keeps the whole output."""
 
-STEP_CHARS = 400
-"""Minimum new characters of a running command after which its output is sent again."""
+OUTPUT_STEP_CHARS = 400
+"""Minimum number of new characters after which a running command's output is sent again."""
 
 _PLAN: dict[TodoStatus, Any] = {
     TodoStatus.PENDING: "pending",
@@ -108,7 +108,7 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
             case TextContentBlock():
                 texts.append(block.text)
             case ResourceContentBlock():
-                texts.append(_apart(texts, _name(block.uri, cwd)))
+                texts.append(_spaced(texts, _name(block.uri, cwd)))
             case ImageContentBlock():
                 attached.append(_image(block.data, block.mime_type, block.uri, put_blob))
             case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
@@ -116,7 +116,7 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
                 if len(resource.text) > len(text):
                     text += f"\n[{len(resource.text) - len(text)} more characters; use read for the rest]"
                 attached.append(FilePart(path=_name(resource.uri, cwd), text=text))
-                texts.append(_apart(texts, _name(resource.uri, cwd)))
+                texts.append(_spaced(texts, _name(resource.uri, cwd)))
             case EmbeddedResourceContentBlock(
                 resource=BlobResourceContents(mime_type=type_) as resource
             ) if type_ == PDF:
@@ -126,13 +126,13 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
                     _image(resource.blob, resource.mime_type or "", resource.uri, put_blob)
                 )
             case _:
-                raise _refused(
+                raise _invalid(
                     f"Prompts can't have content of the type {getattr(block, 'type', 'unknown')}."
                 )
     return Prompt("".join(texts), tuple(attached))
 
 
-def _apart(texts: Sequence[str], name: str) -> str:
+def _spaced(texts: Sequence[str], name: str) -> str:
     """Return a resource's name to append to ``texts``, with a space before it if one is missing."""
     if not texts or texts[-1][-1:].isspace():
         return name
@@ -141,12 +141,12 @@ def _apart(texts: Sequence[str], name: str) -> str:
 
 def _image(data: str, mime: str, uri: str | None, put_blob: Callable[[bytes], str]) -> ImagePart:
     if not mime.startswith("image/"):
-        raise _refused(
+        raise _invalid(
             f"Attachments of the type {mime or 'unknown'} are not supported; images and PDFs are."
         )
     picture = read_picture(_decoded(data))
     if isinstance(picture, NoPicture):
-        raise _refused(f"An image can't be attached: it is {picture.reason}.")
+        raise _invalid(f"An image can't be attached: it is {picture.reason}.")
     return image_part(picture, put_blob, _file_name(uri))
 
 
@@ -154,9 +154,9 @@ async def _document(resource: BlobResourceContents, put_blob: Callable[[bytes], 
     name = _file_name(resource.uri)
     picture = await read_pdf(_decoded(resource.blob), Path(name or "document.pdf"))
     if picture is None:
-        raise _refused(
+        raise _invalid(
             f"A PDF can't be attached: it is unreadable, has secrets in it, or has more than {MAX_PDF_PAGES}"
-            f" pages or {MAX_PDF_BYTES // 1_000_000} MB. Name its file instead."
+            f" pages or {MAX_PDF_BYTES // 1_000_000} MB. Mention its file in the prompt instead."
         )
     return image_part(picture, put_blob, name)
 
@@ -165,7 +165,7 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise _refused("An attachment is not base64.") from None
+        raise _invalid("An attachment is not base64.") from None
 
 
 def _file_name(uri: str | None) -> str | None:
@@ -185,7 +185,7 @@ def _name(uri: str, cwd: Path) -> str:
     return str(path)
 
 
-def _refused(sentence: str) -> RequestError:
+def _invalid(sentence: str) -> RequestError:
     return RequestError(-32602, sentence)
 
 
@@ -214,9 +214,9 @@ class CompactionUpdate:
 class Updates:
     """Makes the updates of one session, with a unique id for each tool call.
 
-    ``cwd`` is the session's directory. ``blob`` returns an image's bytes by digest, None if they
-    are gone. ``compactions``: the editor supports updates on compactions; otherwise they are
-    reported as thoughts.
+    ``cwd`` is the session's directory. ``blob`` returns an image's bytes by digest, None if they no
+    longer exist. With ``compactions``, compactions get updates of their own, which the editor has to
+    support; otherwise they are reported as thoughts.
     """
 
     def __init__(
@@ -229,16 +229,17 @@ class Updates:
         self._cwd = cwd
         self._blob = blob
         self._compactions = compactions
-        self._compacting = ""
+        self._compaction_id = ""
         self._ids: dict[str, str] = {}
-        self._given = 0
+        self._last_id = 0
         self._outputs: dict[str, str] = {}
         self._sent: dict[str, int] = {}
         self._streamed = False
 
     # -- during a run
 
-    def of(self, event: AgentEvent) -> Iterator[Any]:
+    def updates_for(self, event: AgentEvent) -> Iterator[Any]:
+        """Yield the updates that show the editor an event of the agent."""
         match event:
             case AnswerDelta(text=text):
                 self._streamed = True
@@ -257,7 +258,7 @@ class Updates:
             case CompactionStarted() | CompactionEnded() if self._compactions:
                 yield from self._compaction(event)
             case CompactionStarted() | RetryScheduled() | Notice():
-                yield helpers.update_agent_thought_text(f"{_aside(event)}\n")
+                yield helpers.update_agent_thought_text(f"{_thought(event)}\n")
             case MessageRefused(reason=reason):
                 yield helpers.update_agent_message_text(reason)
             case TitleChanged(title=title):
@@ -291,11 +292,11 @@ class Updates:
     def _compaction(
         self, what: CompactionStarted | CompactionEnded | CompactionEntry
     ) -> Iterator[CompactionUpdate]:
-        match what, self._compacting:
+        match what, self._compaction_id:
             case CompactionStarted(), _:
-                self._given += 1
-                self._compacting = f"compaction.{self._given}"
-                yield CompactionUpdate(self._compacting, "in_progress")
+                self._last_id += 1
+                self._compaction_id = f"compaction.{self._last_id}"
+                yield CompactionUpdate(self._compaction_id, "in_progress")
                 return
             case CompactionEntry(id=id_, summary=summary), began:
                 yield CompactionUpdate(began or f"compaction.of.{id_}", "completed", summary)
@@ -303,7 +304,7 @@ class Updates:
                 yield CompactionUpdate(began, "failed" if error else "cancelled", error=error or "")
             case _:
                 pass
-        self._compacting = ""
+        self._compaction_id = ""
 
     def _started(self, event: ToolStarted) -> Iterator[Any]:
         if event.call_id not in self._ids:
@@ -331,14 +332,14 @@ class Updates:
         output = self._outputs[call_id] = (self._outputs.get(call_id, "") + text)[
             -MAX_OUTPUT_CHARS:
         ]
-        self._sent[call_id] = self._sent.get(call_id, STEP_CHARS) + len(text)
-        if self._sent[call_id] >= STEP_CHARS:
+        self._sent[call_id] = self._sent.get(call_id, OUTPUT_STEP_CHARS) + len(text)
+        if self._sent[call_id] >= OUTPUT_STEP_CHARS:
             self._sent[call_id] = 0
             yield helpers.update_tool_call(self._ids[call_id], content=[_text(output)])
 
     def _begin(self, call_id: str, tool: str, title: str) -> Any:
-        self._given += 1
-        self._ids[call_id] = f"{call_id}.{self._given}"
+        self._last_id += 1
+        self._ids[call_id] = f"{call_id}.{self._last_id}"
         return helpers.start_tool_call(
             self._ids[call_id], _title(tool, title), kind=tool_traits()[tool].kind, status="pending"
         )
@@ -371,6 +372,7 @@ class Updates:
     # -- questions
 
     def question(self, request: PermissionRequest) -> ToolCallUpdate:
+        """Return the tool call that a permission request to the editor shows."""
         if request.call_id not in self._ids:
             self._begin(request.call_id, request.tool, request.title)
         content: list[Any] = []
@@ -451,7 +453,7 @@ def diffs_of(diff: str, path: str) -> list[Any]:
     new: list[str] = []
     inside = False
     ended: list[list[str]] = []
-    for line in (*diff.splitlines(), "@@"):  # the last hunk ends as the others do
+    for line in (*diff.splitlines(), "@@"):  # "@@" ends the last hunk
         if line.startswith("@@"):
             if old or new:
                 found.append(
@@ -472,7 +474,7 @@ def diffs_of(diff: str, path: str) -> list[Any]:
     return found
 
 
-def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
+def _thought(event: CompactionStarted | RetryScheduled | Notice) -> str:
     match event:
         case RetryScheduled(seconds=seconds, reason=reason, loading=loading):
             if loading is not None:

@@ -95,12 +95,12 @@ class WiredSessionFactory:
         self.services = partial(ControllerWiring, wiring)
         self._models: tuple[str, ...] | None = None
 
-    async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the ids of the configured models, then of other usable ones; `MAX_MODELS` at most.
+    async def models(self, *, refresh: bool = False) -> Sequence[str]:
+        """Return the ids of configured models, then of other usable models; `MAX_MODELS` at most.
 
-        The result is cached; with ``anew``, it is looked up again.
+        Cached unless ``refresh``.
         """
-        if self._models is None or anew:
+        if self._models is None or refresh:
             self._models = await asyncio.to_thread(self._usable)
         return self._models
 

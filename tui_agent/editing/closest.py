@@ -12,15 +12,15 @@ _COMPARED_LINES = 20_000
 """Number of lines at the beginning of the file that are searched."""
 _MIN_SIMILARITY = 0.6
 """Smallest ratio of `SequenceMatcher` at which a line counts as similar."""
-_MOST_COMPARED = 200
+_MAX_COMPARED = 200
 """Maximum lines compared character by character; each comparison takes up to 2 ms."""
 
 
 def closest(text: str, old: str) -> str:
     """Return the error message for the text ``old``, which wasn't found in the file's ``text``.
 
-    It shows the file's lines that are most like ``old``, with their numbers from 1, or says that
-    there are none.
+    It shows the file's lines that are most like ``old``, with their numbers from 1, or says that no
+    line is similar.
     """
     lines = text.removesuffix("\n").split("\n")[:_COMPARED_LINES]
     wanted = old.strip("\n").split("\n")
@@ -33,20 +33,20 @@ def closest(text: str, old: str) -> str:
     begins = [line.strip()[:_MAX_CHARS] for line in lines]
     near = _most_alike(sought, begins)
     if near is None:
-        return "old was not found, nor anything like it. Read the file again."
+        return "old was not found, and no line is similar to it. Read the file again."
     number = begins.index(near)
     return f"old was not found. Closest is:\n{number + 1}\t{_cut(lines[number])}"
 
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
-    """Return the line that is most similar to ``sought``, the first of equals; None if none is.
+    """Return the line that is most similar to ``sought``, the first of several; None if none is.
 
-    At most ``_MOST_COMPARED`` promising lines are compared character by character.
+    At most ``_MAX_COMPARED`` promising lines are compared character by character.
     """
     matcher = SequenceMatcher(b=sought)
     best = _MIN_SIMILARITY
     found = None
-    left = _MOST_COMPARED
+    left = _MAX_COMPARED
     for line in dict.fromkeys(lines):
         matcher.set_seq1(line)
         if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
@@ -61,9 +61,9 @@ def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
 
 
 def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index of a line at which ``old`` would begin with most of its lines in place.
+    """Return the index of the line from which on most lines of ``old`` are in their place.
 
-    White space at the ends of lines is ignored. None if no line of ``old`` is there.
+    White space around lines is ignored. None if the file has no line of ``old``.
     """
     places: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
@@ -95,9 +95,9 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
 
 
 def _first_difference(lines: list[str], old: list[str]) -> int | None:
-    """Return the index of the first line that differs between ``lines`` and ``old``; None if none.
+    """Return the index of the first line of ``old`` that differs from ``lines``; None if all match.
 
-    White space at the ends of lines is ignored; lines that ``lines`` lacks differ.
+    White space around lines is ignored. A line that ``lines`` doesn't have counts as different.
     """
     for at, line in enumerate(old):
         if at >= len(lines) or lines[at].strip() != line.strip():

@@ -11,15 +11,15 @@ from tui_agent.text_files.lines import lines_of
 CONTEXT_LINES = 3
 """Unchanged lines shown before and after each change."""
 MAX_DIFF_CHARS = 400_000
-"""Number of characters after which a diff is cut, as it is stored in the session and drawn."""
+"""Number of characters after which a diff is cut, because it is stored in the session and drawn."""
 
 _MAX_COMPARED = 4_000
 """Maximum lines of the changed part that are compared; a longer part counts as replaced."""
 _MAX_PAIRS = 200_000
 """Number of pairs of equal lines above which frequent lines are ignored as landmarks."""
 _MAX_STEPS = 1_000_000
-"""Maximum pairs of equal lines looked at, about 0.3 s; lines not compared by then count as
-replaced."""
+"""Maximum pairs of equal lines that are looked at, about 0.3 s; lines that have not been compared
+then count as replaced."""
 
 Opcode = tuple[str, int, int, int, int]
 """Tag, start and end in the old lines, start and end in the new lines; see ``difflib``."""
@@ -42,7 +42,7 @@ class FileDiff:
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     """Return the difference between two versions of a file; line endings count.
 
-    ``shown`` is the file's name in the diff. ``before`` None: the file is new. Bytes that aren't
+    ``shown`` is the file's name in the diff; ``before`` is None for a new file. Bytes that aren't
     text are shown as U+FFFD.
     """
     old = lines_of(before or "")
@@ -78,8 +78,8 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
 
     Only the part between the common start and end is compared, which is small for most edits.
     """
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    start = _common_start(old, new)
+    end = _common_start(old[start:][::-1], new[start:][::-1])
     old_middle = old[start : len(old) - end]
     new_middle = new[start : len(new) - end]
     if max(len(old_middle), len(new_middle)) > _MAX_COMPARED:
@@ -100,9 +100,9 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
 
 
 class BoundedMatcher(SequenceMatcher[str]):
-    """A `SequenceMatcher` that looks at about ``steps`` pairs of equal items at most.
+    """A `SequenceMatcher` that looks at no more than about ``steps`` pairs of equal items.
 
-    What is left then counts as different. Very repetitive texts would take minutes otherwise.
+    The items that are left then count as different. Otherwise, repetitive texts would take minutes.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class BoundedMatcher(SequenceMatcher[str]):
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 
-def _common(old: list[str], new: list[str]) -> int:
+def _common_start(old: list[str], new: list[str]) -> int:
     for index, (left, right) in enumerate(zip(old, new, strict=False)):
         if left != right:
             return index
@@ -136,7 +136,7 @@ def _render(
     out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
     size = 0
     matcher = SequenceMatcher(None, "", "")
-    matcher.get_opcodes = opcodes.copy  # type: ignore[assignment, method-assign]  # the opcodes are known already
+    matcher.get_opcodes = opcodes.copy  # type: ignore[assignment, method-assign]  # they are computed already
     for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         old_start = group[0][1]
         old_end = group[-1][2]
@@ -149,7 +149,7 @@ def _render(
                 out[-1] += "\n\\ No newline at end of file\n"
             size += len(out[-1])
             if size > MAX_DIFF_CHARS:
-                out.append("\\ The diff goes on; it is too long to be shown.\n")
+                out.append("\\ The rest of the diff is too long to be shown.\n")
                 return "".join(out)
     return "".join(out)
 

@@ -13,7 +13,8 @@ TYPOGRAPHIC = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
     }
 )
-"""Plain characters that models write for typographic ones; one for one, so that positions stay."""
+"""Maps typographic characters to the plain ones that models write instead, one to one, so that
+positions stay the same."""
 
 _CARRIAGE_RETURNS = re.compile(r"\r(?=\n)")
 _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
@@ -31,6 +32,7 @@ class Folded:
     """For each cut, the number of characters removed up to it, its own span included."""
 
     def start_in_original(self, position: int) -> int:
+        """Return a span's start in the original, after any text that was removed right there."""
         return self._moved(position, cuts_before=bisect.bisect_right(self.cuts, position))
 
     def end_in_original(self, position: int) -> int:
@@ -45,7 +47,7 @@ class Folded:
 
 @frozen
 class Fold:
-    """A kind of differences that can be ignored when a text is searched."""
+    """A kind of difference that can be ignored when a text is searched."""
 
     pattern: re.Pattern[str]
     """Matches the spans that are removed."""
@@ -55,6 +57,7 @@ class Fold:
     """Whether the pattern removes white space at line ends."""
 
     def folded(self, text: str) -> Folded:
+        """Return a text without the differences that this fold ignores."""
         pieces: list[str] = []
         cuts: list[int] = []
         removed: list[int] = []

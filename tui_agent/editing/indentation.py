@@ -10,16 +10,16 @@ from fractions import Fraction
 from tui_agent.text_files.lines import lines_of
 
 
-def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None:
+def reindented(old: Sequence[str], file_lines: Sequence[str], new: str) -> str | None:
     """Return ``new`` with the file's indentation; None if no single shift or factor fits all lines.
 
     Args:
         old: the lines that the model wants to replace.
-        there: the file's lines in their place, equal except for white space at their ends.
+        file_lines: the lines of the file that match ``old`` if white space around them is ignored.
         new: the text to convert, indented like ``old``.
     """
     pairs: list[tuple[str, str]] = []
-    for line, file_line in zip(old, there, strict=True):
+    for line, file_line in zip(old, file_lines, strict=True):
         if line.strip():
             pairs.append((_indent_of(line), _indent_of(file_line)))
     narrower, wider = pairs[0]
@@ -43,9 +43,10 @@ def _indent_of(line: str) -> str:
 def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | None:
     """Return the rows with their indentation scaled by a factor and shifted by a constant.
 
-    Both follow from ``pairs``, the indentations (in ``old``, in the file) of each line. None if one
-    side mixes tabs and spaces, if the pairs don't fit one factor, if it is neither a whole number
-    nor one divided by a whole number, or if a row's indentation can't be converted.
+    Factor and constant follow from ``pairs``, the indentations of each line in ``old`` and in the
+    file. None if one side mixes tabs and spaces, if the pairs don't fit one factor, if the factor is
+    neither a whole number nor one divided by a whole number, or if a row's indentation can't be
+    converted.
     """
     used_here: set[str] = set()
     used_there: set[str] = set()

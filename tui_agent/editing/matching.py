@@ -22,13 +22,13 @@ from tui_agent.text_files.encodings import odd_bytes_shown, with_odd_bytes
 from tui_agent.text_files.lines import line_at, lines_of
 
 _MAX_PLACES = 8
-_MOST_COUNTED = 100
+_MAX_COUNTED = 100
 """Number of matches after which counting stops, unless all are to be replaced."""
 
-_MOST_COMPARED = 1_000_000
+_MAX_COMPARED = 1_000_000
 """Maximum lines whose indentation is compared, to limit the time of an edit."""
 
-_MOST_JOINED = 8
+_MAX_JOINED = 8
 """Maximum number of a file's lines that a model may have written as one line."""
 
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
@@ -51,8 +51,8 @@ class Replacement:
 class Replaced:
     """A text after a replacement.
 
-    ``count`` is the number of replaced matches. ``loosely`` names the kind of differences that was
-    ignored ("indentation"), "" for an exact match.
+    ``count`` is the number of replaced matches. ``loosely`` names the kind of difference that was
+    ignored, such as "indentation"; "" for an exact match.
     """
 
     text: str
@@ -68,14 +68,14 @@ class _Span:
 
 
 Find = Callable[[str, Replacement], list[_Span]]
-"""Returns the matches of a text, in order, ignoring one kind of differences; they may overlap."""
+"""Returns the matches of a text, in order, ignoring one kind of difference; they may overlap."""
 
 
 def replace(text: str, wanted: Replacement) -> Replaced:
     """Return the text with ``wanted`` replaced. Of overlapping matches, the first is replaced.
 
     Raises:
-        NoMatchError: the text isn't there; or it is there several times and ``everywhere`` isn't
+        NoMatchError: the text isn't found; or it is found several times, and ``everywhere`` isn't
             set; or bytes that aren't text would be lost.
     """
     # A model sees bytes that aren't text as U+FFFD; positions are the same in what it sees.
@@ -88,7 +88,7 @@ def replace(text: str, wanted: Replacement) -> Replaced:
     count = 0
     for span in spans:
         if span.start < position:
-            continue  # It overlaps the match before.
+            continue  # It overlaps the previous match.
         new: str | None = span.new
         if shown is not text:
             new = with_odd_bytes(span.new, text[span.start : span.end])
@@ -103,7 +103,7 @@ def replace(text: str, wanted: Replacement) -> Replaced:
 
 
 def _places(text: str, wanted: Replacement) -> tuple[str, list[_Span]]:
-    """Return the kind of differences that had to be ignored ("" for none), and the matches.
+    """Return the kind of difference that had to be ignored ("" for none), and the matches.
 
     Raises:
         NoMatchError: there is no match of any kind.
@@ -118,10 +118,10 @@ def _places(text: str, wanted: Replacement) -> tuple[str, list[_Span]]:
 def _several(text: str, spans: list[_Span]) -> str:
     lines = ", ".join(str(line_at(text, span.start)) for span in spans[:_MAX_PLACES])
     more = ", ..." if len(spans) > _MAX_PLACES else ""
-    if len(spans) < _MOST_COUNTED:
+    if len(spans) < _MAX_COUNTED:
         times = f"{len(spans)} times"
     else:
-        times = f"at least {_MOST_COUNTED} times"
+        times = f"at least {_MAX_COUNTED} times"
     return f"old occurs {times} (lines {lines}{more}). Add lines around it to make it unique, or set all to true."
 
 
@@ -157,7 +157,7 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     lines = lines_of(text)
     old = lines_of(wanted.old)
     starts = [0, *accumulate(map(len, lines))]
-    most = _MOST_COUNTED
+    most = _MAX_COUNTED
     if wanted.everywhere:
         most = len(lines)
     spans: list[_Span] = []
@@ -167,7 +167,7 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
         if begin < after:
             continue
         compared += len(old)
-        if compared > _MOST_COMPARED:
+        if compared > _MAX_COMPARED:
             break
         window = lines[begin : begin + len(old)]
         moved_old = reindented(old, window, wanted.old)
@@ -235,12 +235,12 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
-    """Return the last line's index if lines from ``begin`` on make up ``old``, joined by spaces.
+    """Return the index of the last of the lines from ``begin`` on that, joined by spaces, are ``old``.
 
-    They are at least two and at most ``_MOST_JOINED`` lines. None if they don't make it up.
+    None if no two to ``_MAX_JOINED`` lines are ``old``.
     """
     joined = bare[begin]
-    for end in range(begin + 1, min(begin + _MOST_JOINED, len(bare))):
+    for end in range(begin + 1, min(begin + _MAX_JOINED, len(bare))):
         if not old.startswith(joined):
             return None
         joined = f"{joined} {bare[end]}".rstrip()
@@ -252,9 +252,9 @@ def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
 def _without(
     slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
 ) -> list[_Span]:
-    """Match a text after a slip was removed from it, such as line numbers.
+    """Remove a slip, such as line numbers, from the wanted text, and return the matches of the rest.
 
-    ``others`` are tried in order; the first that finds matches counts. [] if there is no slip.
+    Returns the matches of the first of ``others`` that finds any; [] if the text has no such slip.
     """
     pair = slip(wanted.old, wanted.new)
     if pair is None or not pair[0]:
@@ -277,7 +277,7 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
     """Yield the positions of ``wanted.old``: with ``everywhere``, all that don't overlap.
 
-    Otherwise, overlapping ones too, but at most ``_MOST_COUNTED``.
+    Otherwise, overlapping ones too, but at most ``_MAX_COUNTED``.
     """
     step = 1
     if wanted.everywhere:
@@ -286,7 +286,7 @@ def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
     if wanted.old:
         position = text.find(wanted.old)
     counted = 0
-    while position >= 0 and (wanted.everywhere or counted < _MOST_COUNTED):
+    while position >= 0 and (wanted.everywhere or counted < _MAX_COUNTED):
         yield position
         counted += 1
         position = text.find(wanted.old, position + step)

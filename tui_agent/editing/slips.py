@@ -46,6 +46,10 @@ def without_line_numbers(old: str, new: str) -> Pair | None:
 
 
 def without_blank_ends(old: str, new: str) -> Pair | None:
+    """Remove the blank lines at the beginning and end of ``old`` from both texts.
+
+    None if ``old`` has no such lines, or is blank as a whole.
+    """
     if not old.strip():
         return None
     bare_old = old

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.web.addresses import is_allowed, is_named
+from tui_agent.web.addresses import is_allowed, matches_host
 from tui_agent.word_lists import listed
 
 _LOCAL_ENDS = listed(
@@ -44,7 +44,7 @@ class PrivateHosts:
 
     def names(self, host: str) -> bool:
         """Return True if an entry names the host or, if it is an IP address, its network."""
-        return any(is_named(host, entry) for entry in self._entries)
+        return any(matches_host(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:
         """Return True if commands may connect to ``address``, which the name ``host`` resolved to.

@@ -16,7 +16,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.secret_files import MAX_BYTES
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
-from tui_agent.web.addresses import is_named
+from tui_agent.web.addresses import matches_host
 
 MIN_BYTES = 8
 """Minimum length of a masked value, in bytes; shorter ones could occur in unrelated texts."""
@@ -49,7 +49,7 @@ class Mask:
     def is_for(self, host: str, *, encrypted: bool) -> bool:
         for entry in self.hosts:
             may_be_sent = encrypted or entry.startswith(PLAIN)
-            if may_be_sent and is_named(host, entry.removeprefix(PLAIN)):
+            if may_be_sent and matches_host(host, entry.removeprefix(PLAIN)):
                 return True
         return False
 

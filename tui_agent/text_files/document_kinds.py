@@ -30,11 +30,11 @@ def kind_of(name: str, start: bytes) -> str:
 
 
 def pdf_of(data: bytes, text: str, most: int) -> Picture | None:
-    """Return a PDF in the form in which it is sent to a provider unchanged.
+    """Return a PDF as an attachment that is sent to a provider unchanged.
 
     None if it has more than ``most`` pages or `MAX_PDF_BYTES`, or if no page could be converted.
-    ``data`` is the whole file, ``text`` the text converted from it, which names the number of
-    pages.
+    ``data`` is the whole file. ``text`` is the text converted from it, whose first line names the
+    number of pages.
     """
     first = _FIRST_PAGE.match(text)
     if first is None or not 0 < int(first[1]) <= most or len(data) > MAX_PDF_BYTES:

@@ -17,9 +17,13 @@ from xml.etree import ElementTree as ET
 from tui_agent.text_files.document_kinds import GOES_ON
 
 MAX_SECONDS = 30
+"""Maximum processor time of a conversion, in seconds."""
 MAX_MEMORY = 1 << 30
+"""Maximum memory of the process, in bytes."""
 MAX_TEXT_CHARS = 2_000_000
+"""Maximum characters of the converted text."""
 MAX_NAMES = 1_000
+"""Maximum members of an archive that are listed."""
 MAX_PART_BYTES = 64_000_000
 """Maximum size of an archive's member that is unpacked, in bytes."""
 
@@ -43,7 +47,7 @@ def pages_of(data: bytes) -> Iterator[str]:
             text = reader.pages[number - 1].extract_text().strip()
         except Exception as error:  # noqa: BLE001 - other pages may still be readable
             text = f"[This page can't be read: {type(error).__name__}.]"
-        yield f"[Page {number} of {total}]\n{text or '[It has no text: perhaps a picture.]'}\n"
+        yield f"[Page {number} of {total}]\n{text or '[It has no text; it may be an image.]'}\n"
 
 
 def _word(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -171,8 +175,8 @@ def _plain(name: str) -> str:
 def main() -> None:
     """Convert the document on standard input to text on standard output.
 
-    Arguments: its kind, and how many lines are wanted. A shortened text ends with `GOES_ON`, an
-    error is noted at the end.
+    The program's arguments are the document's kind and the maximum number of lines. A shortened text
+    ends with `GOES_ON`; after an error, the last line says what went wrong.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 2))
@@ -193,7 +197,7 @@ def main() -> None:
             lines += shown.count("\n") + 1
             out.write(f"{shown}\n".encode("utf-8", "replace"))
             out.flush()
-    except Exception as error:  # noqa: BLE001 - any bytes may come
+    except Exception as error:  # noqa: BLE001 - the document may be anything
         out.write(f"[The rest can't be read: {type(error).__name__}: {error}]\n".encode())
 
 

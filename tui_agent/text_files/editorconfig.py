@@ -18,8 +18,8 @@ _LINE = LazyPattern(
 def declared_charset(path: Path) -> str:
     """Return the ``charset`` that ``.editorconfig`` declares for a path, "" for none or "unset".
 
-    ``path`` is absolute. The nearest file with a charset for it wins, and in it the last matching
-    section.
+    ``path`` is absolute. The nearest ``.editorconfig`` with a charset for it decides, and in that
+    file the last matching section.
     """
     for folder in path.parents:
         data = read_regular(folder / _NAME, _MAX_BYTES)

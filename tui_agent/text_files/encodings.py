@@ -52,13 +52,13 @@ _HIGH_RUN = LazyPattern(rb"[\x80-\xff]+")
 _HIGH_WORD = LazyPattern(r"[^\W\d_]*[^\x00-\x7f][^\W\d_]*")
 _INSIDE_WORD = LazyPattern(r"(?<=[^\W\d_])[^\w\s\x00-\x7f’·–—­°][^\W\d_]")
 _UMLAUTS = frozenset("äöüÄÖÜß")
+"""Letters beyond ASCII that are common in German."""
 _WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
-"""Letters beyond ASCII that are common in German, and those that are a word in some western
-language."""
+"""Letters beyond ASCII that can be a word of their own in a western language."""
 _MIXED_RUN = 2
-"""Mean length of the runs of bytes over 127 from which on a text is not in a western language."""
+"""Runs of bytes over 127 have a mean length below this in a text of a western language."""
 _GUESSED_BYTES = 6
-"""Minimum number of bytes over 127 for guessing another encoding than windows-1252."""
+"""Minimum number of bytes over 127 to guess an encoding other than windows-1252."""
 _EVIDENCE_BYTES = 8_192
 _SHORT_EVIDENCE = 512
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gbk", "euc_kr": "cp949", "ks_c_5601-1987": "cp949"}
@@ -108,7 +108,7 @@ class Encoding:
     def decode_start(self, data: bytes) -> str:
         """Return the text of a file's first bytes as `decode` does.
 
-        An incomplete character at the end is left out.
+        An incomplete character at the end is omitted.
         """
         decoder = codecs.getincrementaldecoder(self.name)
         body = data.removeprefix(self.bom)
@@ -155,7 +155,7 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
         data: the file's bytes, or its first bytes.
         whole: whether ``data`` is the whole file. If not, its last character may be incomplete.
         declared: the encoding declared outside the file, as in ``.editorconfig``; "" for none. A
-            declaration in the file is stronger.
+            declaration in the file takes precedence.
     """
     for bom, name in _BOMS:
         if data.startswith(bom):
@@ -209,10 +209,10 @@ def decode_text(data: bytes) -> str | None:
 
 
 def user_text(data: bytes, *, whole: bool = True) -> str:
-    """Return bytes as text in any case: each NUL and each undecodable byte becomes U+FFFD.
+    """Decode any bytes to text; each NUL and each undecodable byte becomes U+FFFD.
 
     The encoding is detected. Unless ``data`` is the ``whole`` file, an incomplete character at its
-    end is left out.
+    end is omitted.
     """
     encoding = detect(data, whole=whole) or UTF_8
     if whole:
@@ -262,8 +262,8 @@ def odd_bytes_shown(text: str) -> str:
 def with_odd_bytes(text: str, shown_from: str) -> str | None:
     """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
 
-    A model sees the undecodable bytes of the original ``shown_from`` as U+FFFD, and repeats these
-    in a changed text. None if both texts don't have the same number of them.
+    A model sees the undecodable bytes of the original, ``shown_from``, as U+FFFD, and repeats these
+    in the changed ``text``. None if the two texts don't have the same number of them.
     """
     if "\ufffd" not in text:
         return text
@@ -324,7 +324,7 @@ def _decodes(data: bytes, name: str, *, whole: bool = True) -> bool:
 def _guessed(data: bytes) -> str:
     """Return the name of the likely encoding of bytes that aren't valid UTF-8.
 
-    "utf-8" if there are too few of them, or no encoding fits.
+    "utf-8" if too few bytes are beyond ASCII, or no encoding fits.
     """
     lines = data.split(b"\n")
     evidence = b"\n".join(line for line in lines if not line.isascii())[:_EVIDENCE_BYTES]

@@ -1,6 +1,6 @@
-"""Finds the file that is meant by a name that looks the same but has other characters.
+"""Finds the file on disk whose name looks like a given name but has other characters.
 
-The difference may be in Unicode forms, kinds of spaces, control characters, or undecodable bytes.
+The names may differ in Unicode forms, kinds of spaces, control characters, or undecodable bytes.
 """
 
 import os
@@ -15,7 +15,7 @@ from tui_agent.text_files.encodings import odd_bytes_shown
 
 _MAX_NAMES = 100_000
 """Maximum names of one directory that are compared."""
-_UNSEEN = LazyPattern(r"[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f]")
+_INVISIBLE = LazyPattern(r"[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f]")
 _BLANK = LazyPattern(r"\s")
 
 
@@ -24,14 +24,14 @@ class AlikeError(Exception):
 
 
 def folded(name: str) -> str:
-    """Return a name in a form for comparison, which is the same for names that look the same.
+    """Return a form of a name for comparison: names that look the same have the same form.
 
-    Also for a name as it is in a list; see `listed_name`.
+    ``name`` may also be a name as shown in a list (see `listed_name`).
     """
     if name.isascii() and name.isprintable():
         return name
     plain = unicodedata.normalize("NFKC", odd_bytes_shown(listed_name(name)))
-    return _BLANK.sub(" ", _UNSEEN.sub("", plain))
+    return _BLANK.sub(" ", _INVISIBLE.sub("", plain))
 
 
 def escaped(name: str) -> str:
@@ -46,8 +46,8 @@ def escaped(name: str) -> str:
 def as_on_disk(path: Path) -> Path:
     """Return a path with each missing name replaced by the one on disk that looks the same.
 
-    A name for which there is none stays; so does a relative path. Raises AlikeError if several
-    names look like a missing one.
+    A name without such a match is kept, and a relative path is returned unchanged. Raises AlikeError
+    if several names look like a missing one.
     """
     if os.path.lexists(path) or not path.is_absolute():
         return path

@@ -15,11 +15,14 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern, frozen
 
 KINDS = ("code", "markdown", "raw")
-NEW = 0
+NEW_CELL = 0
 """Number of a new cell, whose first line has no number."""
 OUTPUT_MARK = "#: "
+"""Begins each line of a cell's outputs."""
 MAX_OUTPUT_LINES = 30
+"""Maximum lines shown of a cell's outputs."""
 MAX_OUTPUT_LINE = 300
+"""Maximum characters shown of a line of output."""
 _WITH_IDS = (4, 5)
 """First version of the notebook format in which cells have ids."""
 _HEAD = LazyPattern(r"# %% (?:\[(\d{1,6})\] )?(code|markdown|raw)")
@@ -32,8 +35,8 @@ Cell = dict[str, Any]
 
 
 @frozen
-class _Written:
-    """A cell in an edited text: its number as written (`NEW` for a new one), type and lines."""
+class _EditedCell:
+    """A cell in an edited text: its number as written (`NEW_CELL` for a new one), type and lines."""
 
     number: int
     kind: str
@@ -55,8 +58,8 @@ class Notebook:
     def changed(self, text: str) -> str:
         """Return the notebook's JSON text after its cells' text was changed to ``text``.
 
-        A cell keeps the metadata of the one with its number. Indentation stays as in the file.
-        Raises ToolError if ``text`` doesn't begin with a cell.
+        A cell keeps the metadata of the old cell with its number. The JSON keeps the file's
+        indentation. Raises ToolError if ``text`` doesn't begin with a cell.
         """
         cells: list[Cell] = self.values["cells"]
         used: set[int] = set()
@@ -70,7 +73,7 @@ class Notebook:
             made.append(self._cell(written, old))
         return _in_layout(self.values | {"cells": made}, self.raw)
 
-    def _cell(self, written: _Written, old: Cell | None) -> Cell:
+    def _cell(self, written: _EditedCell, old: Cell | None) -> Cell:
         if old is not None and _source(old) == written.source and old["cell_type"] == written.kind:
             return old
         cell: Cell = dict(old or {"cell_type": written.kind, "metadata": {}})
@@ -83,7 +86,7 @@ class Notebook:
         else:
             cell["source"] = written.source.splitlines(keepends=True)
         if written.kind == "code":
-            # The outputs belong to the old code.
+            # The old outputs don't belong to the new code.
             cell |= {"execution_count": None, "outputs": []}
             cell.pop("attachments", None)
         else:
@@ -93,10 +96,10 @@ class Notebook:
 
 
 def opened(name: str, raw: str) -> Notebook | None:
-    """Return the notebook in a file with this name and JSON text, or None.
+    """Return the notebook in a file with this name and JSON text.
 
-    None if it is no valid notebook with cells, or if a cell has lines that look like this module's
-    marks.
+    None if the file is not a valid notebook with cells, or if a cell has lines that look like this
+    module's marks.
     """
     if not name.lower().endswith(".ipynb"):
         return None
@@ -150,7 +153,7 @@ def _shown(number: int, cell: Cell) -> Iterator[str]:
 def _output_lines(output: object) -> Sequence[str]:
     """Return the lines of a cell's output as plain text.
 
-    Pictures, videos and application data are only named by their type; HTML is left out.
+    Of images, videos and application data, only the type is shown; HTML is omitted.
     """
     if not isinstance(output, dict):
         return ()
@@ -174,12 +177,12 @@ def _text(value: object) -> str:
     return ""
 
 
-def _cells_in(text: str) -> list[_Written]:
-    found: list[_Written] = []
+def _cells_in(text: str) -> list[_EditedCell]:
+    found: list[_EditedCell] = []
     for line in text.removesuffix("\n").split("\n"):
         head = _HEAD.fullmatch(line)
         if head is not None:
-            found.append(_Written(int(head[1] or NEW), head[2], []))
+            found.append(_EditedCell(int(head[1] or NEW_CELL), head[2], []))
         elif found and not _is_output(line):
             found[-1].lines.append(line)
         elif not found and line.strip():

@@ -20,13 +20,15 @@ from tui_agent.text_files.encodings import (
 )
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Maximum bytes after the returned lines in which the file's further lines are counted."""
-MAX_WINDOW_BYTES = 1_000_000
+"""Maximum bytes after the returned lines that are read to count the file's other lines."""
+MAX_WINDOW_CHARS = 1_000_000
 """Number of characters after which one read returns no more lines."""
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
+"""Maximum size of a UTF-16 or UTF-32 file of which lines are read, in bytes."""
 _CHUNK = 1024 * 1024
 _CUT_NOTE = 30
+"""Characters of a cut line that are reserved for the note on its rest."""
 
 
 @frozen
@@ -39,7 +41,7 @@ class TextFile:
     text: str
     encoding: Encoding = UTF_8
     charset: str = ""
-    """The charset that ``.editorconfig`` declares for the file, "" for none."""
+    """The charset that ``.editorconfig`` declares for the file; "" if none."""
 
     def encoded(self, text: str, shown: str) -> bytes:
         """Return the bytes of the file after its text was changed to ``text``, in its encoding.
@@ -69,8 +71,8 @@ class TextFile:
     def _encoding_of(self, text: str) -> Encoding:
         """Return the encoding to write a changed text in.
 
-        It is the file's present one. A file that is new or pure ASCII gets the one that the new
-        text or ``.editorconfig`` declares.
+        This is the file's present encoding. A file that is new or pure ASCII gets the encoding that
+        the new text or ``.editorconfig`` declares.
         """
         if self.encoding.bom or not self.text.isascii():
             return self.encoding
@@ -98,9 +100,8 @@ class TextStart:
 class Window:
     """Some consecutive lines of a file, without line endings; long lines are cut.
 
-    ``first`` is the number of the first one, from 1, and ``size`` that of the file in bytes.
-    ``total`` is the number of lines in the file; if it isn't ``counted``, there are at least that
-    many.
+    ``first`` is the number of the first line, from 1; ``size`` is the file's size in bytes.
+    ``total`` is the number of lines in the file if ``counted`` is True, otherwise a lower bound.
     """
 
     lines: list[str]
@@ -130,8 +131,8 @@ def encoding_of(path: Path) -> Encoding | None:
 def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
     """Read a whole text file in order to change it; ``shown`` is its name for error messages.
 
-    Raises ToolError if the file is binary, larger than ``max_bytes``, or would get other bytes if
-    its text were written back; OSError if it can't be read, or the absolute ``path`` contains a
+    Raises ToolError if the file is binary, larger than ``max_bytes``, or has bytes that would change
+    if its text were written back; OSError if it can't be read, or the absolute ``path`` contains a
     link.
     """
     if path.stat().st_size > max_bytes:
@@ -156,8 +157,8 @@ def new_file(path: Path) -> TextFile:
 def read_start(path: Path, limit: int) -> TextStart | None:
     """Return the first ``limit`` bytes of a file as text, None if the file is binary.
 
-    Undecodable bytes become U+FFFD; an incomplete character at the end is left out. Raises OSError
-    if the file can't be read, or the absolute ``path`` contains a link.
+    Undecodable bytes become U+FFFD; an incomplete character at the end is omitted. Raises OSError if
+    the file can't be read, or the absolute ``path`` contains a link.
     """
     encoding = encoding_of(path)
     if encoding is None:
@@ -179,7 +180,7 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
         path: the file's absolute path.
         encoding: the file's encoding. A UTF-16 or UTF-32 file is read into memory as a whole.
         wanted: the line numbers, from 1. Fewer lines are returned at the end of the file, and after
-            `MAX_WINDOW_BYTES`.
+            `MAX_WINDOW_CHARS`.
         line_chars: the maximum characters of a line; a longer one ends with a note on its rest.
 
     Raises:
@@ -190,7 +191,7 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
     if not encoding.is_wide:
         with open_file(path) as file:
             file.seek(len(encoding.bom))
-            return _cut_out(file, encoding, wanted, line_chars, size)
+            return _window(file, encoding, wanted, line_chars, size)
     if size > _MAX_WIDE_BYTES:
         raise ToolError(
             f"This {encoding.name} file is too large; convert it with bash (iconv) first."
@@ -202,14 +203,14 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
 def window_of(text: str, wanted: range, line_chars: int) -> Window:
     """Return some lines of a text as `read_window` does for a file; ``size`` is that in UTF-8."""
     data = text.encode("utf-8", "surrogatepass")
-    return _cut_out(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
+    return _window(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
 
 
 def line_text(data: bytes, path: Path) -> str:
-    """Return the text of a line's bytes, such as ripgrep prints, with U+FFFD for undecodable ones.
+    """Return the text of a line's bytes, as ripgrep prints them, with U+FFFD for undecodable ones.
 
-    Bytes that aren't UTF-8 are read in the encoding of the file ``path``. An incomplete character
-    at the end is left out.
+    Bytes that aren't UTF-8 are decoded with the encoding of the file ``path``. An incomplete
+    character at the end is omitted.
     """
     text = UTF_8.decode(data)
     if odd_bytes_shown(text) == text:
@@ -224,8 +225,8 @@ def line_text(data: bytes, path: Path) -> str:
 def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
     """Return a window of the file ``path`` with secrets in its lines redacted.
 
-    ``line_chars`` is the maximum length of a line. A file that as a whole is a secret is returned
-    unchanged, because the user has allowed reading it.
+    ``line_chars`` is the maximum length of a line. A window of a secret file is returned unchanged,
+    because the user has allowed reading that file.
     """
     if is_secret_file(path):
         return window
@@ -246,20 +247,20 @@ def _is_exact(encoding: Encoding, data: bytes, text: str) -> bool:
         return False
 
 
-def _cut_out(
+def _window(
     file: BinaryIO, encoding: Encoding, wanted: range, line_chars: int, size: int
 ) -> Window:
     skipped = _skip(file, wanted.start - 1)
     lines: list[str] = []
-    room = MAX_WINDOW_BYTES
+    room = MAX_WINDOW_CHARS
     if skipped == wanted.start - 1:
         while len(lines) < len(wanted) and room >= 0:
-            line = _line(file, encoding, line_chars)
+            line = _next_line(file, encoding, line_chars)
             if line is None:
                 break
             lines.append(line)
             room -= len(line)
-    rest, counted = _count(file)
+    rest, counted = _count_lines(file)
     return Window(lines, wanted.start, skipped + len(lines) + rest, counted, size)
 
 
@@ -285,7 +286,7 @@ def _skip(file: BinaryIO, lines: int) -> int:
     return passed
 
 
-def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
+def _next_line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
     """Return the next line, cut to ``chars`` characters; None at the end of the file."""
     piece = file.readline(chars * 4)
     if not piece:
@@ -308,7 +309,7 @@ def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
     return f"{shown} [+{left:,} bytes]"
 
 
-def _count(file: BinaryIO) -> tuple[int, bool]:
+def _count_lines(file: BinaryIO) -> tuple[int, bool]:
     """Count the remaining lines; returns the number, and whether the end was reached."""
     lines = 0
     seen = 0

@@ -14,13 +14,12 @@ from tui_agent.files.inside import directory
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace the content of the file at an absolute path in one step; creates a missing file.
 
-    ``mode`` are its new permission bits; None keeps them. A file with hard links, or in a directory
-    that is not writable, is overwritten in place instead, which keeps its other names the same
-    file.
+    ``mode`` has its new permission bits; None keeps them. A file with hard links, or in a directory
+    that is not writable, is overwritten in place instead, so that its other links stay links to it.
 
     Raises:
-        OSError: it can't be written, or the path contains a link. The old content is still there,
-            unless writing in place fails halfway.
+        OSError: the file can't be written, or the path contains a symbolic link. The old content is
+            kept, unless writing in place fails halfway.
     """
     with directory(path.parent) as parent:
         before = state_at(parent, path.name)

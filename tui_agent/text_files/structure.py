@@ -1,7 +1,7 @@
 """Checks whether a change made a file invalid in the format that its name suggests. Pure.
 
-Only what the change broke counts: a file that wasn't valid JSON before, such as a template, isn't
-called invalid after it. The change is made all the same; the model is only told.
+A file that wasn't valid before the change, such as a JSON template, is not reported. Callers make
+the change in any case, and only report the problem to the model.
 """
 
 import ast
@@ -48,45 +48,46 @@ class Invalid:
         return f"not valid {self.format}: line {self.line}: {self.reason}"
 
 
-Judge = Callable[[str], Invalid | None]
+Check = Callable[[str], Invalid | None]
 
 
 def made_invalid(name: str, before: str, after: str) -> Invalid | None:
-    """Return why a file isn't valid after a change, None if it is or wasn't valid before either.
+    """Return why a file that was valid before a change isn't valid after it; None if it is.
 
-    Also None for unknown formats and for texts longer than `MAX_CHARS`.
+    Also None if the file wasn't valid before, for unknown formats, and for texts longer than
+    `MAX_CHARS`.
 
     Args:
         name: the file's name, without directories.
         before: the text before the change, "" for a new file.
         after: the text after the change.
     """
-    judge = _judge(name.lower(), before)
-    if judge is None or not after.strip() or max(len(before), len(after)) > MAX_CHARS:
+    check = _check_for(name.lower(), before)
+    if check is None or not after.strip() or max(len(before), len(after)) > MAX_CHARS:
         return None
     try:
-        found = judge(after)
-        was_valid = found is None or not before.strip() or judge(before) is None
+        found = check(after)
+        was_valid = found is None or not before.strip() or check(before) is None
     except RecursionError:
         return None
     return found if was_valid else None
 
 
-def _judge(name: str, before: str) -> Judge | None:
+def _check_for(name: str, before: str) -> Check | None:
     if name.endswith(".ipynb"):
         return _notebook
     if name.endswith((".jsonl", ".ndjson")):
         return _json_lines
     is_customary = any(fnmatch(name, pattern) for pattern in _COMMENTED)
     if is_customary or name.endswith((".json", ".webmanifest", ".geojson")):
-        # Comments are accepted in a file that has some already.
+        # A .json file that has comments already may have more.
         if is_customary or _json(before) is not None:
             return _commented_json
         return _json
-    return _plain_judge(name)
+    return _plain_check_for(name)
 
 
-def _plain_judge(name: str) -> Judge | None:
+def _plain_check_for(name: str) -> Check | None:
     if name.endswith(".toml"):
         return _toml
     if name.endswith((".py", ".pyi")):

@@ -17,7 +17,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish, size_text
 from tui_agent.web.addresses import WebAddress, read_address, same_site
-from tui_agent.web.fetching import PDF, MovedError, WebClient, WebPage, late
+from tui_agent.web.fetching import PDF, MovedError, WebClient, WebPage, timeout_message
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = LazyPattern(
@@ -85,7 +85,7 @@ class WebFetchTool(Tool[WebFetchInput]):
                 f"{asked} redirects to {moved.address}. To read that, call webfetch with it."
             ) from None
         except TimeoutError:
-            raise ToolError(late(asked, self._web.settings)) from None
+            raise ToolError(timeout_message(asked, self._web.settings)) from None
 
     def title(self, arguments: WebFetchInput) -> str:
         return arguments.url.strip().removeprefix("https://")

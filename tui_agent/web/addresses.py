@@ -1,4 +1,4 @@
-"""Parses URLs strictly, and tells public IP addresses from private and local ones. Pure."""
+"""Parses URLs strictly, and distinguishes public IP addresses from private and local ones. Pure."""
 
 import ipaddress
 import re
@@ -22,11 +22,10 @@ _IPV4_INSIDE = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/9
 """IPv6 networks whose addresses embed an IPv4 address in the last 32 bits: NAT64 (RFC 6052),
 IPv4-translated (RFC 2765), IPv4-compatible (RFC 4291)."""
 _LOCAL = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
-"""Local-use NAT64 (RFC 8215) and site-local addresses (RFC 3879), which Python may take for global
-ones."""
+"""Local-use NAT64 (RFC 8215) and site-local addresses (RFC 3879), which Python may call global."""
 _METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
-"""Networks of metadata services (Azure, Oracle), which give a machine its secrets; Python may take
-them for public ones."""
+"""Networks of metadata services (Azure, Oracle), which give a machine its secrets. Python may call
+their addresses public."""
 
 
 @frozen
@@ -57,8 +56,8 @@ class WebAddress:
 def read_address(text: str) -> WebAddress:
     """Parse an http or https URL; https is assumed if there is no scheme.
 
-    Raises ToolError, with a message for the model, if the text is no such URL, is too long, names a
-    user, or contains a space, a backslash or a control character.
+    Raises ToolError, with a message for the model, if the text is not such a URL, is too long, names
+    a user, or contains a space, a backslash or a control character.
     """
     plain = text.strip()
     if "://" not in plain and re.match(r"[\w.-]+(:\d+)?(/|$)", plain):
@@ -67,7 +66,7 @@ def read_address(text: str) -> WebAddress:
         raise ToolError(f"The URL has more than {MAX_URL_CHARS:,} characters.")
     if _UNSAFE.search(plain):
         raise ToolError(
-            "The URL holds a space, a backslash or a control character; encode it with %."
+            "The URL contains a space, a backslash or a control character; encode it with %."
         )
     try:
         parts = urlsplit(plain)
@@ -96,8 +95,8 @@ def redirected(address: WebAddress, location: str) -> WebAddress:
 def same_site(before: WebAddress, after: WebAddress) -> bool:
     """Return True if a redirect stays on the same host and port.
 
-    A change between ``example.org`` and ``www.example.org``, or from http on port 80 to https on
-    443, counts as the same.
+    ``example.org`` and ``www.example.org`` count as the same host, and a change from http on port 80
+    to https on 443 as staying.
     """
     bare = before.host.removeprefix("www."), after.host.removeprefix("www.")
     upgraded = before
@@ -108,7 +107,7 @@ def same_site(before: WebAddress, after: WebAddress) -> bool:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return True if an address is public: global and no multicast or metadata address.
+    """Return True if an address is public: global, and not a multicast or metadata address.
 
     For an IPv6 address that embeds an IPv4 address, the IPv4 address is judged.
     """
@@ -130,13 +129,13 @@ def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
     if is_public(address):
         return True
     plain = _embedded(address) or address
-    return any(is_named(host, entry) or _within(plain, entry) for entry in allowed)
+    return any(matches_host(host, entry) or _within(plain, entry) for entry in allowed)
 
 
-def is_named(host: str, entry: str) -> bool:
-    """Return True if a setting's entry means a host: its name, a domain (``*.corp``), a network.
+def matches_host(host: str, entry: str) -> bool:
+    """Return True if an entry of a setting matches a host: a name, a domain (``*.corp``), a network.
 
-    A network means a host only if the host is given as an IP address.
+    A network matches only a host that is given as an IP address.
     """
     if entry == host or (entry.startswith("*.") and host.endswith(entry[1:])):
         return True
@@ -147,7 +146,7 @@ def is_named(host: str, entry: str) -> bool:
 
 
 def _host(host: str) -> str:
-    """Return a URL's host in its normal form; raises ToolError if it is no host name or address."""
+    """Return a URL's host in its normal form; raises ToolError if it isn't a host name or address."""
     if ":" in host:
         try:
             return ipaddress.IPv6Address(host).compressed
@@ -161,7 +160,7 @@ def _host(host: str) -> str:
             raise ToolError(f"{host} is not a host name.") from None
     labels = plain.split(".")
     if not plain or len(plain) > 253 or not all(map(_LABEL.fullmatch, labels)):
-        raise ToolError(f"{host or 'The URL without a host'} is not a host name.")
+        raise ToolError(f"{host} is not a host name." if host else "The URL has no host.")
     return plain
 
 

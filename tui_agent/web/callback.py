@@ -1,4 +1,4 @@
-"""Receives the result of an OAuth login: the browser is redirected to a port of this machine."""
+"""Receives the result of an OAuth login, by listening on the local port of the redirect URL."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class Callback:
         return await asyncio.shield(self._answer)
 
     def give(self, values: dict[str, str]) -> None:
-        """Set the login's result, if it came in another way (pasted); only the first one counts."""
+        """Set the login's result, for example one that the user pasted. Only the first one counts."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(values)
 

@@ -1,6 +1,6 @@
-"""Sends HTTP requests to web servers, and follows redirects.
+"""Sends HTTP requests to web servers, directly or through proxies, and follows redirects.
 
-The IP address of each host, redirects included, is checked before a connection to it is made.
+The IP addresses of each host, including those of redirects, are checked before the connection.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ CONNECT_SECONDS = 10
 _TRIED_ADDRESSES = 3
 """Maximum addresses of a host to which a connection is tried."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_SNIFFED = 4_096
+_SNIFFED_BYTES = 4_096
 """Bytes at the beginning of a body in which a NUL means that it is binary."""
 _PROXIED = ipaddress.ip_address("192.0.2.1")
 """Placeholder address for a host that only the proxy can resolve."""
@@ -92,13 +92,13 @@ class WebPage:
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """Return the IP addresses of a host from the system's resolver; raises OSError for none."""
+    """Return the IP addresses of a host from the system's resolver; raises OSError if it has none."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(row[4][0]) for row in found))
 
 
 def system_proxy(address: WebAddress) -> str | None:
-    """Return the URL of the proxy that the environment names for an address; None for none."""
+    """Return the URL of the proxy that the environment names for an address; None if there is none."""
     return read_proxies(os.environ).of(str(address))
 
 
@@ -128,8 +128,8 @@ class WebClient:
     ) -> WebPage:
         """Get a page, and follow redirects as long as ``may_follow`` returns True.
 
-        ``may_follow`` gets the redirecting address and the new one. There is no time limit for the
-        whole: the caller sets one.
+        ``may_follow`` gets the redirecting address and the new one. The caller has to limit the
+        total time.
 
         Raises:
             ToolError: there is no answer or it can't be decoded, there are too many redirects, or
@@ -158,13 +158,13 @@ class WebClient:
             async with asyncio.timeout(self.settings.timeout), self._answer(request) as response:
                 return await self._page(request.address, response)
         except TimeoutError:
-            raise ToolError(late(request.address, self.settings)) from None
+            raise ToolError(timeout_message(request.address, self.settings)) from None
 
     async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
-        """Return the IP addresses of a URL's host, all checked.
+        """Return the IP addresses of a URL's host after checking that all are allowed.
 
-        ``[_PROXIED]`` if the host can't be resolved here and a proxy is used. Raises ToolError if
-        it can't be resolved without a proxy, or one of its addresses is not allowed.
+        Returns ``[_PROXIED]`` if a proxy is used and the host can't be resolved here. Raises
+        ToolError if it can't be resolved and no proxy is used, or if an address is not allowed.
         """
         try:
             found = await self.resolve(address.host, address.port)
@@ -187,7 +187,7 @@ class WebClient:
     async def _answer(self, request: WebRequest) -> AsyncIterator["httpx.Response"]:
         """Send a request, and return a context manager for the response with an unread body.
 
-        Raises ToolError if there is no response, also if it breaks off while it is read.
+        Raises ToolError if there is no response, or if it breaks off while it is read.
         """
         import httpx
 
@@ -206,13 +206,13 @@ class WebClient:
             else:
                 hosts = [str(target) for target in targets[:_TRIED_ADDRESSES]]
             try:
-                response = await _connected(client, request, hosts)
+                response = await _send_to_first(client, request, hosts)
             except httpx.HTTPError as error:
-                raise ToolError(f"{address.netloc} could not be read: {_why(error)}.") from error
+                raise ToolError(f"{address.netloc} could not be read: {_reason(error)}.") from error
             try:
                 yield response
             except httpx.HTTPError as error:
-                raise ToolError(f"{address.netloc} stopped sending: {_why(error)}.") from error
+                raise ToolError(f"{address.netloc} stopped sending: {_reason(error)}.") from error
             finally:
                 await response.aclose()
 
@@ -223,7 +223,7 @@ class WebClient:
         binary = cut = False
         async for chunk in response.aiter_raw():
             body += decode(chunk, limit + 1 - len(body))
-            has_nul = b"\0" in body[:_SNIFFED] and response.charset_encoding is None
+            has_nul = b"\0" in body[:_SNIFFED_BYTES] and response.charset_encoding is None
             binary = has_nul and not body.startswith(PDF)
             cut = len(body) > limit
             if binary or cut:
@@ -242,7 +242,7 @@ class WebClient:
         )
 
 
-async def _connected(
+async def _send_to_first(
     client: "httpx.AsyncClient", sent: WebRequest, hosts: Sequence[str]
 ) -> "httpx.Response":
     """Send a request to the first of ``hosts`` that accepts a connection; return the response.
@@ -277,8 +277,8 @@ async def _connected(
     raise ToolError(f"The host {address.host} was not found.")
 
 
-def late(address: WebAddress, settings: FetchSettings) -> str:
-    """Return the error message for a request that took longer than the settings allow."""
+def timeout_message(address: WebAddress, settings: FetchSettings) -> str:
+    """Return the error message for a request that takes longer than the settings allow."""
     return f"{address.netloc} took longer than {settings.timeout:g} s."
 
 
@@ -296,7 +296,7 @@ def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     if plain in {"", "identity"}:
         return lambda chunk, _room: chunk
     if plain not in {"gzip", "x-gzip", "deflate"}:
-        raise ToolError(f"The page is sent as {plain[:40]}, which can't be read.")
+        raise ToolError(f"The page is compressed as {plain[:40]}, which is not supported.")
     unpack = zlib.decompressobj(wbits=47 if "gzip" in plain else 15)
 
     def decode(chunk: bytes, room: int) -> bytes:
@@ -308,6 +308,6 @@ def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     return decode
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error).strip().rstrip(".")
     return text or type(error).__name__

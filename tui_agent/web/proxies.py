@@ -1,8 +1,8 @@
 """Reads the environment's proxy variables, and finds the proxy for a URL.
 
-Invalid values raise no error: they are left out, and `Proxies.problems` says so. ``NO_PROXY`` takes
-the forms of curl, requests, Go and desktops: domains with their subdomains, ``*``, addresses,
-networks, ports, brackets.
+Invalid values raise no error: they are ignored, with a message in `Proxies.problems`. ``NO_PROXY``
+may have the forms of curl, requests, Go and desktops: domains with their subdomains, ``*``,
+addresses, networks, ports, brackets.
 """
 
 import ipaddress
@@ -24,14 +24,14 @@ _SCHEMES = {
     "socks5": "socks5",
     "socks5h": "socks5h",
 }
-"""Schemes that a proxy's URL may have, and the scheme used for connections. Desktops write
+"""Schemes that a proxy's URL may have, each with the scheme used for connections. Desktops write
 ``socks`` for SOCKS 5."""
 _HOST = LazyPattern(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
 _PATTERN = LazyPattern(r"<local>|[a-z0-9_.*?-]+")
 _PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
-_MOST_NAMED = 80
-"""Maximum characters of a variable's value that a message repeats."""
+_MAX_SHOWN_CHARS = 80
+"""Maximum characters of a variable's value that a message shows."""
 
 
 @frozen
@@ -48,7 +48,7 @@ class Exempt:
     port: int | None = None
 
     def covers(self, scheme: str, host: str, port: int) -> bool:
-        """Return True if the entry exempts a host."""
+        """Return True if the entry exempts connections to a host's port by a scheme."""
         if self.scheme not in {None, scheme} or self.port not in {None, port}:
             return False
         if self.network is not None:
@@ -62,10 +62,10 @@ class Exempt:
             return "." not in host and ":" not in host
         return fnmatchcase(host, self.pattern) or fnmatchcase(host, f"*.{self.pattern}")
 
-    def common(self) -> str:
+    def portable(self) -> str:
         """Return the entry in a form that all libraries understand; "" if there is no such form.
 
-        Its scheme is left out, and the port of a single IP address.
+        The form has no scheme, and for a single IP address no port.
         """
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
@@ -81,7 +81,7 @@ class Exempt:
 class Proxies:
     """The URLs of the proxies by scheme ("http", "https"), and the hosts reached without a proxy.
 
-    ``problems`` has a message for the user on each invalid value that was left out.
+    ``problems`` has a message for the user on each invalid value that was ignored.
     """
 
     by_scheme: Mapping[str, str]
@@ -89,12 +89,12 @@ class Proxies:
     problems: tuple[str, ...] = ()
 
     def of(self, url: str) -> str | None:
-        """Return the URL of the proxy for a URL; None to connect directly, as to this machine."""
+        """Return the URL of the proxy for a URL; None for a direct connection, as to this machine."""
         parts = _split(url)
         if parts is None:
             return None
         scheme = parts.scheme.lower()
-        host = _plain(parts.hostname or "")
+        host = _normal_host(parts.hostname or "")
         proxy = self.by_scheme.get(scheme)
         if proxy is None or _is_this_machine(host):
             return None
@@ -110,7 +110,7 @@ class Proxies:
         """
         if not self.by_scheme:
             return {}
-        exempt = [*_THIS_MACHINE, *(row.common() for row in self.exempt)]
+        exempt = [*_THIS_MACHINE, *(row.portable() for row in self.exempt)]
         named = {"no_proxy": ",".join(filter(None, exempt))}
         for scheme, proxy in self.by_scheme.items():
             named[f"{scheme}_proxy"] = proxy
@@ -118,25 +118,25 @@ class Proxies:
 
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
-    """Return the proxies in an environment's variables.
+    """Return the proxies that an environment's variables name.
 
-    On macOS, the system's settings if the environment names none.
+    On macOS, returns the system's proxies if the environment names none.
     """
     named: dict[str, str] = {}
     for name in ("http", "https", "all"):
-        if value := _named(environ, f"{name}_proxy"):
+        if value := _variable(environ, f"{name}_proxy"):
             named[name] = value
     if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
         named.pop("http", None)  # in a CGI program it is the visitor's Proxy header (httpoxy)
-    excepted = _named(environ, "no_proxy")
+    excepted = _variable(environ, "no_proxy")
     if not named and sys.platform == "darwin":
-        named, excepted = _of_the_system()
+        named, excepted = _system_proxies()
     if not named:
         return Proxies({})
     problems: list[str] = []
     usable: dict[str, str] = {}
     for scheme, value in named.items():
-        if proxy := _usable(f"{scheme.upper()}_PROXY", value, problems):
+        if proxy := _normalised(f"{scheme.upper()}_PROXY", value, problems):
             usable[scheme] = proxy
     by_scheme: dict[str, str] = {}
     for scheme in _PORTS:
@@ -149,7 +149,7 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
     return Proxies(by_scheme, tuple(exempt), tuple(problems))
 
 
-def _named(environ: Mapping[str, str], name: str) -> str:
+def _variable(environ: Mapping[str, str], name: str) -> str:
     """Return a variable's value without spaces and quotes around it, "" if it is not set.
 
     ``name`` is in lower case; the upper-case variable counts only if the lower-case one is not set.
@@ -157,7 +157,7 @@ def _named(environ: Mapping[str, str], name: str) -> str:
     return environ.get(name, environ.get(name.upper(), "")).strip().strip("'\"").strip()
 
 
-def _of_the_system() -> tuple[dict[str, str], str]:
+def _system_proxies() -> tuple[dict[str, str], str]:
     """Return the system's proxies by "http", "https" and "all", and its list of exempt hosts."""
     import urllib.request
 
@@ -169,7 +169,7 @@ def _of_the_system() -> tuple[dict[str, str], str]:
     return socks | named, found.get("no", "")
 
 
-def _usable(name: str, value: str, problems: list[str]) -> str | None:
+def _normalised(name: str, value: str, problems: list[str]) -> str | None:
     """Return the normalised URL of a proxy, given the value of the variable ``name``.
 
     If it can't be used, adds a message to ``problems`` and returns None.
@@ -179,13 +179,13 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
     host = ""
     if parts:
         scheme = _SCHEMES.get(parts.scheme.lower())
-        host = _plain(parts.hostname or "")
+        host = _normal_host(parts.hostname or "")
     if parts is None or scheme is None or not (_HOST.fullmatch(host) or _address(host)):
-        problems.append(f"{name} is left out: “{_shown(value)}” is not an HTTP or SOCKS 5 proxy.")
+        problems.append(f"{name} is ignored: “{_shown(value)}” is not an HTTP or SOCKS 5 proxy.")
         return None
     if scheme.startswith("socks") and find_spec("socksio") is None:
         problems.append(
-            f"{name} is left out: a SOCKS proxy needs the package socksio ({sys.executable} -m pip install socksio)."
+            f"{name} is ignored: a SOCKS proxy needs the package socksio ({sys.executable} -m pip install socksio)."
         )
         return None
     words: list[str] = []
@@ -207,7 +207,7 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
     """
     scheme, separator, rest = entry.lower().rpartition("://")
     place, port = _without_port(rest)
-    name = _plain(place)
+    name = _normal_host(place)
     try:
         network = ipaddress.ip_network(name, strict=False)
     except ValueError:
@@ -216,7 +216,7 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
         network is None and not _PATTERN.fullmatch(name)
     ):
         problems.append(
-            f"NO_PROXY: “{_shown(entry)}” is left out; it is not a host, address or network."
+            f"NO_PROXY: “{_shown(entry)}” is ignored; it is not a host, address or network."
         )
         return None
     pattern = name.lstrip(".").removeprefix("*.") or "*"
@@ -234,7 +234,7 @@ def _without_port(text: str) -> tuple[str, int | None]:
     return (text, None)
 
 
-def _plain(host: str) -> str:
+def _normal_host(host: str) -> str:
     """Return a host in lower case without brackets, zone and final dot, in ASCII if possible."""
     host = re.sub(r"%[^/]*", "", re.sub(r"[\[\]]", "", host)).lower().rstrip(".")
     try:
@@ -274,6 +274,6 @@ def _shown(value: str) -> str:
     hidden = re.sub(
         r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value)
     )
-    if len(hidden) <= _MOST_NAMED:
+    if len(hidden) <= _MAX_SHOWN_CHARS:
         return hidden
-    return f"{hidden[:_MOST_NAMED]}…"
+    return f"{hidden[:_MAX_SHOWN_CHARS]}…"

@@ -94,7 +94,7 @@ class Searcher(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the service that is sent the words, for the question about permission."""
+        """Name of the service to which the words are sent, shown when asking for permission."""
         ...
 
     async def search(self, query: WebQuery) -> Found:
@@ -278,7 +278,7 @@ def find_service(
 def advice(settings: SearchSettings) -> str:
     """Return a sentence for the user on what web searches need; "" if they are switched off.
 
-    Meant for the case that `find_service` returned None.
+    Call it if `find_service` returned None.
     """
     if settings.service == "off":
         return ""
@@ -345,7 +345,7 @@ def found_in(said: object, query: WebQuery) -> Found:
 def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundPage, ...]:
     """Return the pages in a service's rows that fit the query, at most ``MAX_PAGES``, in order.
 
-    Of rows with the same address the first one with a text counts.
+    If several rows have the same address, the first one with a text is used.
     """
     pages: dict[str, FoundPage] = {}
     for row in rows:
