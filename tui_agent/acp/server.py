@@ -204,7 +204,7 @@ class EditorAgent:
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
         """Read the settings and look for keys again.
 
-        Raises `RequestError` if there is no key, or no login method ``method_id``.
+        Raises `RequestError` if there is no key, or the login method ``method_id`` is unknown.
         """
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(
@@ -332,7 +332,7 @@ class EditorAgent:
         self,
         config_id: str,
         session_id: str,
-        value: str | bool,  # noqa: FBT001 - as the protocol has it
+        value: str | bool,  # noqa: FBT001 - defined by the protocol
         **_more: Any,
     ) -> SetSessionConfigOptionResponse:
         opened = self._session(session_id)

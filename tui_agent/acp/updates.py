@@ -155,7 +155,7 @@ async def _document(resource: BlobResourceContents, put_blob: Callable[[bytes], 
     picture = await read_pdf(_decoded(resource.blob), Path(name or "document.pdf"))
     if picture is None:
         raise _invalid(
-            f"A PDF can't be attached: it is unreadable, has secrets in it, or has more than {MAX_PDF_PAGES}"
+            f"A PDF can't be attached: it is unreadable, contains secrets, or has more than {MAX_PDF_PAGES}"
             f" pages or {MAX_PDF_BYTES // 1_000_000} MB. Mention its file in the prompt instead."
         )
     return image_part(picture, put_blob, name)

@@ -29,7 +29,7 @@ class Folded:
     cuts: list[int]
     """Positions in ``text`` at which a span was removed, in order."""
     removed: list[int]
-    """For each cut, the number of characters removed up to it, its own span included."""
+    """For each cut, the number of characters removed up to and including its own span."""
 
     def start_in_original(self, position: int) -> int:
         """Return a span's start in the original, after any text that was removed right there."""

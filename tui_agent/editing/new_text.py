@@ -54,10 +54,7 @@ class NewText:
         return opcodes_between(self._old_lines, self._new_lines)
 
     def _newline_near(self, start: int, end: int) -> str:
-        """Return the most frequent line ending of the lines in a span.
-
-        If the span has none, it is that of the whole text.
-        """
+        """Return the most frequent line ending in a span; if it has none, that of the whole text."""
         first = bisect.bisect_left(self._feeds, start)
         last = bisect.bisect_left(self._feeds, max(start, end - 1))
         feeds = self._feeds[first : last + 1]

@@ -3,7 +3,7 @@
 from tui_agent.lazy import LazyPattern
 from tui_agent.pictures import MAX_PDF_BYTES, PDF, Picture
 
-GOES_ON = "[It goes on.]"
+TRUNCATED = "[The rest is omitted.]"
 """Last line of the converted text if it was cut."""
 
 OFFICE = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp"})

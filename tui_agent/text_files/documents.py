@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
-from tui_agent.text_files.document_kinds import GOES_ON
+from tui_agent.text_files.document_kinds import TRUNCATED
 
 MAX_SECONDS = 30
 """Maximum processor time of a conversion, in seconds."""
@@ -176,7 +176,7 @@ def main() -> None:
     """Convert the document on standard input to text on standard output.
 
     The program's arguments are the document's kind and the maximum number of lines. A shortened text
-    ends with `GOES_ON`; after an error, the last line says what went wrong.
+    ends with `TRUNCATED`; after an error, the last line says what went wrong.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 2))
@@ -190,7 +190,7 @@ def main() -> None:
     try:
         for number, line in enumerate(lines_of(kind, sys.stdin.buffer.read())):
             if left <= 0 or lines >= wanted or (is_archive and number >= MAX_NAMES):
-                out.write(f"{GOES_ON}\n".encode())
+                out.write(f"{TRUNCATED}\n".encode())
                 break
             shown = line[:left]
             left -= len(shown)

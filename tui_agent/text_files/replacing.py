@@ -15,7 +15,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace the content of the file at an absolute path in one step; creates a missing file.
 
     ``mode`` has its new permission bits; None keeps them. A file with hard links, or in a directory
-    that is not writable, is overwritten in place instead, so that its other links stay links to it.
+    that is not writable, is overwritten in place instead, which keeps the hard links intact.
 
     Raises:
         OSError: the file can't be written, or the path contains a symbolic link. The old content is

@@ -202,7 +202,7 @@ def _yaml(text: str) -> Invalid | None:
     if _TEMPLATE.search(text):
         return None
     try:
-        # Only syntax is checked: tags that other programs define are no errors.
+        # Only syntax is checked: tags that other programs define are not errors.
         for _event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             pass
     except yaml.YAMLError as error:

@@ -20,7 +20,7 @@ from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
 from tui_agent.processes.converters import document_text
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.text_files.document_kinds import GOES_ON, kind_of, pdf_of
+from tui_agent.text_files.document_kinds import TRUNCATED, kind_of, pdf_of
 from tui_agent.text_files.encodings import SAMPLE_BYTES, Encoding
 from tui_agent.text_files.notebook import opened
 from tui_agent.text_files.reading import (
@@ -277,7 +277,7 @@ async def _document(
     text = text or "[The document has no text.]\n"
     line_chars = context.limits.line_chars - _NUMBER_CHARS
     window = await asyncio.to_thread(_shown_window, text, location.real, wanted, line_chars)
-    window = replace(window, counted=not text.endswith(f"{GOES_ON}\n"))
+    window = replace(window, counted=not text.endswith(f"{TRUNCATED}\n"))
     is_whole = first == 1 and arguments.limit is None and window.counted and not window.hidden
     picture = pdf_of(data, text, context.document_pages) if is_whole else None
     if picture is None:

@@ -232,7 +232,7 @@ class TerminalDriver(LinuxDriver):
                 pass
 
     def _read(self) -> bytes | None:
-        """Return the bytes read; b"" if the terminal is gone, None if no input was available."""
+        """Return the bytes read; b"" if the terminal has disappeared, None if there was no input."""
         try:
             return os.read(self.fileno, _READ_BYTES)
         except BlockingIOError:

@@ -119,7 +119,7 @@ class ErrorBoundary(App[Result]):
     def _say(self, node: object, error: BaseException) -> bool:
         """Log an error and show it as a toast, unless the same one was shown a moment ago.
 
-        Returns False, and only logs, if the page or widget is gone or the application is exiting.
+        Returns False, and only logs, if the page or widget was removed or the application is exiting.
         """
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):

@@ -113,11 +113,11 @@ def _take_keys(
         wanted = _wanted(actions[name], good)
         for other in _rivals(actions[name], actions):
             keys = _split(lost.get(other.id, other.keys))
-            gone = [key for key in keys if key in wanted]
-            if other.id in good or not gone:
+            taken = [key for key in keys if key in wanted]
+            if other.id in good or not taken:
                 continue
             lost[other.id] = ",".join(key for key in keys if key not in wanted)
-            notices.append(f"{' and '.join(gone)} now runs {name}; {other.id} has lost this key.")
+            notices.append(f"{' and '.join(taken)} now runs {name}; {other.id} has lost this key.")
     return lost, notices
 
 

@@ -245,7 +245,7 @@ class InputParser(XTermParser):
             yield from super().feed(written)
 
     def _is_known(self, written: str) -> bool:
-        """Return whether Textual knows a sequence: a key, the mouse, focus, or an answer to it."""
+        """Return True if Textual knows a sequence: a key, the mouse, focus, an answer to its queries."""
         if written in {FOCUSIN, FOCUSOUT} or written in ANSI_SEQUENCES_KEYS:
             return True
         forms = (
@@ -303,7 +303,7 @@ def _alt(letter: str) -> events.Key:
 
 
 def _is_key(written: str) -> bool:
-    """Return whether a sequence of the kitty keyboard protocol names an existing key and text."""
+    """Return True if a sequence of the kitty keyboard protocol names an existing key and text."""
     found = _re_extended_key.fullmatch(written)
     if found is None:
         return False

@@ -75,7 +75,7 @@ class WebPage:
     """The answer to a request.
 
     ``address`` is the last one after redirects. ``body`` is decompressed; ``cut`` is True if it was
-    cut at the settings' limit. If ``binary`` is True, the page has NUL bytes, is no PDF, and
+    cut at the settings' limit. If ``binary`` is True, the page has NUL bytes and is not a PDF, and
     ``body`` has only its beginning. ``length`` is the Content-Length in bytes, None if not given.
     ``charset`` is None if the server names none.
     """
@@ -285,9 +285,9 @@ def timeout_message(address: WebAddress, settings: FetchSettings) -> str:
 def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     """Return a function that decompresses a body in a content encoding, chunk by chunk.
 
-    The function takes a chunk and the maximum bytes to return of it, so that a small download can't
-    fill the memory; chunks without an encoding are returned whole. It raises ToolError if the data
-    is damaged.
+    The function takes a chunk and the maximum number of bytes to return, so that a small download
+    can't fill the memory. Without an encoding, it returns chunks unchanged. It raises ToolError if
+    the data is damaged.
 
     Raises:
         ToolError: the encoding is not supported.

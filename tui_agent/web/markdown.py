@@ -17,7 +17,7 @@ _NOISE = (
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CONTENT = "main, article, [role=main]"
 _MAIN_SHARE = 0.3
-"""Minimum share of a page's text in its main part for that part to be used alone."""
+"""Minimum share of the page's text that its main part has to have, to be converted alone."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)-?\s*([\w+#-]+)")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
@@ -26,7 +26,7 @@ def to_markdown(html: str, url: str) -> str:
     """Return a page's main content as Markdown, with absolute links.
 
     The page's title comes first as a heading, unless the content has a heading of level 1. Scripts,
-    form fields, navigation and hidden text are left out. ``url`` is the page's address.
+    form fields, navigation and hidden text are omitted. ``url`` is the page's address.
     """
     from bs4 import BeautifulSoup
 
@@ -70,8 +70,8 @@ def _content(soup: Any) -> Any:
 def _absolute(content: Any, url: str) -> None:
     """Make links absolute, and replace images by their alternative texts, in place.
 
-    Links within the page and to scripts lose their target. Images without an alternative text, or
-    with their data in the page, are removed.
+    Links within the page and to scripts lose their target. Images without an alternative text, and
+    images embedded as data, are removed.
     """
     for link in content.find_all("a", href=True):
         href = link["href"].strip()

@@ -137,8 +137,8 @@ class SearchService:
         """Send a query to the service, and return the pages in its answer that fit the query.
 
         Raises:
-            ToolError: there is no answer, an error, or one that can't be read. The message never
-                contains the key.
+            ToolError: the service sends no answer, an error, or an unreadable answer. The message
+                never contains the key.
         """
         page = await self.web.send(self.api.request(query, self.address, self.key()))
         text = page.body.decode("utf-8", "replace")
@@ -164,7 +164,7 @@ class SearchService:
         if page.status in {401, 403}:
             return f"{title} refuses the key from {self.source}."
         if page.status in {429, 432, 433}:
-            return f"{title} accepts no more searches for now: its limit is reached."
+            return f"{title} accepts no more searches for now, because your limit is reached."
         said = _said(text)
         if said:
             said = f": {said}"

@@ -1,4 +1,4 @@
-"""Completion in the prompt: finds the word at the cursor and ranks the candidates for it. Pure."""
+"""Completion in the prompt: finds the word at the cursor and ranks its candidates. Pure."""
 
 import heapq
 import re

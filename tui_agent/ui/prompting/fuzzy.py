@@ -34,7 +34,7 @@ class Match:
 
 
 class _Place(NamedTuple):
-    """An occurrence of a query letter in the text, with the best score of the query up to it."""
+    """An occurrence of a query letter in the text, and the best score of the query up to that letter."""
 
     at: int
     score: int

@@ -179,7 +179,7 @@ class CompactScreen(Dialog[None]):
             if self.phase is not CompactPhase.PLAN or not self.has_class(f"-{CompactPhase.PLAN}"):
                 self._enter(CompactPhase.PLAN)
 
-    def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
+    def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - passed by the binding
         """Move the end of the summarised part to the next possible entry (``step`` -1: the previous).
 
         With ``by_turn``, moves to the beginning of a turn. Does nothing if there is no such entry,

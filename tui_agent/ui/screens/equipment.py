@@ -143,7 +143,7 @@ class EquipmentList(LineList):
         )
         self._arrange()
 
-    def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - as the binding says it
+    def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - passed by the binding
         """Fold or unfold the server under the cursor; None: toggle."""
         if self.server is None:
             return
@@ -235,11 +235,11 @@ def _facts(server: McpServerStatus, width: int) -> list[StyledSpan]:
 
 
 def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence[StyledSpan]:
-    gone = server.state is not ServerState.READY
-    style = "text" if tool.on and not gone else "faint"
+    is_usable = tool.on and server.state is ServerState.READY
+    style = "text" if is_usable else "faint"
     left: list[StyledSpan] = [
         ("     ", "text"),
-        ("✓ " if tool.on else "✗ ", "good" if tool.on and not gone else "faint"),
+        ("✓ " if tool.on else "✗ ", "good" if is_usable else "faint"),
         (f"{one_line(tool.own, 32):<22} ", style),
         (one_line(tool.description, 300), "faint"),
     ]
@@ -535,10 +535,10 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
         about += Content(
             f" (The last {tool.omitted:,} characters of its description are not sent to the model.)"
         )
-    gone = []
+    unavailable = []
     if server.state is not ServerState.READY:
-        gone = [Content(f"{server.name} is {server.state.value} now.")]
-    return Content("\n").join([head, about, *gone, rule])
+        unavailable = [Content(f"{server.name} is {server.state.value} now.")]
+    return Content("\n").join([head, about, *unavailable, rule])
 
 
 def _named(what: str, names: Sequence[str]) -> str:

@@ -178,7 +178,7 @@ class HelpScreen(PickerScreen[HelpRow]):
             self._with_keys and not words and self.app.size.height >= MIN_HEIGHT_FOR_KEYS
         )
         found = best_matches(list(self._rows.values()), words)
-        # Keys that don't fit above the list come first in it.
+        # Keys that don't fit above the list are its first rows.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         if keys_first:
             found.sort(key=lambda row: row.name != "key")

@@ -46,8 +46,8 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return the models sorted: the current one, those in ``used``, usable ones, the others.
 
-    ``current`` is a model id, ``used`` are ids, the most recently used first. A model is usable if
-    there is a key for it or it needs none.
+    ``current`` is a model id; ``used`` has ids, the most recently used first. A model is usable if it
+    needs no key or its key is set.
     """
     places = {model: place for place, model in enumerate(used)}
     return sorted(

@@ -1,4 +1,7 @@
-"""The page of a race: shows the runners' progress, and lets the user compare them and take one."""
+"""The page of a race: shows the runners' progress, and lets the user compare them and take one.
+
+The `RaceView` does the work: it stops, steers, compares, merges and takes runners, and ends the race.
+"""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         """Fork the highlighted session after a question, as the key is easily pressed by mistake."""
         if (info := self._info(self.highlighted)) is None:
             return
-        answers = [("f", "Continue in a copy of it"), ("", "Stay here")]
+        answers = [("f", "Continue in a copy"), ("", "Stay here")]
         question = Choice(f"Fork “{one_line(session_name(info), 40)}”?", answers, numbered=True)
         if await self._controller.ask(question) == "f":
             self.dismiss(OpenRequest(info.id, OpenHow.FORK))
