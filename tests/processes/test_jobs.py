@@ -17,7 +17,8 @@ from tui_agent.errors import ToolError
 from tui_agent.processes import jobs
 from tui_agent.processes.environment import own
 from tui_agent.processes.jobs import Jobs, JobState, MovedJob
-from tui_agent.processes.process import CommandRun, Watch
+from tui_agent.processes.leftovers import Leftovers
+from tui_agent.processes.process import Command, CommandRun, Watch
 from tui_agent.processes.table import children_of, zombies_among
 from tui_agent.tools import bash
 from tui_agent.tools.base import ToolResult
@@ -371,7 +372,7 @@ async def main():
     environment = {"PATH": os.environ["PATH"]}
     started, left = (argument.split("\\0") for argument in (Path(sys.argv[1]) / "commands").read_text().split("\\1"))
     for text in started:
-        await jobs.start(text, Command(("bash", "-c", text), Path(sys.argv[1]), environment, 0), lambda data: "")
+        jobs.start(text, Command(("bash", "-c", text), Path(sys.argv[1]), environment, 0), lambda data: "")
     for text in left:
         leave = Command(("bash", "-c", text), Path(sys.argv[1]), environment, 60)
         await run_command(leave, lambda text: None, CommandRun())
@@ -533,3 +534,24 @@ async def test_a_moved_command_has_ended_also_where_its_end_fails(
     await asyncio.wait_for(job.ended.wait(), 10)
     await eventually(lambda: "the disk is full" in caplog.text, "it was not logged")
     assert not only(running).running
+
+
+async def test_jobs_are_numbered_in_one_row_however_they_became_jobs(
+    space: Workspace, running: Jobs
+) -> None:
+    def command(*words: str) -> Command:
+        return Command(words, space.root, own(os.environ), 0)
+
+    async def ends() -> str:
+        return ""
+
+    with pytest.raises(OSError, match="no-such-program"):
+        running.start("none", command("/no-such-program"), space.put_blob)
+    started = running.start("one", command("true"), space.put_blob)
+    with running.foreground("make") as moved:
+        taken = running.take_over(
+            moved, CommandRun(), asyncio.ensure_future(ends()), space.put_blob
+        )
+    adopted = running.adopt("three", Leftovers(0, "none", ()))
+    numbers = [started.id, taken.id, adopted.id]
+    assert numbers == [1, 2, 3] == [state.id for state in running]

@@ -9,9 +9,10 @@ import codecs
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import frozen
@@ -83,9 +84,10 @@ class Job:
     """One command in the background."""
 
     def __init__(
-        self, number: int, command: str, clock: Callable[[], float], on_output: Callable[[], None]
+        self, command: str, clock: Callable[[], float], on_output: Callable[[], None]
     ) -> None:
-        self.id = number
+        self.id = 0
+        """Its number in the list of jobs; 0 until it is listed."""
         self.command = command
         self.ended = asyncio.Event()
         self.stored: str | None = None
@@ -118,8 +120,10 @@ class Job:
         if self._looked_at is not None and not self.ended.is_set():
             await self._looked_at(self.state.pid)
 
-    async def run(self, command: Command, put_blob: Callable[[bytes], str]) -> "asyncio.Task[None]":
-        """Start the job, and return a task that ends after it.
+    def start(
+        self, command: Command, put_blob: Callable[[bytes], str]
+    ) -> Coroutine[Any, Any, None]:
+        """Start the job, and return what waits for its end.
 
         ``put_blob`` stores the output at the end and returns the blob's name. Raises OSError if the
         command can't be started.
@@ -127,9 +131,7 @@ class Job:
         self._looked_at = command.looked_at
         self.terminal = command.terminal
         self._process = start(command, self._take, pause=FLOOD_PAUSE)
-        return asyncio.get_running_loop().create_task(
-            self._wait(self._process, put_blob, command.ended)
-        )
+        return self._wait(self._process, put_blob, command.ended)
 
     @property
     def state(self) -> JobState:
@@ -282,10 +284,8 @@ class AdoptedJob(Job):
     It has ended when all of them have.
     """
 
-    def __init__(
-        self, number: int, command: str, clock: Callable[[], float], left: Leftovers
-    ) -> None:
-        super().__init__(number, command, clock, lambda: None)
+    def __init__(self, command: str, clock: Callable[[], float], left: Leftovers) -> None:
+        super().__init__(command, clock, lambda: None)
         self.reported = True
         self._left = left
 
@@ -332,7 +332,6 @@ class MovedJob(Job):
 
     def __init__(
         self,
-        number: int,
         foreground: Foreground,
         run: CommandRun,
         ending: "asyncio.Task[str]",
@@ -340,7 +339,7 @@ class MovedJob(Job):
         clock: Callable[[], float],
         on_output: Callable[[], None],
     ) -> None:
-        super().__init__(number, foreground.name, clock, on_output)
+        super().__init__(foreground.name, clock, on_output)
         self._started_at = foreground.started_at
         self._run = run
         self._ending = ending
@@ -409,7 +408,7 @@ class Jobs:
     def running(self) -> int:
         return sum(state.running for state in self)
 
-    async def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
+    def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
         """Start a command as a job and list it; ``text`` is its name in the list.
 
         Raises:
@@ -418,15 +417,13 @@ class Jobs:
         """
         if self.running >= MAX_RUNNING:
             raise ToolError(f"{MAX_RUNNING} jobs are running; stop one first.")
-        job = Job(self._next, text, self._clock, self._announce_soon)
-        self._next += 1
-        self._list(job, await job.run(command, put_blob))
+        job = Job(text, self._clock, self._announce_soon)
+        self._list(job, job.start(command, put_blob))
         return job
 
     def adopt(self, text: str, left: Leftovers) -> Job:
-        job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
-        self._next += 1
-        self._list(job, asyncio.get_running_loop().create_task(job.watch()))
+        job = AdoptedJob(f"left behind by: {text}", self._clock, left)
+        self._list(job, job.watch())
         return job
 
     @contextmanager
@@ -473,21 +470,19 @@ class Jobs:
         ``ending`` is the task that runs it to its end and returns a note for the model; ``put_blob``
         stores the output then.
         """
-        job = MovedJob(
-            self._next,
-            foreground,
-            run,
-            ending,
-            clock=self._clock,
-            on_output=self._announce_soon,
-        )
-        self._next += 1
-        self._list(job, asyncio.get_running_loop().create_task(job.watch(put_blob)))
+        job = MovedJob(foreground, run, ending, clock=self._clock, on_output=self._announce_soon)
+        self._list(job, job.watch(put_blob))
         return job
 
-    def _list(self, job: Job, task: "asyncio.Task[None]") -> None:
-        """Add a job to the list, and remove the oldest ended ones beyond ``MAX_ENDED``."""
+    def _list(self, job: Job, waiting: Coroutine[Any, Any, None]) -> None:
+        """Number a job, add it to the list, and remove the oldest ended ones beyond ``MAX_ENDED``.
+
+        ``waiting`` returns after the end of the job; it runs as a task of its own.
+        """
+        job.id = self._next
+        self._next += 1
         self._jobs[job.id] = job
+        task = asyncio.get_running_loop().create_task(waiting)
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))
         ended = [number for number, job in self._jobs.items() if job.ended.is_set()]

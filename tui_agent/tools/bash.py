@@ -328,7 +328,7 @@ async def _start_job(
     if context.jobs is None:
         raise ToolError("Commands can't run in the background here. Run it without background.")
     try:
-        job = await context.jobs.start(name, command, context.put_blob)
+        job = context.jobs.start(name, command, context.put_blob)
     except OSError as error:
         raise not_started(error) from error
     job.is_contained = contained
