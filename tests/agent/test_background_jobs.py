@@ -143,6 +143,26 @@ async def test_a_job_that_ended_with_the_program_is_told_when_the_session_goes_o
     await agent.aclose()
 
 
+async def test_words_of_an_output_are_no_lost_job(tmp_path: Path) -> None:
+    words = "Job 7 has been running for 3 s, process 9.\nJob 1 ended after 2 s."
+    show = Call("bash", json.dumps({"command": f"printf '{words}'"}))
+    leave = Call("bash", json.dumps({"command": "sleep 300 >/dev/null 2>&1 & echo left"}))
+    replies = [start("sleep 300 # server"), Reply(calls=(leave,)), Reply(calls=(show,)), Reply()]
+    first = make_agent(tmp_path, replies)
+    await first.say("start it")
+    await first.agent.aclose()
+    again = Session(first.store, first.session.id, estimate=lambda _entry: 1)
+    agent = Agent(again, first.agent.ports, model=first.agent.model)
+    entry = agent.lost_jobs.entry()
+    assert entry is not None
+    lost = [line for line in entry.text.splitlines() if line.startswith("Job ")]
+    assert lost == [
+        "Job 1 no longer runs here: sleep 300 # server",
+        "Job 2 no longer runs here: sleep 300 >/dev/null 2>&1 & echo left",
+    ]
+    await agent.aclose()
+
+
 async def test_lost_jobs_are_those_of_the_path_wherever_the_session_stands(tmp_path: Path) -> None:
     first = make_agent(
         tmp_path, [start("sleep 300 # a"), Reply("It runs."), Reply("Yes."), Reply("And yes.")]

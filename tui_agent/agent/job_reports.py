@@ -5,7 +5,7 @@ Also finds the jobs that ended with the program that ran them. The jobs themselv
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
 from tui_agent.agent.channel import Journal
@@ -24,12 +24,9 @@ from tui_agent.tools.job import job_line
 JOB_ENDED = "job"
 """``UserEntry.synthetic`` of the entries made here."""
 
-_RUNS = LazyPattern(r"^\[?Job (\d+) has been running\b|\bIt is job (\d+)\.", re.MULTILINE)
-_ENDED = LazyPattern(r"^\[?Job (\d+) (?:ended|was stopped|no longer runs)\b", re.MULTILINE)
-"""Match what results and reports say of jobs; see `job_line`."""
-_WORD = "job "
+_ENDED = LazyPattern(r"^Job (\d+) (?:ended|no longer runs)\b", re.MULTILINE)
+"""Matches the lines of the reports made here; see `job_line`."""
 _UNKNOWN = "its command is not known"
-_TOOLS = ("bash", "job")
 _COMMAND_CHARS = 100
 """Maximum characters shown of a lost job's command."""
 
@@ -123,7 +120,7 @@ class _JobLedger:
     """The jobs that the entries of a path, taken in their order, say are running."""
 
     def __init__(self) -> None:
-        self._running: dict[str, str] = {}
+        self._running: dict[int, str] = {}
         """By number of the job, the arguments of the call that started it."""
         self._arguments: dict[str, str] = {}
         """By call id."""
@@ -132,15 +129,15 @@ class _JobLedger:
         if isinstance(entry, AssistantEntry):
             for part in entry.tool_calls:
                 self._arguments[part.call_id] = part.arguments
-        elif isinstance(entry, ToolResultEntry) and entry.tool in _TOOLS:
-            for number in _numbers(_RUNS, entry.output):
+        elif isinstance(entry, ToolResultEntry):
+            for number in entry.metadata.running_jobs:
                 self._running.setdefault(number, self._arguments.get(entry.call_id, ""))
-            self._end(entry.output)
+            self._end(entry.metadata.ended_jobs)
         elif isinstance(entry, UserEntry) and entry.synthetic == JOB_ENDED:
-            self._end(entry.text)
+            self._end(map(int, _ENDED.findall(entry.text)))
 
-    def _end(self, text: str) -> None:
-        for number in _numbers(_ENDED, text):
+    def _end(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
             self._running.pop(number, None)
 
     def lines(self) -> list[str]:
@@ -149,11 +146,3 @@ class _JobLedger:
             command = one_line(text_argument(arguments, "command"), _COMMAND_CHARS)
             found.append(f"Job {number} no longer runs here: {command or _UNKNOWN}")
         return found
-
-
-def _numbers(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    # Looking for the word first spares long outputs the regular expression.
-    if _WORD not in text.lower():
-        return
-    for found in pattern.finditer(text):
-        yield next(filter(None, found.groups()))

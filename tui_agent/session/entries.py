@@ -258,6 +258,10 @@ class ToolMetadata(_Record):
     """Id of the earlier result that this one refers to, or is a diff against, to save tokens."""
     is_known: bool = Field(default=False, exclude_if=lambda known: not known)
     """Whether the whole result is contained in the earlier result ``known_from``."""
+    running_jobs: tuple[int, ...] = Field(default=(), exclude_if=lambda numbers: not numbers)
+    """Numbers of the background jobs that the result says are running."""
+    ended_jobs: tuple[int, ...] = Field(default=(), exclude_if=lambda numbers: not numbers)
+    """Numbers of the background jobs that the result says have ended."""
 
 
 class PinnedText(_Record):

@@ -377,7 +377,9 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
         keep="ends",
         footer=footer,
         cut_hint=FILTER_OUTPUT,
-        metadata=ToolMetadata(exit_code=run.exit_code),
+        metadata=ToolMetadata(
+            exit_code=run.exit_code, running_jobs=() if run.job is None else (run.job,)
+        ),
         is_error=run.exit_code != 0,
         raw=raw,
         seen=seen,

@@ -7,7 +7,7 @@ not reported again. Also makes the results about jobs that ``bash`` started (`jo
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -95,12 +95,14 @@ class JobTool(Tool[JobInput]):
         if context.jobs is None:
             raise ToolError("This session has no background jobs.")
         if arguments.id is None:
-            lines = [job_line(state) for state in context.jobs]
+            states = list(context.jobs)
+            lines = [job_line(state) for state in states]
             for job in context.jobs.unreported():
                 job.reported = True
-            return await finish(
-                Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context
+            output = Output(
+                "\n".join(lines) or "No jobs.", "jobs", metadata=_facts(states), stored=False
             )
+            return await finish(output, context)
         job = context.jobs.find(arguments.id)
         awaited = _screen_matcher(arguments.until)
         if arguments.input and job.is_taken:
@@ -194,7 +196,7 @@ async def job_result(
                 filter(None, [note, f"[{_state_text(state)}]", _ports(job, context), job.note])
             ),
             cut_hint=FILTER_OUTPUT,
-            metadata=ToolMetadata(exit_code=state.exit_code),
+            metadata=_facts([state]).model_copy(update={"exit_code": state.exit_code}),
             is_error=first and bool(state.exit_code),
             raw=raw,
         ),
@@ -203,6 +205,14 @@ async def job_result(
     if job.stored:
         return replace(result, full_output=job.stored)
     return result
+
+
+def _facts(states: Sequence[JobState]) -> ToolMetadata:
+    """Return the metadata of a result that says of some jobs whether they are running."""
+    return ToolMetadata(
+        running_jobs=tuple(state.id for state in states if state.running),
+        ended_jobs=tuple(state.id for state in states if not state.running),
+    )
 
 
 def _ports(job: Job, context: ToolContext) -> str:
