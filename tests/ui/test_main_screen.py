@@ -648,14 +648,21 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(sta
 
 async def test_the_branch_is_read_again_when_files_may_have_changed(tmp_path: Path) -> None:
     branch = "main*"
+    asked = 0
 
     async def checked_out(_root: Path) -> str:
+        nonlocal asked
+        asked += 1
         return branch
 
     stage = make_stage(tmp_path, branch=checked_out)
     async with stage.run() as pilot:
         stage.agent.append(user("first"), answer("a"))
         await until(lambda: "(main*)" in screen_text(stage), pilot)
+        before = asked
+        await stage.main.controller.begin("label", "here")
+        await pilot.pause()
+        assert asked == before, "no file changed"
         branch = "main"
         await press(pilot, "f5")
         await until(lambda: "(main)" in screen_text(stage), pilot)

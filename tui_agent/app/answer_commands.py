@@ -27,6 +27,7 @@ ASK = "ask"
     "answer",
     "change your answer to a question of the model",
     argument="[#N]",
+    changes_files=True,
     place=215,
     words="reply, question, change",
 )

@@ -68,6 +68,8 @@ class Command:
     """Whether it works on the full screen only, not in an editor or a run without a screen."""
     is_early: bool = False
     """Whether it works before the session store is open."""
+    changes_files: bool = False
+    """Whether it can change files of the project without a run of the agent."""
     is_replaceable: bool = False
     """Whether a command file of the user's with the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""

@@ -207,17 +207,22 @@ class Controller:
             return None
 
     def soon(
-        self, work: Coroutine[Any, Any, T], context: Context | None = None
+        self,
+        work: Coroutine[Any, Any, T],
+        context: Context | None = None,
+        *,
+        changes_files: bool = False,
     ) -> asyncio.Task[T | None]:
-        """Start ``work`` as a task and return the task; errors are reported as by ``attempt``."""
+        """Start ``work`` as a task and return the task; errors are reported as by ``attempt``.
+
+        ``changes_files``: it can change files of the project without a run of the agent.
+        """
         task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)
-        task.add_done_callback(self._work_ended)
+        task.add_done_callback(self._tasks.discard)
+        if changes_files:
+            task.add_done_callback(lambda _task: self.frontend.files_changed())
         return task
-
-    def _work_ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        self.frontend.work_ended()
 
     # -- commands
 
@@ -245,7 +250,8 @@ class Controller:
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
-        return self.soon(self._run(command, arguments), context)
+        work = self._run(command, arguments)
+        return self.soon(work, context, changes_files=command.changes_files)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         if task is self._begun:

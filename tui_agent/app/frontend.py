@@ -449,11 +449,8 @@ class Frontend:
     def command_begins(self) -> None:
         """Called when the user gives a command; does nothing by default."""
 
-    def work_ended(self) -> None:
-        """Called when a command, or work that it started, has ended; does nothing by default.
-
-        It may have changed the project's files.
-        """
+    def files_changed(self) -> None:
+        """Called when the project's files may have changed without a run; does nothing by default."""
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None

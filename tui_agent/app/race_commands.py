@@ -537,6 +537,7 @@ async def check(controller: Controller, argument: str) -> None:
     "run one prompt several times at once and take the best",
     key="f7",
     argument="[PROMPT|RUNNERS -- PROMPT|CONTEXTS|take N|stop|drop]",
+    changes_files=True,
     place=165,
     is_replaceable=True,
     words="parallel, compare models, best of, attempts",

@@ -41,6 +41,7 @@ _QUESTIONS = {
     "rewind",
     "go back to before one of your messages",
     argument="[conversation|files]",
+    changes_files=True,
     place=170,
     is_replaceable=True,
     words="earlier, restore, revert, checkpoint, take back, start again from",

@@ -42,6 +42,7 @@ _USAGE = "Use, for example, /export talk.md, /export page.html --all, /export al
     "export",
     "write this session to a file: md, html, jsonl",
     argument="[FILE]",
+    changes_files=True,
     place=80,
     words="save, share, download, markdown, json",
 )
@@ -175,6 +176,7 @@ def _place(controller: Controller, text: str) -> Path:
     "result",
     "write the session's changes as a patch or to a new branch",
     argument="[FILE | branch:NAME]",
+    changes_files=True,
     place=335,
     words="apply, git, pull request, save changes",
 )

@@ -30,6 +30,7 @@ def _help(verb: str, session: Session, step: Step | None) -> str:
     "undo the last turn, move, compaction, edit or race",
     key="f5",
     now=lambda session: _help("undo", session, session.history.newest()),
+    changes_files=True,
     place=180,
     words="revert, take back, go back, restore files, discard",
 )
@@ -59,6 +60,7 @@ async def undo(controller: Controller, _argument: str) -> None:
     "redo",
     key="f6",
     now=lambda session: _help("redo", session, session.history.next()),
+    changes_files=True,
     place=190,
     words="bring back, repeat, forward",
 )

@@ -197,7 +197,8 @@ class BranchScreen(Page[None]):
 
     def action_runner(self, act: str) -> None:
         if self._race is not None:
-            self._controller.soon(self._act(act, self._race, self._number))
+            work = self._act(act, self._race, self._number)
+            self._controller.soon(work, changes_files=True)
 
     async def _act(self, act: str, race: RaceView, number: int) -> None:
         try:

@@ -344,7 +344,7 @@ class RaceScreen(PanePage):
 
     def action_runner(self, act: str) -> None:
         if self.number is not None:
-            self._controller.soon(self._act(act, self.number))
+            self._controller.soon(self._act(act, self.number), changes_files=True)
 
     async def _act(self, act: str, number: int) -> None:
         """Perform an action on a runner or the race; leave the page if that ends the race."""

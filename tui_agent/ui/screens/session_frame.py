@@ -342,7 +342,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.status.warnings = self.controller.warnings.unread
         self.notice.clear()
 
-    def work_ended(self) -> None:
+    def files_changed(self) -> None:
         if self.agent is not None and self.is_running:
             self.refresh_files()
 

@@ -247,7 +247,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_export(self) -> None:
         if (info := self._info(self.highlighted)) is not None:
-            self._controller.soon(ask_export(self._controller, info.id))
+            self._controller.soon(ask_export(self._controller, info.id), changes_files=True)
 
     def action_toggle_here(self) -> None:
         self._only_here = not self._only_here

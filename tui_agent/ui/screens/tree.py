@@ -393,6 +393,7 @@ class TreeScreen(Page[None]):
 
         if await self._summarise(move, shown=wanted is not None):
             self.dismiss()
+            controller.frontend.files_changed()
             controller.frontend.restore_message(prompt_text(plan.prompt))
             if moved[0]:
                 controller.say(f"Went to {name_of_place(plan.leaf)}, {moved[0]} · /undo returns")
