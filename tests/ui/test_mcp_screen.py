@@ -353,9 +353,12 @@ async def test_a_reload_reads_the_settings_of_the_sandbox_too(tmp_path: Path, pl
     async with stage.run() as pilot:
         await stage.main.controller.run("mcp", "")
         await stage.until_text("1 of 1 server ready", pilot)
+        await pilot.press("end")
+        before = place.pids()
         await pilot.press("ctrl+r")
-        await stage.until_text("The settings were read again", pilot)
+        await stage.until_text("The settings were read again, and tracker was restarted.", pilot)
         assert read == ["settings"]
+        assert len(set(place.pids()) - set(before)) == 1
 
 
 @pytest.mark.parametrize(

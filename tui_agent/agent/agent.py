@@ -106,12 +106,12 @@ class SessionMcp:
             counter.schema, window=directory.limits(model).window, count_text=counter.text
         )
 
-    async def reload_and_resend(self) -> None:
+    async def reload_and_resend(self, restarted: str = "") -> None:
         """Reread the MCP configuration and send the servers' current tools with the next request.
 
-        That request misses the prompt cache; a notice says so.
+        That request misses the prompt cache; a notice says so. ``restarted`` is for `McpHub.reload`.
         """
-        await self._hub.reload()
+        await self._hub.reload(restarted)
         self._agent.context.head.tools_wanted = True
         self._agent.channel.say(
             "The next request sends the servers' tools again, so it misses the prompt cache."

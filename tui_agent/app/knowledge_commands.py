@@ -241,14 +241,16 @@ async def mcp(controller: Controller, argument: str) -> None:
             raise CommandError("Use /mcp, /mcp add, /mcp reload or /mcp restart NAME.")
 
 
-async def reload_servers(controller: Controller, owner: Agent) -> None:
+async def reload_servers(controller: Controller, owner: Agent, restarted: str = "") -> None:
     """Read the settings again, including those of the sandbox, and restart the MCP servers with them.
+
+    ``restarted`` names a server that is restarted even if its settings are the same.
 
     Raises:
         ConfigError: the settings are invalid; nothing was restarted.
     """
     controller.services.reread_settings()
-    await owner.mcp.reload_and_resend()
+    await owner.mcp.reload_and_resend(restarted)
 
 
 async def add_server(controller: Controller, owner: Agent, given: str) -> None:

@@ -146,8 +146,7 @@ class McpHub:
         server = self._server(name)
         if server.state is ServerState.DISABLED:
             raise McpError(f"The MCP server {name} is disabled in the configuration.")
-        await server.stop()
-        server.restarts = 0
+        await _stop_to_restart(server)
         server.start()
 
     async def let_read(self, name: str, paths: Iterable[Path]) -> None:
@@ -160,10 +159,11 @@ class McpHub:
         server.spec = replace(server.spec, reads=server.spec.reads | {*paths, *real})
         await self.restart(name)
 
-    async def reload(self) -> None:
+    async def reload(self, restarted: str = "") -> None:
         """Read the settings again, and wait for the servers as `settle` does.
 
         Starts new and failed servers, and stops those that were removed or have other settings.
+        Also restarts the server named ``restarted``, if it is still in the settings.
         """
         self._started = True
         found = self._find()
@@ -175,6 +175,8 @@ class McpHub:
             else:
                 gone.append(self._servers.pop(name))
         await _stop(gone)
+        if restarted in self._servers:
+            await _stop_to_restart(self._servers[restarted])
         self._take(found)
         self._servers = {name: self._servers[name] for name in wanted}
         for server in self._servers.values():
@@ -487,6 +489,11 @@ class McpHub:
 
 async def _stop(servers: Iterable[McpServer]) -> None:
     await asyncio.gather(*[server.stop() for server in servers])
+
+
+async def _stop_to_restart(server: McpServer) -> None:
+    await server.stop()
+    server.restarts = 0
 
 
 @asynccontextmanager

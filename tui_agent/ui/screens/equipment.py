@@ -367,12 +367,21 @@ class EquipmentScreen(Page[None]):
         if (server := self.servers.server) is not None:
             self._do(self._hub.restart(server.name), f"Restarted {server.name}.")
 
-    def action_reload(self) -> None:
+    @work(group="servers")
+    async def action_reload(self) -> None:
+        """Read the settings again, and restart the server under the cursor by them."""
         self._say("Reading the settings …")
-        message = (
-            "The settings were read again. The model gets the current tools with the next request."
-        )
-        self._do(reload_servers(self._controller, self._agent), message)
+        chosen = self.servers.server
+        name = chosen.name if chosen is not None else ""
+        if not await self._attempt(reload_servers(self._controller, self._agent, name)):
+            return
+        done = "The settings were read again."
+        enabled = [
+            server.name for server in self._hub.status() if server.state is not ServerState.DISABLED
+        ]
+        if name in enabled:
+            done = f"The settings were read again, and {name} was restarted."
+        self._say(f"{done} The model gets the current tools with the next request.")
 
     def action_login(self) -> None:
         """Open the login page of the server under the cursor, if it waits for a login.
@@ -442,13 +451,19 @@ class EquipmentScreen(Page[None]):
 
     @work(group="servers")
     async def _do(self, action: Awaitable[None], done: str) -> None:
+        if await self._attempt(action):
+            self._say(done)
+
+    async def _attempt(self, action: Awaitable[None]) -> bool:
+        """Return True if the action succeeds; else show why it failed."""
         try:
             await action
         except (McpError, ConfigError) as error:
             self._say(str(error))
-        else:
-            self._say(done)
-        self._redrawing.after_refresh()
+            return False
+        finally:
+            self._redrawing.after_refresh()
+        return True
 
 
 def _listed(paths: Iterable[Path]) -> str:
