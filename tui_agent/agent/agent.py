@@ -87,7 +87,11 @@ class SessionMcp:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self._hub = hub = agent.ports.mcp
-        self._leave = (register(hub.listeners, agent.channel.emit), register(hub.sessions, self))
+        self._leave = (
+            register(hub.listeners, agent.channel.emit),
+            register(hub.tool_listeners, agent.context.head.servers_tools_came),
+            register(hub.sessions, self),
+        )
 
     @property
     def asker(self) -> Asker | None:

@@ -8,6 +8,7 @@ request. Which of the MCP servers' tools it gets is decided by ``mcp.hub``.
 
 import platform
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -15,6 +16,7 @@ from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import Journal
+from tui_agent.agent.mcp.tools import SEARCH_TOOL
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
@@ -28,6 +30,11 @@ from tui_agent.tools.base import Tool
 
 CHEAP_TO_READ = 30_000
 """Largest context, in tokens, for which tools of a late server are added at once, losing the cache."""
+_JOINS = "The model can use them from its next step."
+_HOW_TO_TELL = (
+    "In a long conversation the model gets the tools only after /mcp reload or a change of model, "
+    "to keep the prompt cache."
+)
 _NAMED_FILES = 40
 """Maximum files listed in the head for a model that is too small for tools."""
 
@@ -43,7 +50,10 @@ class Head:
         self._said = SayOnce()
         self._opening = True
         self._previewed: SystemEntry | None = None
-        self._arrivals = ports.mcp.arrivals
+        self._known_tools: set[str] | None = None
+        """Names of the servers' tools that the model knows of; None before the first head."""
+        self._has_late_tools = False
+        """Whether servers have brought tools that are new to the model since the last request."""
         self.tools_wanted = False
         """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
@@ -96,14 +106,23 @@ class Head:
         ``answer`` is the newest one, whose usage gives the context's size. If no user can reload
         the servers (`McpHub.joins_always`), it is set in a large context, too.
         """
-        hub = self._ports.mcp
-        if hub.arrivals == self._arrivals:
+        if not self._has_late_tools:
             return
-        self._arrivals = hub.arrivals
+        self._has_late_tools = False
         used = 0
         if answer is not None and answer.usage is not None:
             used = answer.usage.prompt
-        self.tools_wanted = self.tools_wanted or hub.joins_always or used <= CHEAP_TO_READ
+        joins = self._ports.mcp.joins_always or used <= CHEAP_TO_READ
+        self.tools_wanted = self.tools_wanted or joins
+
+    def servers_tools_came(self, server: str, names: AbstractSet[str]) -> None:
+        """Tell the user if a server that became ready has tools that are new to the model."""
+        if self._known_tools is None or names <= self._known_tools:
+            return
+        self._known_tools |= names
+        self._has_late_tools = True
+        how = _JOINS if self._ports.mcp.joins_always else f"{_JOINS} {_HOW_TO_TELL}"
+        self._channel.say(f"Tools of the MCP server {server} are now available. {how}")
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
         """Warn the user if the head takes too much of the window, and name its largest parts."""
@@ -171,13 +190,24 @@ class Head:
         self.tools_wanted = False
         self._opening = False
         if all_count:
-            self._ports.mcp.note_offered()
+            self._known_tools = self._ports.mcp.ready_names()
             return head.tools == tuple(tool.schema() for tool in self.tools(head.model, mode))
         own = tuple(tool.schema() for tool in self._own_tools(head.model, mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
-        self._ports.mcp.note_announced(of_servers)
+        self._note_announced(of_servers)
         names = {tool.name for tool in self._ports.own_tools}
         return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
+
+    def _note_announced(self, names: set[str]) -> None:
+        """Record that the model knows the servers' tools named in a head of an earlier process.
+
+        If that head had the tool that lists the others, all current tools count as known.
+        """
+        known = self._known_tools or set()
+        if SEARCH_TOOL in names:
+            self._known_tools = known | {tool.name for tool in self._ports.mcp.known()}
+        else:
+            self._known_tools = known | names
 
     def preview(self, model: str, mode: str) -> SystemEntry:
         """Return the head that a first message would get.
@@ -194,7 +224,7 @@ class Head:
         """Return the head to append now; record that its skills and servers' tools are offered."""
         skills = self._ports.knowledge.skills.values()
         self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
-        self._ports.mcp.note_offered()
+        self._known_tools = self._ports.mcp.ready_names()
         return self._made(model, mode)
 
     def _made(self, model: str, mode: str) -> SystemEntry:

@@ -111,6 +111,29 @@ async def test_tools_that_come_late_join_at_the_next_step(tmp_path: Path, place:
     assert heads(harness) == 2
 
 
+async def test_only_a_session_whose_model_does_not_know_a_tool_is_told_of_it(
+    tmp_path: Path, place: Place
+) -> None:
+    gate = place.directory / "gate"
+    place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
+    client = ScriptedClient([Reply("Hello."), Reply("Hello.")])
+    for name in ("begun", "new"):
+        (tmp_path / name).mkdir()
+    begun = make_agent(tmp_path / "begun", client, mcp=place.hub)
+    new = make_agent(tmp_path / "new", client, mcp=place.hub)
+    await begun.say("hi")
+    gate.touch()
+    await until(lambda: place.state() is ServerState.READY)
+    await new.say("hi")
+    await place.hub.restart("tracker")
+    await until(lambda: place.state() is ServerState.READY)
+    told_of = [
+        sum("now available" in notice.message for notice in harness.of(Notice))
+        for harness in (begun, new)
+    ]
+    assert told_of == [1, 0]
+
+
 async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_head(
     tmp_path: Path, place: Place
 ) -> None:

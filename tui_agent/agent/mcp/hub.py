@@ -1,8 +1,8 @@
 """Owns the MCP servers of a project: starts and stops them, and decides which of their tools a head has.
 
 A project's sessions share the hub; ``cli.extensions`` makes and closes it. It also returns the
-servers' prompts, resources and states. ``prompt_head`` decides when a head is rendered, and informs
-the hub which tools the model knows. ``server`` runs one server, ``tools`` has the tools for the
+servers' prompts, resources and states. ``prompt_head`` decides when a head is rendered, and records
+which tools a session's model knows. ``server`` runs one server, ``tools`` has the tools for the
 model. The code that runs servers is imported only if there are any.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from tui_agent.agent.mcp.settings import (
     McpServerSettings,
     Timeouts,
 )
-from tui_agent.agent.mcp.tools import SEARCH_TOOL, ListDetail, McpSearchTool, McpTool
+from tui_agent.agent.mcp.tools import ListDetail, McpSearchTool, McpTool
 from tui_agent.path_checks import real_path
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import FilePart, TextPart, ToolSchema, UserPart
@@ -62,12 +63,6 @@ MAX_INSTRUCTION_TOKENS = 4_000
 """Maximum size of the instructions of one server, in tokens, whatever the size of the window."""
 _SECTION = "server_instructions"
 
-_JOINS = "The model can use them from its next step."
-_HOW_TO_TELL = (
-    "In a long conversation the model gets the tools only after /mcp reload or a change of model, "
-    "to keep the prompt cache."
-)
-
 
 class McpHub:
     """The MCP servers of a project, shared by the project's agents.
@@ -89,15 +84,12 @@ class McpHub:
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
-        self._known_tools: set[str] | None = None
-        """Names of the tools that the model knows; None before the first head is rendered."""
         self._said = SayOnce()
         self._started = False
-        self.arrivals = 0
-        """Number of times that new tools became available after a head was rendered; ``prompt_head``
-        compares it."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
+        self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []
+        """Called with a server that became ready, and the names of its tools."""
         self.watchers: list[Callable[[], None]] = []
         """Called whenever ``status`` may have changed."""
         self.sessions: list[QuestionHost] = []
@@ -283,19 +275,9 @@ class McpHub:
     def _tools_ready(self) -> list[McpTool]:
         return [tool for tool in self._tools.values() if tool.server.is_ready and tool.is_on]
 
-    def note_offered(self) -> None:
-        """Record that the model knows all ready tools. Call it when a head is rendered."""
-        self._known_tools = {tool.name for tool in self._tools_ready()}
-
-    def note_announced(self, names: Iterable[str]) -> None:
-        """Record that the model knows the tools named in a head that an earlier process rendered.
-
-        If that head had the tool that lists the others, all current tools count as known.
-        """
-        listed = set(names)
-        self._known_tools = (self._known_tools or set()) | (
-            set(self._tools) if SEARCH_TOOL in listed else listed
-        )
+    def ready_names(self) -> set[str]:
+        """Return the names of all tools that are ready and switched on."""
+        return {tool.name for tool in self._tools_ready()}
 
     @property
     def is_settled(self) -> bool:
@@ -452,7 +434,7 @@ class McpHub:
             watcher()
 
     def _take_tools(self, server: McpServer) -> None:
-        """Collect the tools of a server that is ready. Notifies the user if the model lacks some."""
+        """Collect the tools of a server that is ready, and report them to the sessions."""
         self._collect()
         for problem in server.offer.problems:
             text = f"The MCP server {server.name}: {problem}"
@@ -462,12 +444,8 @@ class McpHub:
         for tool in server.offer.tools:
             if server.spec.settings.offers(tool.name):
                 names.add(self._names[server.name, tool.name])
-        if self._known_tools is None or names <= self._known_tools:
-            return
-        self._known_tools |= names
-        self.arrivals += 1
-        how = _JOINS if self.joins_always else f"{_JOINS} {_HOW_TO_TELL}"
-        self._say(f"Tools of the MCP server {server.name} are now available. {how}")
+        for tools_came in tuple(self.tool_listeners):
+            tools_came(server.name, names)
 
     def _collect(self) -> None:
         """Rebuild the table of all servers' tools by name. A tool keeps the name that it got first."""
