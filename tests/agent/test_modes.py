@@ -1,6 +1,7 @@
 """Modes in a whole agent: what runs, what the model is told, and what a session remembers."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,26 @@ async def test_a_rule_that_is_in_the_users_file_again_is_in_force(tmp_path: Path
     harness.agent.ports.rules = reread
     gate.remove_again()
     assert rule in gate.rules()
+
+
+@pytest.mark.parametrize("decision", [Decision.SESSION, Decision.PROJECT])
+async def test_a_rule_removed_and_allowed_again_stays_when_settings_are_reread(
+    tmp_path: Path, decision: Decision
+) -> None:
+    commit = Reply(calls=(call("bash", command="git commit --allow-empty -m x"),))
+    replies = [commit, Reply("Done."), commit, Reply("Done."), commit, Reply("Done.")]
+    harness = make_agent(tmp_path, replies, answer=PermissionAnswer(decision))
+    agent = harness.agent
+    await harness.say("go")
+    before = agent.ports.adjustable()
+    (made,) = agent.tools.gate.session_rules
+    saved = replace(before, rules=(*before.rules, made))
+    agent.adopt(saved)
+    assert agent.tools.gate.remove(made)
+    await harness.say("again")
+    agent.adopt(saved)
+    await harness.say("and again")
+    assert len(asked(harness)) == 2
 
 
 async def test_always_for_one_part_does_not_allow_the_rest(tmp_path: Path) -> None:

@@ -248,6 +248,26 @@ async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_p
     assert harness.agent.ports.max_steps == 100
 
 
+async def test_a_subagent_at_work_does_not_get_a_removed_rule_back(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        if not is_child(request):
+            return Reply(calls=(task("general", "Look."),)) if not seen else Reply("Noted.")
+        agent = harness.agent
+        reread = replace(agent.ports.adjustable(), rules=(*TASKS, allowed))
+        agent.adopt(reread)
+        agent.tools.gate.remove(allowed)
+        agent.adopt(reread)
+        seen.extend(agent.subagents["call_1_0"].ports.rules)
+        return Reply("Done.")
+
+    seen: list[Rule] = []
+    allowed = Rule("bash", "touch *", Action.ALLOW, "project")
+    harness = with_subagents(tmp_path, ScriptedClient(script))
+    await harness.say("go")
+    assert seen
+    assert allowed not in seen
+
+
 async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cached(
     tmp_path: Path,
 ) -> None:

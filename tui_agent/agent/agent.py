@@ -490,7 +490,8 @@ class Agent:
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
-            self._subagents.adopt(adjusted)
+            # With the parent's rules, because the gate has left out those that the user removed.
+            self._subagents.adopt(self.ports.adjustable())
 
     async def compact(
         self,
