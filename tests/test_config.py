@@ -6,11 +6,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.kept_rules import forget_rule, keep_rule
 from tui_agent.config import ConfigError, get_value, load_config, set_value
 from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.setting_rows import setting_rows
 from tui_agent.web.settings import SearchSettings
 
 
@@ -162,11 +164,29 @@ def test_a_removed_setting_takes_the_tables_that_are_empty_without_it(tmp_path: 
 
 @pytest.mark.parametrize(
     "key",
-    ["model_dump", "model_fields", "context", "ui.copy", "ui.__class__", "model.title", "mcp.x.y"],
+    [
+        "model_dump",
+        "model_fields",
+        "context",
+        "ui.copy",
+        "ui.__class__",
+        "model.title",
+        "mcp.x.y",
+        "prune.pressure",
+    ],
 )
 def test_only_settings_are_read(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match="There is no setting"):
         get_value(load_config(tmp_path / "config.toml", {}), key)
+
+
+def test_a_table_is_read_without_constants(tmp_path: Path) -> None:
+    loaded = load_config(tmp_path / "config.toml", {})
+    known = {row.key for row in setting_rows(loaded)}
+    for name in type(loaded.config).model_fields:
+        value = get_value(loaded, name)
+        if isinstance(getattr(loaded.config, name), BaseModel):
+            assert {f"{name}.{inner}" for inner in value} <= known
 
 
 @pytest.mark.parametrize(

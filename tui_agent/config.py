@@ -729,13 +729,18 @@ def get_value(loaded: LoadedConfig, key: str) -> Any:
     for name in split_key(key):
         if isinstance(value, dict):
             value = value.get(name)
-        elif isinstance(value, BaseModel) and name in type(value).model_fields:
+        elif isinstance(value, BaseModel) and name in _settings_in(value):
             value = getattr(value, name)
         else:
             raise _no_setting(split_key(key))
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_none=True)
+        return value.model_dump(mode="json", exclude_none=True, include=_settings_in(value))
     return value
+
+
+def _settings_in(table: BaseModel) -> set[str]:
+    """Return the names of a table's fields that users can set."""
+    return {name for name, info in type(table).model_fields.items() if not is_fixed(info)}
 
 
 def _merge(into: Table, table: Table) -> None:
