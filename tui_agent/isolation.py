@@ -21,7 +21,7 @@ CODE_VARIABLES = (
 """Environment variables that change where Python loads code from. Commands that the program runs
 still get them."""
 
-NAME_VARIABLE = "TUI_AGENT_DETACHED"
+DETACHED_NAME_VARIABLE = "TUI_AGENT_DETACHED"
 """Environment variable with the name of a detached run, set in the process of that run."""
 
 _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes 5 ms

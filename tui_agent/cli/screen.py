@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui_agent.cli.ending import ENDING, end_in_time, listening
-from tui_agent.isolation import NAME_VARIABLE
+from tui_agent.isolation import DETACHED_NAME_VARIABLE
 from tui_agent.paths import cache_dir, config_dir
 from tui_agent.text_files.encodings import settings_text
 
@@ -35,7 +35,7 @@ async def run_screen(arguments: Namespace) -> int:
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
 
-    detached_as = os.environ.pop(NAME_VARIABLE, "")
+    detached_as = os.environ.pop(DETACHED_NAME_VARIABLE, "")
     wired: list[Wiring] = []
     screens: list[ControllerWiring] = []
 

@@ -35,7 +35,7 @@ from tui_agent.cli.detached.runs import (
     runs_dir,
     session_of,
 )
-from tui_agent.isolation import NAME_VARIABLE, isolated_module
+from tui_agent.isolation import DETACHED_NAME_VARIABLE, isolated_module
 
 FIRST_SIZE = (120, 35)
 """Columns and rows of the pseudo-terminal until a terminal attaches."""
@@ -282,7 +282,7 @@ def main(arguments: list[str]) -> int:
     name, prompt, *given = arguments
     child, terminal = pty.fork()
     if child == 0:
-        os.environ[NAME_VARIABLE] = name
+        os.environ[DETACHED_NAME_VARIABLE] = name
         if os.environ.get("TERM", "dumb") in {"dumb", "unknown"}:
             os.environ["TERM"] = "xterm-256color"
         command = isolated_module("tui_agent", *given)

@@ -25,7 +25,7 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
-from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.page import FramedPage
 from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, act_on_runner
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.transcript import messages
@@ -41,7 +41,7 @@ RUNNER_KEYS = "j/k blocks  space fold  w message  x stop  d diff  y copy  esc ba
 ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc back"
 
 
-class BranchScreen(Page[None]):
+class BranchScreen(FramedPage[None]):
     """The conversation of a subagent or runner; the gauge shows the next request on its branch."""
 
     AUTO_FOCUS = "Transcript"

@@ -32,7 +32,7 @@ from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
-from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.page import FramedPage
 from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.line_list import LineList
@@ -131,7 +131,7 @@ class BlockPreview(Widget):
         )
 
 
-class ContextScreen(Page[None]):
+class ContextScreen(FramedPage[None]):
     """The page with an agent's context map and timeline, updated while it is open."""
 
     HEADING = "Context of the next request"

@@ -33,7 +33,7 @@ from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
-from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.page import FramedPage
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
@@ -246,7 +246,7 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
     return spread(left, [(f"{tokens(tool.tokens) if tool.on else 'off':>6}", style)], width)
 
 
-class EquipmentScreen(Page[None]):
+class EquipmentScreen(FramedPage[None]):
     """The page of an agent's equipment, updated when the state of its servers changes."""
 
     HEADING = "Agents and tools"

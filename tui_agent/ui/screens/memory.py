@@ -19,7 +19,7 @@ from tui_agent.app.frontend import Output, TextLine
 from tui_agent.app.memory_view import NOTHING
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.page import FramedPage
 from tui_agent.ui.widgets.options import Options
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _STYLES = {"+": "added", "-": "removed", " ": "kept"}
 
 
-class MemoryScreen(Page[None]):
+class MemoryScreen(FramedPage[None]):
     """The page of the project's memory; keys accept, drop and edit proposals and kept lines."""
 
     HEADING = "Memory of this project"

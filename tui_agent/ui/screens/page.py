@@ -17,7 +17,7 @@ from tui_agent.ui.widgets.plain_text import PlainText
 ResultT = TypeVar("ResultT")
 
 
-class Page(PageScreen[ResultT | None], Generic[ResultT]):
+class FramedPage(PageScreen[ResultT | None], Generic[ResultT]):
     """Base class of pages. Subclasses define ``body``; Escape dismisses the page with None."""
 
     HEADING = ""
@@ -59,7 +59,7 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
         self.facts.display = bool(facts)
 
 
-class PanePage(Page[None]):
+class PanePage(FramedPage[None]):
     """A page with a pane that PgUp and PgDn scroll, whatever widget has the focus."""
 
     BINDINGS = [

@@ -14,7 +14,7 @@ from tui_agent.app.format import lower_case, one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
-from tui_agent.ui.screens.page import Page, ResultT
+from tui_agent.ui.screens.page import FramedPage, ResultT
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 
@@ -89,7 +89,7 @@ class PickerList(Options):
         return bool(self.enabled) and self.highlighted == self.enabled[end]
 
 
-class PickerScreen(Page[ResultT], Generic[ResultT]):
+class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
     """Base class of pickers; dismissed with the picked value.
 
     Subclasses define ``refill``. `show_note` shows a text about the highlighted row below the list.

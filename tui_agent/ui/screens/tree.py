@@ -43,7 +43,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.dialogs import Dialog
-from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.page import FramedPage
 from tui_agent.ui.widgets.line_list import following
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import messages, sanitize
@@ -114,7 +114,7 @@ SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
 """Work that writes a summary; called with a function that takes each new piece of its text."""
 
 
-class TreeScreen(Page[None]):
+class TreeScreen(FramedPage[None]):
     """The page of the open session's tree; dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from tui_agent.app.format import lower_case, plural
 from tui_agent.lazy import frozen
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.page import FramedPage
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
@@ -155,7 +155,7 @@ class TextLines(LineList):
         return [*runs, (line[position : row.end], "text")]
 
 
-class ViewerScreen(Page[None]):
+class ViewerScreen(FramedPage[None]):
     """The page of a long text; ``/`` searches it."""
 
     KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"

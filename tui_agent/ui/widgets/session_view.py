@@ -172,8 +172,8 @@ class SessionView(Room):
             )
         self.post_message(self.Opened())
 
-    def shows(self, request: OpenRequest) -> bool:
-        """Return whether the requested session is open; if so, scroll to the requested entry."""
+    def go_if_open(self, request: OpenRequest) -> bool:
+        """If the requested session is open, go to the requested entry; return whether it is."""
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
         if request.entry is not None:
