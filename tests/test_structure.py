@@ -281,6 +281,19 @@ FOR_EVER = 60
 """Seconds from which on a sleep plays something that hangs."""
 
 
+def test_no_text_names_a_function_key(trees: dict[str, ast.Module]) -> None:
+    """Every command's key can be changed in ``[keys]``: texts name the command, or ask `key_of`."""
+    named = [
+        f"{module}: {node.value}"
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.search(r"(?<!-)\bF(\d|1[0-2])\b(?! of xterm)", node.value)
+    ]
+    assert named == []
+
+
 def unsteady(tree: ast.AST) -> Iterator[str]:
     """Say what in a test depends on how fast the machine is."""
     polls = {

@@ -50,7 +50,7 @@ OPTIONS: Mapping[str, str] = {
     "--max-budget-usd": "use --max-cost USD",
     "--max-turns": "use --max-steps N",
     "--mcp-config": "tui-agent mcp add adds a server",
-    "--models": "Shift+F2 switches between the models that you used recently",
+    "--models": "/next-model switches between the models that you used recently",
     "--name": "/rename names the open session",
     "--no-approve": "a project is not trusted unless you say so",
     "--no-builtin-tools": _TOOLS,

@@ -38,7 +38,7 @@ _READ_HERE = {
     "$schema",
 }
 _INSTEAD = {
-    "model": "choose a model with F2, or set model in config.toml",
+    "model": "choose a model with /model, or set model in config.toml",
     "statusLine": "set ui.status_line in config.toml",
     "outputStyle": "choose it with /style",
     "defaultMode": "set mode in config.toml",

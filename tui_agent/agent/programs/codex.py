@@ -31,9 +31,9 @@ _FALLBACK = "project_doc_fallback_filenames"
 _MAIN = ("AGENTS.override.md", "AGENTS.md")
 _READ_ELSEWHERE = {"mcp_servers", _FALLBACK}
 _INSTEAD = {
-    "model": "choose a model with F2, or set model in config.toml",
+    "model": "choose a model with /model, or set model in config.toml",
     "model_provider": "set [providers] in config.toml",
-    "model_reasoning_effort": "set effort in config.toml, or press F9",
+    "model_reasoning_effort": "set effort in config.toml, or use /effort",
     "approval_policy": "set mode and [permissions] in config.toml",
     "sandbox_mode": "set mode and [sandbox] in config.toml",
     "profiles": "set TUI_AGENT_CONFIG_DIR to a separate settings directory",

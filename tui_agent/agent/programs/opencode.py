@@ -35,7 +35,7 @@ _BODIES = {"agent": "prompt", "command": "template"}
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
 """The permissions that ``*`` covers in OpenCode's ``permission`` table."""
 _INSTEAD = {
-    "model": "choose a model with F2, or set model in config.toml",
+    "model": "choose a model with /model, or set model in config.toml",
     "small_model": "set small_model in config.toml",
     "provider": "set [providers] or [models] in config.toml",
     "theme": "choose a theme with /theme",

@@ -30,12 +30,12 @@ _PROJECT_SETTINGS = ".pi/settings.json"
 _MODELS = ".pi/agent/models.json"
 _INSTEAD = {
     "compaction": "set [compaction] in config.toml",
-    "defaultModel": "choose a model with F2, or set model in config.toml",
+    "defaultModel": "choose a model with /model, or set model in config.toml",
     "defaultProvider": "a model is named with its provider",
     "defaultProjectTrust": "each project is asked about; --trust uses one without a question",
-    "defaultThinkingLevel": "set effort in config.toml, or press F9",
+    "defaultThinkingLevel": "set effort in config.toml, or use /effort",
     "defaultTools": "an agent has a list of tools: agents/NAME.md",
-    "enabledModels": "Shift+F2 goes through the models that you used lately",
+    "enabledModels": "/next-model goes through the models that you used lately",
     "extensions": "its extensions are not supported",
     "externalEditor": "set EDITOR",
     "httpProxy": "set HTTPS_PROXY",
