@@ -53,6 +53,7 @@ def keys() -> str:
             helps.get(action.id, action.help),
         )
         for action in rebindable_actions(MainScreen.BINDINGS)
+        if action.keys
     ]
     prompt = _table(("key", "does"), [(shown(names), text) for names, text in PROMPT_KEYS])
     named = _table(("name", "key", "where", "does"), actions)
@@ -60,6 +61,7 @@ def keys() -> str:
         'Give an action another key in `config.toml`: `[keys]`, then `compact = "f12"`. '
         'A name with a dot is in quotes: `"prompt.editor" = "ctrl+g"`, which takes this key from `context`; '
         '`context = "f12"` gives that another. An empty text leaves an action without a key. '
+        'A command without a key can get one: `todo = "alt+t"`, or two keys for the prompt: `todo = "ctrl+x t"`. '
         "Only `escape`, `enter`, `ctrl+c` and `ctrl+q` are fixed. `F1` lists the keys in use."
     )
     return f"# Keys\n\n{prompt}\n\n## Keys that can be changed\n\n{change}\n\n{named}\n"

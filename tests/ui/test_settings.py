@@ -305,7 +305,8 @@ ACTIONS = [
         ),
         ({"prompt.editor": "ctrl+x e, f12"}, {"prompt.editor": "ctrl+x e,f12"}, None),
         ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first must be ctrl+x"),
-        ({"compact": "ctrl+x e"}, {}, "only the prompt can have two keys"),
+        ({"compact": "ctrl+x e"}, {"compact": "ctrl+x e"}, None),
+        ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have two keys"),
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),
@@ -369,6 +370,36 @@ async def test_the_editor_can_have_another_key(
         assert stage.main.prompt.text == "draft"
         await press(pilot, *key.split())
         await until(lambda: stage.main.prompt.text == "draft edited", pilot)
+
+
+@pytest.mark.parametrize("key", ["alt+t", "ctrl+x t"])
+async def test_a_command_without_a_key_can_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    stage, _ = a_stage(tmp_path, f'[keys]\ntodo = "{key}"\n')
+    begun: list[str] = []
+    async with stage.run() as pilot:
+        monkeypatch.setattr(stage.main.controller, "begin", begun.append)
+        await press(pilot, *key.split(), "t")
+        await until(lambda: bool(begun), pilot)
+        assert begun == ["todo"]
+        assert stage.main.prompt.text == "t"
+        assert stage.main.key_of("todo") == key
+        assert not stage.toasts
+
+
+def test_every_command_can_have_a_key() -> None:
+    names = {action.id for action in rebindable_actions(MainScreen.BINDINGS)}
+    assert {command.name for command in command_table()} <= names
+
+
+async def test_a_taken_key_is_said_once_for_each_configuration(tmp_path: Path) -> None:
+    said = []
+    for thoughts in ("ctrl+t", "ctrl+t", "f4", "ctrl+t"):
+        stage, _ = a_stage(tmp_path, f'[keys]\nthoughts = "{thoughts}"\n')
+        async with stage.run():
+            said.append([toast.partition(" now")[0] for toast in stage.toasts])
+    assert said == [["ctrl+t"], [], ["f4"], ["ctrl+t"]]
 
 
 async def test_a_key_of_the_prompt_that_was_given_away_does_nothing(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Checks the user's keymap (``[keys]`` in the settings) and applies it to the full-screen program."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from pathlib import Path
 from string import punctuation
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.keys import Keys, _character_to_key
 from textual.screen import Screen
 
+from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import frozen
 from tui_agent.ui.bindings import CHORD, EVERYWHERE, NO_KEY
 
@@ -25,6 +28,9 @@ _TYPING_PLACES = frozenset({MAIN, PROMPT})
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
+KEYS_TOLD = "keys-told.txt"
+"""File with the last notice about keys that actions have lost."""
+
 NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
 """Ends the notice about actions that have lost a key: with either setting, it is not shown again."""
 
@@ -34,7 +40,7 @@ class Rebindable:
     """An action whose keys (comma-separated) can be changed.
 
     ``help`` describes the action. Actions of the same ``place`` need different keys. A key of the
-    prompt can also be a sequence, such as ``ctrl+x ctrl+e``.
+    main screen or the prompt can also be a sequence, such as ``ctrl+x ctrl+e``, in the prompt only.
     """
 
     id: str
@@ -142,7 +148,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
         first, _, second = key.partition(" ")
         if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
-        if second and (place != PROMPT or first != CHORD):
+        if second and (place not in _TYPING_PLACES or first != CHORD):
             return f"[keys] {name} = “{keys}”: only the prompt can have two keys, and the first must be {CHORD}."
         if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
@@ -184,28 +190,34 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     for place, bindings in places.items():
         for binding in bindings:
             if isinstance(binding, Binding) and binding.id:
-                actions.append(
-                    Rebindable(binding.id, binding.key, binding.description.lower(), place)
-                )
+                keys = "" if binding.key == NO_KEY else binding.key
+                actions.append(Rebindable(binding.id, keys, binding.description.lower(), place))
     return actions
 
 
-def use_keys(
-    main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]
-) -> Mapping[str, str]:
-    """Apply the user's keymap, replacing the one ``before``; return its valid part.
+def use_keys(main: Screen[Any], keymap: Mapping[str, str], told: Path) -> Mapping[str, str]:
+    """Apply the user's keymap (action ids to keys) in place of the former one; return its valid part.
 
-    Keymaps map action ids to keys. Each invalid setting is shown as a warning. If the keymap has
-    changed, one notice names the actions that lost a key.
+    Each invalid setting is shown as a warning. One notice says which actions lost a key, unless it
+    is the last one shown, which the file ``told`` keeps also for later starts.
     """
-    if not keymap:
-        if before:
-            main.app.set_keymap({})
-        return {}
     found = check_keymap(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})
     for problem in found.problems:
         main.notify(problem, severity="warning")
-    if found.taken and found.keymap != before:
-        main.notify(" ".join([*found.taken, NEW_KEY_HINT]))
+    notice = ""
+    if found.taken:
+        notice = " ".join([*found.taken, NEW_KEY_HINT])
+    if notice != _read(told):
+        with suppress(OSError):
+            write_atomically(told, notice.encode())
+        if notice:
+            main.notify(notice)
     return found.keymap
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

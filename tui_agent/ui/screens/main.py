@@ -34,7 +34,7 @@ from tui_agent.app.frontend import (
 )
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
-from tui_agent.ui.bindings import hidden, keys_of
+from tui_agent.ui.bindings import NO_KEY, hidden, keys_of
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.session_frame import SessionFrame
 from tui_agent.ui.terminal_suspend import EditorError, edit_in_editor
@@ -89,14 +89,13 @@ class MainScreen(SessionFrame):
         hidden("ctrl+down", "show_message(1)", "your next message", id="message_after"),
         *(
             Binding(
-                command.key,
+                command.key or NO_KEY,
                 f"command('{command.name}')",
                 command.hint or command.name,
                 show=bool(command.hint),
                 id=command.name,
             )
             for command in command_table()
-            if command.key
         ),
     ]
 
@@ -340,10 +339,11 @@ class MainScreen(SessionFrame):
         settings = config.ui
         self._apply_look(Look(settings.theme, settings.reduced_motion))
         if config.keys or self.keymap:
-            from tui_agent.ui.key_help import use_keys
+            from tui_agent.ui.key_help import KEYS_TOLD, use_keys
 
-            self.keymap = use_keys(self, self.keymap, config.keys)
-            self.prompt.use_keys(self.keymap)
+            told = self.controller.services.state_dir / KEYS_TOLD
+            self.keymap = use_keys(self, config.keys, told)
+            self.prompt.use_keys(self.keymap, self.BINDINGS)
         self.prompt.vim = settings.vim
         self._typing_pause = settings.typing_pause
         self._grace = settings.permission_grace

@@ -4,11 +4,12 @@ It sends nothing: the main screen gets its messages, such as `Prompt.Sent`.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from textual import events, on
 from textual.actions import parse
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
@@ -252,9 +253,17 @@ class Prompt(TextArea, inherit_bindings=False):
             # The terminal's cursor moves when something is drawn next.
             self.refresh()
 
-    def use_keys(self, keymap: Mapping[str, str]) -> None:
-        """Use the user's keys, by binding id, in place of the prompt's own."""
-        self._keys = keys_of(self.BINDINGS, keymap)
+    def use_keys(self, keymap: Mapping[str, str], of_screen: Iterable[BindingType] = ()) -> None:
+        """Use the user's keys, by binding id, in place of the prompt's own.
+
+        ``of_screen`` are the screen's bindings, whose sequences of keys only the prompt can hear.
+        """
+        self._keys = dict(keys_of(self.BINDINGS, keymap))
+        for key, bindings in keys_of(of_screen, keymap).items():
+            if " " in key:
+                self._keys[key] = [
+                    replace(binding, action=f"screen.{binding.action}") for binding in bindings
+                ]
         if self.is_mounted:
             self.invite(self._invitations)
 
@@ -563,7 +572,7 @@ class Prompt(TextArea, inherit_bindings=False):
         """
         for binding in self._keys.get(key, ()):
             namespace, action, parameters = parse(binding.action)
-            if namespace or binding.priority:
+            if " " not in key and (namespace or binding.priority):
                 return False
             if self.check_action(action, parameters) and await self.app.run_action(
                 binding.action, self
