@@ -49,6 +49,12 @@ NO_OUTPUT = "[No output.]"
 MOVED = "[The user moved the command to the background, so that you can continue. It has no time limit now.]"
 """Note for the model if the user moved its command to the background."""
 
+ON_A_LAYER = (
+    "[It may not see what changes in the project from now on. Its permitted changes reach the "
+    "project when it ends.]"
+)
+"""Tells the model how a moved command and the project differ while it works on a layer."""
+
 DEFAULT_TIMEOUT = 120
 """Time limit of a command, in seconds, if the model gives none."""
 
@@ -237,7 +243,10 @@ class BashTool(Tool[BashInput]):
         ended = await run_or_move(program, context, sandbox)
         if isinstance(ended, Job):
             ended.is_contained = sandbox is not None
-            return await job_result(ended, context, first=True, note=MOVED)
+            note = MOVED
+            if sandbox is not None and sandbox.is_layered(context.view):
+                note = f"{MOVED}\n{ON_A_LAYER}"
+            return await job_result(ended, context, first=True, note=note)
         if ended.run.capture.total_bytes <= SMALL:
             output = _output(arguments, ended, context)
         else:
