@@ -110,10 +110,10 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     _gauge_fell(stage, 6_456)
     transcript = stage.main.view.transcript  # type: ignore[union-attr]
     for index in range(len(transcript.model)):
-        transcript.model.ensure(
+        transcript.model.measured_height(
             index
         )  # the scroll bar stands where estimates put it until all is measured
-    transcript.settle()
+    transcript.update_view()
 
 
 async def _settings(stage: RealStage, pilot: Any) -> None:

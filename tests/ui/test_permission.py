@@ -40,7 +40,7 @@ from tui_agent.app.frontend import DiffPage
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.questions import FormField, ModelQuestions
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.widgets.asked import AskedPermission
+from tui_agent.ui.widgets.waiting_questions import ToolCallQuestion
 from tui_agent.ui.widgets.prompt_lines import QuestionChip
 from tui_agent.ui.widgets.question_prompt import QuestionChoices
 
@@ -535,6 +535,6 @@ def test_the_page_of_a_question_marks_a_new_file_as_added() -> None:
     request = edit()
     new = "--- /dev/null\n+++ b/y.py\n@@ -0,0 +1 @@\n+new"
     needs = (*request.needs, PermissionNeed(Permission.EDIT, "y.py", new, "diff"))
-    page = AskedPermission(replace(request, needs=needs), lambda _answer: None).page()
+    page = ToolCallQuestion(replace(request, needs=needs), lambda _answer: None).page()
     assert isinstance(page, DiffPage)
     assert [(file.mark, file.path) for file in page.files] == [("M", "x.py"), ("A", "y.py")]

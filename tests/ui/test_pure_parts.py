@@ -58,8 +58,8 @@ from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
-from tui_agent.ui.widgets.key_line import fitting, read_hints
-from tui_agent.ui.widgets.two_columns import hung
+from tui_agent.ui.widgets.key_line import fit_hints, read_hints
+from tui_agent.ui.widgets.two_columns import wrap_columns
 
 
 def test_tokens_are_short() -> None:
@@ -467,18 +467,18 @@ def test_hints_are_keys_with_what_they_do_and_a_click() -> None:
 def test_what_does_not_fit_is_left_out_whole_and_the_way_back_stays(
     room: int, keys: list[str]
 ) -> None:
-    assert [key for key, _, _ in fitting(HINTS, room)] == keys
+    assert [key for key, _, _ in fit_hints(HINTS, room)] == keys
 
 
 def test_a_second_column_goes_on_under_itself() -> None:
     text = Content("Title\n  /undo      take back the last turn or move\nshort")
-    assert hung(text, 30).plain.split("\n") == [
+    assert wrap_columns(text, 30).plain.split("\n") == [
         "Title",
         "  /undo      take back the",
         "             last turn or move",
         "short",
     ]
-    assert hung(text, 20).plain.split("\n")[1:4] == [
+    assert wrap_columns(text, 20).plain.split("\n")[1:4] == [
         "  /undo",
         "  take back the",
         "  last turn or move",
@@ -524,8 +524,8 @@ def test_what_is_not_nothing_shows_and_nothing_is_higher_than_the_plot(
 
 
 def test_parts_differ_without_colour() -> None:
-    drawn = [stacked(levels, 100, 4) for levels in ([25, 50], [25, 100])]
-    assert ["".join(cell.glyph for cell in cells) for cells in drawn] == ["  █▓", "███▓"]
+    render_hints = [stacked(levels, 100, 4) for levels in ([25, 50], [25, 100])]
+    assert ["".join(cell.glyph for cell in cells) for cells in render_hints] == ["  █▓", "███▓"]
 
 
 def test_of_two_marks_in_a_column_the_weightier_is_shown() -> None:

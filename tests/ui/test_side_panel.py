@@ -92,7 +92,7 @@ async def test_a_list_of_an_earlier_turn_does_not_return(tmp_path: Path) -> None
         await pilot.press("enter")
         await until(lambda: "Something else." in stage.text(), pilot)
         await settled(stage, pilot)
-        assert not stage.view.plan.display
+        assert not stage.view.todo_line.display
         assert "To-dos" not in panel_text(stage)
         await pilot.press("escape")
         await settled(stage, pilot)

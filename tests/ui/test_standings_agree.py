@@ -172,7 +172,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
     """Every block of the conversation stands as its entry does."""
     found, model = agent.inspector.standings(), view.pane.model
     for index in range(len(model)):
-        model.ensure(index)
+        model.measured_height(index)
         item = model.item(index)
         for block in item.blocks:
             entry_id, kind = block.entry or (item.id, item.kind)

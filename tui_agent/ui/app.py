@@ -472,7 +472,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             main.action_interrupt()
             return
         if self.screen is main and main.prompt.text:
-            main.prompt.put_aside()
+            main.prompt.clear_to_history()
             return
         if now - self._last_ctrl_c <= QUIT_SECONDS:
             main.controller.begin("quit")

@@ -111,10 +111,10 @@ def test_a_command_shows_the_end_of_its_output_first() -> None:
 
 def test_a_result_that_is_not_in_context_can_be_restored() -> None:
     card = CardBlock(CALL, result("text"))
-    card.stand(Standing.CLEARED, edited=True)
+    card.set_standing(Standing.CLEARED, edited=True)
     assert "cleared · 3.2k tokens · bring back" in rows(card)[0]
     assert card.actions == ("restore",)
-    card.stand(Standing.PINNED, edited=True)
+    card.set_standing(Standing.PINNED, edited=True)
     assert "pinned" in rows(card)[0]
     assert card.actions == ()
 
@@ -219,9 +219,9 @@ def test_colours_of_a_chunk_go_on_in_the_next() -> None:
 
 
 def test_looking_at_the_end_of_long_code_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    coloured, looks = lexing.coloured, []
+    highlight_lines, looks = lexing.highlight_lines, []
     monkeypatch.setattr(
-        lexing, "coloured", lambda *given: (looks.append(given), coloured(*given))[1]
+        lexing, "coloured", lambda *given: (looks.append(given), highlight_lines(*given))[1]
     )
     code = Code("python")
     code.replace(0, ["x = 1"] * 10_000)

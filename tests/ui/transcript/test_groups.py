@@ -94,7 +94,7 @@ def test_it_does_not_matter_where_one_begins_to_look() -> None:
     for first in (0, 7, 63, 64, 100, len(entries) - 2):
         model = model_of(entries)
         for index in range(first, -1, -1):
-            model.ensure(index)
+            model.measured_height(index)
         assert drawn(model) == whole
     assert sum(row.startswith("● read") for row in whole) == 3
 
@@ -212,6 +212,6 @@ def test_estimates_are_near_the_truth_and_a_walk_through_a_long_session_keeps_fe
     model.open(GeneratedSource(4_000))
     estimated = model.heights.total
     for index in range(len(model)):
-        model.ensure(index)
+        model.measured_height(index)
     assert 0.5 < estimated / model.heights.total < 2
     assert len(model.loaded()) <= 410

@@ -14,7 +14,7 @@ from tui_agent.ui.widgets.transcript.paint import (
     ACTION,
     LINK,
     Highlight,
-    named_in,
+    value_in_style,
     offset_strip,
     paint,
     style_at,
@@ -81,13 +81,13 @@ def test_what_is_under_the_pointer(x: int, found: str | None) -> None:
         [("text  ", "text"), ("open", "muted act:open")], prefix=(("▸ ", "marker act:toggle"),),
         tail=(("undo", "act:undo"),),
     )  # fmt: skip
-    assert named_in(style_at(line, x, 20), ACTION) == found
+    assert value_in_style(style_at(line, x, 20), ACTION) == found
 
 
 def test_links_and_characters_under_the_pointer() -> None:
     line = Line([("see ", "text"), ("中文", "link url:https://a.b")], prefix=(("> ", "muted"),))
-    assert named_in(style_at(line, 8, 20), LINK) == "https://a.b"
-    assert named_in(style_at(line, 4, 20), LINK) is None
+    assert value_in_style(style_at(line, 8, 20), LINK) == "https://a.b"
+    assert value_in_style(style_at(line, 4, 20), LINK) is None
     assert [text_index_at(line, x) for x in (0, 4, 8, 9, 10, 41)] == [0, 0, 4, 4, 5, 6]
 
 

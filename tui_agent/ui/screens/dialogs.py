@@ -21,7 +21,7 @@ from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
-from tui_agent.ui.widgets.two_columns import HangingText, hung
+from tui_agent.ui.widgets.two_columns import HangingText, wrap_columns
 
 if TYPE_CHECKING:
     from tui_agent.app.frontend import LongText, TextLine
@@ -92,7 +92,7 @@ class ReportScreen(Dialog[None]):
     def _begin(self) -> None:
         text = self.query_one(HangingText)
         before = Content("\n").join(self._content.split("\n", allow_blank=True)[: self._at])
-        lines = len(hung(before, text.size.width).split("\n", allow_blank=True))
+        lines = len(wrap_columns(before, text.size.width).split("\n", allow_blank=True))
         self.query_one(VerticalScroll).scroll_to(y=lines, animate=False)
 
 
@@ -132,7 +132,7 @@ class ChoiceScreen(Dialog[str]):
         """Wrap the answers for the new width, with continuation lines indented."""
         for place, text in enumerate(self._texts):
             self.answers.replace_option_prompt_at_index(
-                place, hung(text, self.app.size.width - BESIDE_ANSWERS)
+                place, wrap_columns(text, self.app.size.width - BESIDE_ANSWERS)
             )
 
     def on_mount(self) -> None:

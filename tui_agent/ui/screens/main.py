@@ -306,7 +306,7 @@ class MainScreen(SessionFrame):
             return False
         self._unseen = (page, now + self._typing_pause)
         if text and self.app.screen_stack[-2] is self and not self.prompt.read_only:
-            self.prompt.go_on(text)
+            self.prompt.resume_typing(text)
         return True
 
     def command_begins(self) -> None:
@@ -347,7 +347,7 @@ class MainScreen(SessionFrame):
         self.prompt.vim = settings.vim
         self._typing_pause = settings.typing_pause
         self._grace = settings.permission_grace
-        self._user_status.use(settings.status_line)
+        self._user_status.set_command(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.transcript.fold_turns(settings.fold_turns)
@@ -512,7 +512,7 @@ class MainScreen(SessionFrame):
         if self.view is None or agent is None:
             return
         if agent.session.leaf is None:
-            self.view.question.take_at_cursor()
+            self.view.question.choose_at_cursor()
         elif self.view.waiting.sends_now:
             agent.send_now()
 
@@ -639,7 +639,7 @@ class MainScreen(SessionFrame):
             if text is None:
                 return
             if text:
-                self.prompt.go_on(text)
+                self.prompt.resume_typing(text)
         else:
             self._forget_letter()
             return

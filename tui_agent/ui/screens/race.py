@@ -28,7 +28,7 @@ from tui_agent.ui.widgets.runner_pane import RunnerPane
 from tui_agent.ui.widgets.table_list import TableList
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
-from tui_agent.ui.widgets.two_columns import HangingText, hung
+from tui_agent.ui.widgets.two_columns import HangingText, wrap_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -315,7 +315,7 @@ class RaceScreen(PanePage):
             lines += self._race.written(number).splitlines()
         found = []
         for line in lines:
-            found.extend(hung(Content(visible(line)), width).plain.split("\n"))
+            found.extend(wrap_columns(Content(visible(line)), width).plain.split("\n"))
         return found
 
     # -- acting

@@ -25,7 +25,7 @@ from tui_agent.ui.error_boundary import BoundedScreen
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.fast_paint import Room, empty_lines
+from tui_agent.ui.widgets.fast_paint import BackgroundContainer, empty_lines
 from tui_agent.ui.widgets.gauge import Gauge, numbers
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -59,7 +59,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
     ]
 
     header = getters.query_one(SessionHeader)
-    body = getters.query_one("#body", Room)
+    body = getters.query_one("#body", BackgroundContainer)
     notice = getters.query_one(NoticeLine)
     popup = getters.query_one(CompletionPopup)
     prompt = getters.query_one(Prompt)
@@ -86,7 +86,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             self._prompt_keys,
         )
         yield SessionHeader(short_path(Path.cwd()))
-        with Room(id="body"):
+        with BackgroundContainer(id="body"):
             yield NoticeLine()
             yield popup
         self.attachments = AttachmentStrip(self.controller)
@@ -211,7 +211,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
         if self.status.model != agent.model:
-            self.attachments.look_again()
+            self.attachments.reload()
         self.status.stands_in_for = agent.stands_in_for or ""
         self.status.mode = agent.mode
         self.status.model = agent.model
@@ -227,7 +227,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.show_race()
         self.refresh_bindings()
         self.attention.show_title()
-        self._user_status.changed()
+        self._user_status.run_soon()
 
     def show_race(self) -> None:
         from tui_agent.app.race_text import at_work
@@ -333,7 +333,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     def show_running(self) -> None:
         self.prompt.running = self.agent is not None and self.agent.running
-        self._user_status.changed()
+        self._user_status.run_soon()
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:

@@ -44,7 +44,7 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.screens.page import FramedPage
-from tui_agent.ui.widgets.line_list import following
+from tui_agent.ui.widgets.line_list import next_member
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import messages, sanitize
 from tui_agent.ui.widgets.tree.outline import Outline
@@ -248,7 +248,7 @@ class TreeScreen(FramedPage[None]):
 
     def action_filter(self) -> None:
         view = self.session_tree.view
-        self.session_tree.see(replace(view, filter=following(Filter, view.filter)))
+        self.session_tree.set_options(replace(view, filter=next_member(Filter, view.filter)))
         self._show_head()
 
     def action_keys(self) -> None:
@@ -299,7 +299,7 @@ class TreeScreen(FramedPage[None]):
         self.session_tree.focus()
         if search is not None and not keep:
             self.session_tree.show_hits("", None)
-            self.session_tree.see(search.view, at=search.entry)
+            self.session_tree.set_options(search.view, at=search.entry)
             self.session_tree.cursor = search.cursor
         self._show_head()
         self._show_keys()

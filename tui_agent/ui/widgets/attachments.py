@@ -50,14 +50,14 @@ class AttachmentStrip(Widget):
         names = _image_names(text)
         if names != self.names:
             self.names = names
-            self._look(names)
+            self._load(names)
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         if self.names:
-            self._look(self.names)
+            self._load(self.names)
 
     @work(exclusive=True, group="attachments")
-    async def _look(self, names: Sequence[str]) -> None:
+    async def _load(self, names: Sequence[str]) -> None:
         controller = self._controller
         if controller.agent is None:
             names = ()

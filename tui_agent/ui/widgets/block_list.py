@@ -12,7 +12,7 @@ from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.lazy import frozen
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.widgets.line_list import LineList, following, spread
+from tui_agent.ui.widgets.line_list import LineList, next_member, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
@@ -178,23 +178,23 @@ class BlockList(LineList):
         self.grouping = Grouping.NONE
         self._folded: set[str] = {HEAD}
         self.rows: list[Listed] = []
-        self._came: frozenset[_Address] = frozenset()
+        self._new: frozenset[_Address] = frozenset()
         self._marked: set[_Address] = set()
         self._largest = 1
         """Tokens of a full bar: those of the largest row, a block or a group."""
 
-    def show(self, shown: ContextMap, came: Iterable[ContextBlock] = ()) -> None:
+    def show(self, shown: ContextMap, new: Iterable[ContextBlock] = ()) -> None:
         """List a map's blocks. The cursor stays on its block; at first it is on the newest one.
 
-        ``came`` are the blocks to mark as new; if there are any, the cursor moves to the first one.
+        ``new`` are the blocks to mark as new; if there are any, the cursor moves to the first one.
         """
-        self._came = frozenset(block.address for block in came)
+        self._new = frozenset(block.address for block in new)
         kept = self._address(self._at(self.cursor))
         begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
         newest = None
         for place, block in enumerate(shown.blocks):
-            if block.address in self._came:
+            if block.address in self._new:
                 newest = place
                 break
         if newest is None and begins:
@@ -207,9 +207,9 @@ class BlockList(LineList):
         A new grouping unfolds all groups; without grouping, the head's blocks are folded.
         """
         if by == "order":
-            self.order = following(SortOrder, self.order)
+            self.order = next_member(SortOrder, self.order)
         else:
-            self.grouping = following(Grouping, self.grouping)
+            self.grouping = next_member(Grouping, self.grouping)
             if self.grouping is Grouping.NONE:
                 self._folded = {HEAD}
             else:
@@ -389,13 +389,13 @@ class BlockList(LineList):
             (f"{name} ", "faint" if quiet else "strong"),
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
-        came: list[StyledSpan] = []
-        if block.address in self._came:
-            came = [("new ", "good")]
+        new: list[StyledSpan] = []
+        if block.address in self._new:
+            new = [("new ", "good")]
         marked: list[StyledSpan] = []
         if block.address in self._marked:
             marked = [("✓ marked ", "accent")]
-        return spread(left, [*_state(block), *came, *marked], width)
+        return spread(left, [*_state(block), *new, *marked], width)
 
 
 def _label(block: ContextBlock) -> str:

@@ -54,7 +54,7 @@ class CompletionPopup(Options, can_focus=False):
         self._keys = keys
         self._commands = commands
         self._sources = sources
-        self.moved = False
+        self.has_moved = False
         """Whether the user moved the highlight since the list was opened."""
         self.token: Token | None = None
         """The word being completed, None if there is none."""
@@ -76,7 +76,7 @@ class CompletionPopup(Options, can_focus=False):
         return self.token, self._candidates[self.highlighted]
 
     @property
-    def completes(self) -> bool:
+    def is_completing(self) -> bool:
         """Whether the list is of words that complete the prompt's, not of keys."""
         return self.token is not None and self.token.kind != "keys"
 
@@ -127,7 +127,7 @@ class CompletionPopup(Options, can_focus=False):
         """Move the highlight by ``step`` candidates, wrapping around at the ends."""
         if self._candidates:
             self.highlighted = ((self.highlighted or 0) + step) % len(self._candidates)
-            self.moved = True
+            self.has_moved = True
 
     @work(exclusive=True, group="completion")
     async def _find(self, token: Token) -> None:
@@ -187,7 +187,7 @@ class CompletionPopup(Options, can_focus=False):
         self._open()
 
     def _open(self) -> None:
-        self.moved = False
+        self.has_moved = False
         self.display = True
         self.post_message(self.Changed())
 

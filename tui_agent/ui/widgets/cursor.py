@@ -10,7 +10,7 @@ from textual.widget import Widget
 from tui_agent.lazy import dataclass
 
 
-class WithCursor(Widget):
+class CursorWidget(Widget):
     """A widget with a cursor on one of ``count`` places, which are numbered from 0.
 
     A subclass binds keys to the actions and draws the cursor.

@@ -62,7 +62,7 @@ def paint_now(widget: Widget) -> None:
     screen._on_timer_update()  # noqa: SLF001 - as above
 
 
-class Room(Container):
+class BackgroundContainer(Container):
     """A container that draws only a background behind its children, faster than Textual's own."""
 
     def render_lines(self, crop: Region) -> list[Strip]:

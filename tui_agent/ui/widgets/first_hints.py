@@ -35,7 +35,7 @@ MAX_SESSIONS = 3
 MAX_WRITTEN = 100
 """Maximum earlier messages, of all sessions, that are counted to choose the hints."""
 
-_TOLD = {
+_BEGINNER_HINTS = {
     "mode": "plan first, change later",
     "context": "what fills the window",
     "tree": "all branches of the session",
@@ -127,10 +127,10 @@ class FirstHints(Widget, can_focus=True):
             written = len(store.typed_in(None, MAX_WRITTEN))
             self._offer(controller.commands, keymap, written)
             self.recent = tuple(_others(store, agent, controller.clock()))
-            self._tell_facts(agent)
+            self._show_facts(agent)
 
     @work(exclusive=True, group="first-facts")
-    async def _tell_facts(self, agent: Agent) -> None:
+    async def _show_facts(self, agent: Agent) -> None:
         """Show model, directory and sandbox, after examining the sandbox in a thread."""
         from tui_agent.app.status_commands import sandbox_words
 
@@ -170,7 +170,7 @@ class FirstHints(Widget, can_focus=True):
             else:
                 self.lines = ()
         else:
-            keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
+            keys = [(known[name], about) for name, about in _BEGINNER_HINTS.items() if known.get(name)]
             self.lines = (
                 ("enter", "send what you want done"),
                 ("/  @  !", "commands, files, shell"),

@@ -47,9 +47,9 @@ Parts differ without color too. Each context status has the same character as in
 conversation.
 """
 
-FALL_SECONDS = 5.0
+FREED_SECONDS = 5.0
 """Seconds for which the gauge shows by how much the next request became smaller."""
-LEAST_FALL = 200
+MIN_FREED = 200
 """Least tokens by which the next request has to become smaller for the gauge to show it."""
 
 WARM_SECONDS = 60.0
@@ -57,7 +57,7 @@ WARM_SECONDS = 60.0
 LOW_CACHE_SHARE = 0.5
 """Share of the last request read from the provider's cache below which the gauge shows it."""
 
-NAMED_FROM = 140
+MIN_WIDTH_FOR_LABEL = 140
 """Least width, in cells, at which the numbers say what they count."""
 NUMBERS_WIDTH = 24
 """Cells reserved for the numbers beside the bar, so that its length does not change."""
@@ -220,12 +220,12 @@ class Gauge(Widget):
         super().__init__()
         self._clock = clock
         self._cooling = Later(self, self._cooled)
-        self._fall = 0, 0.0
+        self._freed = 0, 0.0
         """Tokens by which the request became smaller, and until when the gauge shows them."""
         self.measured: GaugeReading | None = None
         """The newest reading passed to `measure`, which does not include a streaming answer."""
 
-    def look(self) -> None:
+    def update_cache_time(self) -> None:
         """Update the cache's remaining time now: timers don't run while the machine sleeps."""
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
@@ -234,8 +234,8 @@ class Gauge(Widget):
     def measure(self, reading: GaugeReading | None) -> None:
         """Show a reading taken between answers.
 
-        If the next request became smaller by at least `LEAST_FALL` tokens, the difference is shown
-        for `FALL_SECONDS`; not if the window changed too, or a count only replaced an estimate.
+        If the next request became smaller by at least `MIN_FREED` tokens, the difference is shown
+        for `FREED_SECONDS`; not if the window changed too, or a count only replaced an estimate.
         """
         before = self.measured
         self.measured = reading
@@ -247,14 +247,14 @@ class Gauge(Widget):
             or before.size.window != reading.size.window
         ):
             return
-        fallen = before.size.total - reading.size.total
-        if fallen < 0:
-            self._fall = 0, 0.0
+        freed = before.size.total - reading.size.total
+        if freed < 0:
+            self._freed = 0, 0.0
         # A provider's report that corrects an estimate frees no tokens.
         corrected = before.size.estimated and not reading.size.estimated
-        if fallen >= LEAST_FALL and not corrected:
-            self._fall = fallen, self._clock() + FALL_SECONDS
-            self.set_timer(FALL_SECONDS + 0.01, self.refresh)
+        if freed >= MIN_FREED and not corrected:
+            self._freed = freed, self._clock() + FREED_SECONDS
+            self.set_timer(FREED_SECONDS + 0.01, self.refresh)
 
     def watch_reading(self) -> None:
         """Start the timer for the next redraw: each minute while the cache is warm, else never."""
@@ -265,7 +265,7 @@ class Gauge(Widget):
                 self._cooling.after(left - 60 * (ceil(left / 60) - 1) + 0.01)
 
     def _cooled(self) -> None:
-        self.look()
+        self.update_cache_time()
         self.post_message(self.Cooled())
 
     class Cooled(Message):
@@ -281,11 +281,11 @@ class Gauge(Widget):
             return Content("")
         width = self.size.width
         text = numbers(reading.size)
-        if width >= NAMED_FROM:
+        if width >= MIN_WIDTH_FOR_LABEL:
             text += " of the context"
-        fallen, until = self._fall
+        freed, until = self._freed
         if self._clock() < until:
-            text += f"  −{tokens(fallen)}"
+            text += f"  −{tokens(freed)}"
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
         room = width - (len(button) + 2 if button else 0)
         # The bar's length depends on the width alone: equal lengths mean equal sizes.

@@ -48,7 +48,7 @@ def read_hints(text: str) -> tuple[Hint, ...]:
     return tuple(hints)
 
 
-def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
+def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
     """Return the hints that fit in ``room`` cells.
 
     The last ``keep`` hints stay in any case; of the others, ``↑↓`` is dropped first, then those at
@@ -65,7 +65,7 @@ def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
     return shown
 
 
-def drawn(hints: Sequence[Hint], style: str) -> Content:
+def render_hints(hints: Sequence[Hint], style: str) -> Content:
     """Return hints in one line, styled as the classes ``STYLE--key`` and ``STYLE--label``."""
     parts = []
     for key, label, action in hints:
@@ -111,4 +111,4 @@ class KeyLine(Widget):
         return max(1, _width(self.hints))
 
     def render(self) -> Content:
-        return drawn(fitting(self.hints, self.size.width, self._keep), "key-line")
+        return render_hints(fit_hints(self.hints, self.size.width, self._keep), "key-line")

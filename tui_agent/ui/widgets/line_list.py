@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.widgets.cursor import WithCursor
+from tui_agent.ui.widgets.cursor import CursorWidget
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, crop_runs, runs_width
 
 STYLES = (
@@ -33,13 +33,13 @@ STYLES = (
 E = TypeVar("E", bound=Enum)
 
 
-def following(choices: type[E], now: E) -> E:
+def next_member(choices: type[E], now: E) -> E:
     """Return the choice after ``now``; after the last one, the first."""
     rows = list(choices)
     return rows[(rows.index(now) + 1) % len(rows)]
 
 
-class LineList(WithCursor, ScrollView, can_focus=True):
+class LineList(CursorWidget, ScrollView, can_focus=True):
     """A scrolling list of rows with a cursor.
 
     A subclass sets the number of rows with ``set_count`` and makes a row in ``row``.
@@ -62,10 +62,10 @@ class LineList(WithCursor, ScrollView, can_focus=True):
         hidden("enter", "choose", "choose"),
     ]
 
-    class Highlighted(WithCursor.Highlighted):
+    class Highlighted(CursorWidget.Highlighted):
         """The cursor moved to a row, or its row has new content."""
 
-    class Chosen(WithCursor.Chosen):
+    class Chosen(CursorWidget.Chosen):
         """A row was chosen with Enter or a double click."""
 
     # -- for subclasses

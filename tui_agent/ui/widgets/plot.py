@@ -10,7 +10,7 @@ from textual.strip import Strip
 from tui_agent.app.format import tokens
 from tui_agent.plot import FREE, Cell, Column, Series, columns, stacked
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.widgets.cursor import WithCursor
+from tui_agent.ui.widgets.cursor import CursorWidget
 
 _GUTTER = 7
 """Cells left of the plot for the labels of its axis."""
@@ -19,7 +19,7 @@ _ROOMY = 60
 _EMPTY = Series(((),), 1.0)
 
 
-class Plot(WithCursor, can_focus=True):
+class Plot(CursorWidget, can_focus=True):
     """Plots a series in the widget's whole width.
 
     The cursor is on one of the steps; its column and the mark below are highlighted.
@@ -47,16 +47,16 @@ class Plot(WithCursor, can_focus=True):
         hidden("enter", "choose", "choose"),
     ]
 
-    class Highlighted(WithCursor.Highlighted):
+    class Highlighted(CursorWidget.Highlighted):
         """The cursor moved to a step."""
 
-    class Chosen(WithCursor.Chosen):
+    class Chosen(CursorWidget.Chosen):
         """A step was chosen with Enter or a double click."""
 
     def __init__(self) -> None:
         super().__init__()
         self._series = _EMPTY
-        self._arranged = Size()
+        self._arranged_size = Size()
         self.columns: list[Column] = []
         self.edges: list[int] = [0]
         self._rows: list[list[Cell]] = []
@@ -70,7 +70,7 @@ class Plot(WithCursor, can_focus=True):
         self.refresh()
 
     def _arrange(self) -> None:
-        self._arranged = self.size
+        self._arranged_size = self.size
         height = max(1, self.size.height - 1)
         series = self._series
         self.columns = columns(series, self.size.width - self._gutter)
@@ -116,7 +116,7 @@ class Plot(WithCursor, can_focus=True):
     # -- painting
 
     def render_line(self, y: int) -> Strip:
-        if self._arranged != self.size:
+        if self._arranged_size != self.size:
             self._arrange()
         height = max(1, self.size.height - 1)
         if y == 0:

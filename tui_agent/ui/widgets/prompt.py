@@ -27,13 +27,13 @@ from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
 from tui_agent.ui.terminal_suspend import EditorError, edit_in_editor
 from tui_agent.ui.widgets.completion import CompletionPopup
 
-INVITATIONS = (
+PLACEHOLDERS = (
     "Ask anything · / command · @ file · # entry · ! shell",
     "Ask anything · / @ # ! · {palette}",
     "Ask anything",
 )
 """Placeholders of the empty prompt, longest first; see `Prompt.invite` for the key in braces."""
-READ_ONLY = (
+READ_ONLY_PLACEHOLDERS = (
     "Read only · {palette} has all commands: fork continues in a copy",
     "Read only · /fork continues in a copy",
     "Read only",
@@ -190,11 +190,11 @@ class Prompt(TextArea, inherit_bindings=False):
         take_back: Callable[[], bool],
         key_of: Callable[[str], str],
     ) -> None:
-        super().__init__(placeholder=INVITATIONS[-1], highlight_cursor_line=False, id="prompt")
+        super().__init__(placeholder=PLACEHOLDERS[-1], highlight_cursor_line=False, id="prompt")
         self.match_cursor_bracket = False
-        self._invitations: Sequence[str] = INVITATIONS
+        self._placeholders: Sequence[str] = PLACEHOLDERS
         self._popup = popup
-        self._walk = PromptHistory(history)
+        self._history_walk = PromptHistory(history)
         self._pastes = PasteStore()
         self._clock = clock
         self._key_of = key_of
@@ -223,16 +223,16 @@ class Prompt(TextArea, inherit_bindings=False):
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
-        self.invite(self._invitations)
+        self.set_placeholders(self._placeholders)
 
-    def invite(self, texts: Sequence[str]) -> None:
+    def set_placeholders(self, texts: Sequence[str]) -> None:
         """Set the placeholder to the first of ``texts`` that fits, else to the last one.
 
         The choice is made again when the width or the keys change. ``{palette}`` is replaced by the
         key of the list of commands; a text with it is left out if there is no such key. A draft that
         was put away comes first.
         """
-        self._invitations = texts
+        self._placeholders = texts
         if self.stashed:
             draft = one_line(self.stashed, _MAX_STASHED_CHARS)
             key = self._key_of("prompt.stash")
@@ -265,7 +265,7 @@ class Prompt(TextArea, inherit_bindings=False):
                     replace(binding, action=f"screen.{binding.action}") for binding in bindings
                 ]
         if self.is_mounted:
-            self.invite(self._invitations)
+            self.set_placeholders(self._placeholders)
 
     # -- content
 
@@ -281,12 +281,12 @@ class Prompt(TextArea, inherit_bindings=False):
         While a message from the history is shown, this is the text from before it was shown.
         """
         if self._is_recalled:
-            return self._walk.draft
+            return self._history_walk.draft
         return self.full_text
 
     @property
     def _is_recalled(self) -> bool:
-        return self._walk.walking and self.text == self._recalled
+        return self._history_walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
         """Show a text in place of the prompt's, with the cursor at the end and chips for pastes."""
@@ -299,10 +299,10 @@ class Prompt(TextArea, inherit_bindings=False):
         It is not added if it is blank or a message shown from the history.
         """
         if self.full_text.strip() and not self._is_recalled:
-            self._walk.add(self.full_text)
+            self._history_walk.add(self.full_text)
         self.set_draft(text)
 
-    def put_aside(self) -> None:
+    def clear_to_history(self) -> None:
         """Clear the prompt; its text goes to the history, see `replace_draft`."""
         self.replace_draft("")
         self.reset()
@@ -315,18 +315,18 @@ class Prompt(TextArea, inherit_bindings=False):
             self.stashed = self.full_text
         self.reset()
         self.set_draft(brought)
-        self.invite(self._invitations)
+        self.set_placeholders(self._placeholders)
 
     async def action_move_to_background(self) -> None:
         await self.screen.run_action("command('bg')")
 
     def forget_stash(self) -> None:
         self.stashed = ""
-        self.invite(self._invitations)
+        self.set_placeholders(self._placeholders)
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to the draft and to the messages in the history."""
-        self._walk.rewrite(clean)
+        self._history_walk.rewrite(clean)
         self._killed.rewrite(clean)
         self._pastes.rewrite(clean)
         self.stashed = clean(self.stashed)
@@ -361,7 +361,7 @@ class Prompt(TextArea, inherit_bindings=False):
         if untouched:
             self.reset()
 
-    def go_on(self, text: str) -> None:
+    def resume_typing(self, text: str) -> None:
         self.last_typed = self._clock()
         self.insert(clean(text))
         # Immediately, because more input of the same burst follows.
@@ -371,7 +371,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._vi.reset()
         self._show_vi()
         self._pastes.clear()
-        self._walk.reset()
+        self._history_walk.reset()
         self.load_text("")
 
     # -- sending
@@ -383,21 +383,21 @@ class Prompt(TextArea, inherit_bindings=False):
         backslash. With it, the message waits until the agent is idle.
         """
         if not follow_up:
-            self._catch_up()
+            self._update_completion()
             if self._popup.display and self._take_completion():
                 return
-            if self._continues():
+            if self._break_after_backslash():
                 return
         text = self.full_text
         if not text.strip():
             self.post_message(self.SentNothing())
             return
         self._popup.follow(None)
-        self._walk.add(text)
+        self._history_walk.add(text)
         self.reset()
         self.post_message(self.Sent(text, follow_up))
 
-    def _continues(self) -> bool:
+    def _break_after_backslash(self) -> bool:
         """Insert a line break and return True if a backslash is before the cursor.
 
         For terminals that send the same key for Enter and Shift+Enter. The backslash is removed,
@@ -423,7 +423,7 @@ class Prompt(TextArea, inherit_bindings=False):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "complete":
-            return self.shell or (self._popup.display and self._popup.completes)
+            return self.shell or (self._popup.display and self._popup.is_completing)
         if action == "close_completion":
             return self._popup.display
         if action == "send" and parameters:
@@ -473,19 +473,19 @@ class Prompt(TextArea, inherit_bindings=False):
                 step = Step(self.text, clamped(self.text, self._offset(self.cursor_location)))
             case "older" | "newer":
                 self._recall(
-                    self._walk.older(self.full_text)
+                    self._history_walk.older(self.full_text)
                     if step.wants == "older"
-                    else self._walk.newer()
+                    else self._history_walk.newer()
                 )
                 step = Step(self.text, clamped(self.text, len(self.text)))
             case _:
-                self._become(step.text)
+                self._edit_to(step.text)
         self._vi_at = step.at
         self._select(step)
         self._show_vi()
         return True
 
-    def _become(self, text: str) -> None:
+    def _edit_to(self, text: str) -> None:
         """Change the prompt's text to ``text`` with a single edit, which one undo reverts."""
         now = self.text
         if text == now:
@@ -545,7 +545,7 @@ class Prompt(TextArea, inherit_bindings=False):
                     and self.text == self._restored
                     and self.cursor_location == self.document.end
                 ):
-                    self._walk.add(self.full_text)
+                    self._history_walk.add(self.full_text)
                     self.load_text("")
                 self._restored = ""
             await super()._on_key(event)
@@ -701,7 +701,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.move(-1)
         elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
             if self.full_text or not self._take_back():
-                self._recall(self._walk.older(self.full_text))
+                self._recall(self._history_walk.older(self.full_text))
         else:
             super().action_cursor_up(select)
 
@@ -710,7 +710,7 @@ class Prompt(TextArea, inherit_bindings=False):
         if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
-            self._recall(self._walk.newer())
+            self._recall(self._history_walk.newer())
         else:
             super().action_cursor_down(select)
 
@@ -723,8 +723,8 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @on(TextArea.Changed)
     def _text_changed(self) -> None:
-        if self._walk.walking and self.text != self._recalled:
-            self._walk.reset()
+        if self._history_walk.walking and self.text != self._recalled:
+            self._history_walk.reset()
         self.shell = self.text.startswith("!")
         if self.suggestion or self.text.startswith("/"):
             self._show_argument()
@@ -753,7 +753,7 @@ class Prompt(TextArea, inherit_bindings=False):
             return None
         return path
 
-    def _catch_up(self) -> None:
+    def _update_completion(self) -> None:
         """Update an outdated completion list: list commands for the current text, else close it.
 
         A key can be handled before the messages about the text changes of earlier keys.
@@ -766,7 +766,7 @@ class Prompt(TextArea, inherit_bindings=False):
 
     def action_complete(self) -> None:
         """Insert the highlighted candidate; without a list in a shell command, open that of files."""
-        self._catch_up()
+        self._update_completion()
         if self._popup.choice is not None:
             self.insert_choice()
         elif self.shell and (path := path_at(self.document.lines, *self.cursor_location)):
@@ -819,14 +819,14 @@ class Prompt(TextArea, inherit_bindings=False):
             return False
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
-        if token.kind != "command" and not self._popup.moved:
+        if token.kind != "command" and not self._popup.has_moved:
             # A name typed in full, or a number, is meant literally, even if longer ones begin so.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
                 token.kind == "entry" and token.query.isdigit()
             ):
                 return False
-        is_chosen = candidate.is_meant or self._popup.moved
+        is_chosen = candidate.is_meant or self._popup.has_moved
         self._insert(token, candidate)
         return token.kind != "command" or candidate.needs_argument or not is_chosen
 

@@ -26,7 +26,7 @@ from tui_agent.tools.todo import (
     is_of_newest_turn,
     progress,
 )
-from tui_agent.ui.widgets.asked import Asked, AskedPermission
+from tui_agent.ui.widgets.waiting_questions import WaitingQuestion, ToolCallQuestion
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
@@ -46,14 +46,14 @@ class QuestionChip(PlainText):
 
     ALLOW_SELECT = False
 
-    def __init__(self, main: Screen[Any], asked: Asked) -> None:
+    def __init__(self, main: Screen[Any], asked: WaitingQuestion) -> None:
         super().__init__()
         self._main = main
         self.ask(asked)
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: WaitingQuestion) -> None:
         words = one_line(asked.what, 200)
-        if isinstance(asked, AskedPermission):
+        if isinstance(asked, ToolCallQuestion):
             request = asked.request
             title = one_line(request.title, 200)
             words = f"The agent asks about {request.tool}, esc shows the question: {title}"
@@ -136,7 +136,7 @@ class TodoLine(PlainText):
         super().__init__("")
         self.display = False
 
-    def look(self, agent: Agent, entry: Entry | None) -> None:
+    def follow(self, agent: Agent, entry: Entry | None) -> None:
         """Update the line after ``entry`` was appended; None: after the path changed."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"

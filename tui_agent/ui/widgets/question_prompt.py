@@ -1,7 +1,7 @@
 """The widget that asks the user a question above the prompt, and decides which keys answer it.
 
 The question is never modal: the user can continue to write. What an answer does is decided by the
-question (`Asked.settle`). An answered question stays until `SessionView` removes it: when the agent
+question (`WaitingQuestion.settle`). An answered question stays until `SessionView` removes it: when the agent
 reports the decision, or when whoever asked has got the answer.
 """
 
@@ -19,7 +19,7 @@ from tui_agent.app.format import plural
 from tui_agent.app.frontend import Page
 from tui_agent.app.permission_text import Answer
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.widgets.asked import Asked
+from tui_agent.ui.widgets.waiting_questions import WaitingQuestion
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.prompt import Prompt
@@ -63,7 +63,7 @@ class QuestionChoices(Options, can_focus=True):
         """Whether the user moved the highlight; Enter then chooses the answer without a delay."""
 
     def action_select(self) -> None:
-        if self.touched or self._question.has_stood:
+        if self.touched or self._question.accepts_enter:
             super().action_select()
 
     async def _on_click(self, event: events.Click) -> None:  # noqa: ARG002 - as inherited
@@ -87,7 +87,7 @@ class QuestionChoices(Options, can_focus=True):
             self.typed = True
             held = self._held
             self._held = ""
-            self._question.go_on(held + character)
+            self._question.type_in_prompt(held + character)
         else:
             self._held = character
             if self.hold:
@@ -102,7 +102,7 @@ class QuestionChoices(Options, can_focus=True):
         held = self._held
         self._held = ""
         if held and (meant := self._question.meaning(held)) is not None:
-            self._question.take_by_key(meant)
+            self._question.choose_by_key(meant)
 
 
 class QuestionPrompt(VerticalGroup):
@@ -135,7 +135,7 @@ class QuestionPrompt(VerticalGroup):
         self._grace = grace
         self._typing_pause = typing_pause
         self._clock = clock
-        self._waiting: list[Asked] = []
+        self._waiting: list[WaitingQuestion] = []
         self._shown_at = 0.0
         self._details = LineView()
         self._title = PlainText(classes="question-title")
@@ -149,12 +149,12 @@ class QuestionPrompt(VerticalGroup):
         """The field for what the agent should do instead of the call."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The field for the pattern of a rule."""
-        self._made: list[str] = []
+        self._edited_rules: list[str] = []
         """The rules that an answer creates, with the user's edits: ``allow bash: git commit *``."""
-        self._changed = 0
+        self._edited_index = 0
         self._shows_all = False
         self._is_scrolled = False
-        self._was_digit = False
+        self._chosen_by_key = False
         """Whether the last answer was chosen by its key or number, not at the cursor."""
         self.display = False
 
@@ -176,14 +176,14 @@ class QuestionPrompt(VerticalGroup):
         yield self._pattern
 
     @property
-    def asked(self) -> Asked | None:
+    def asked(self) -> WaitingQuestion | None:
         """The question shown, the oldest waiting one; None if none waits."""
         if self._waiting:
             return self._waiting[0]
         return None
 
     @property
-    def has_stood(self) -> bool:
+    def accepts_enter(self) -> bool:
         """Whether Enter in the list of answers is meant for the question.
 
         True if the prompt is empty, and the user asked for the question, or is not typing and has
@@ -197,7 +197,7 @@ class QuestionPrompt(VerticalGroup):
             and not self._prompt.text
         )
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: WaitingQuestion) -> None:
         """Add a question, shown once those before it are settled.
 
         Ignored if a question with the same key waits already.
@@ -211,7 +211,7 @@ class QuestionPrompt(VerticalGroup):
             self._show_title()
         self.refresh_bindings()
 
-    def settle(self, key: str) -> None:
+    def remove_question(self, key: str) -> None:
         """Remove the question with ``key``, answered here or elsewhere, and show the next one."""
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
@@ -239,7 +239,7 @@ class QuestionPrompt(VerticalGroup):
         if asked is None:
             return False
         if not asked.takes_keys:
-            return self._take_letter(text)
+            return self._choose_by_letter(text)
         if not asked.takes_words:
             asked.leave()
             return False
@@ -249,13 +249,13 @@ class QuestionPrompt(VerticalGroup):
             asked.settle("note", text.strip())
         return was_seen
 
-    def _take_letter(self, text: str) -> bool:
+    def _choose_by_letter(self, text: str) -> bool:
         """Give the answer whose key is ``text``; return False if there is none."""
         answer = self._letter(text)
         if answer is None:
             return False
         self.armed = True
-        self.take(answer.name)
+        self.choose(answer.name)
         return True
 
     def _letter(self, text: str) -> Answer | None:
@@ -274,18 +274,18 @@ class QuestionPrompt(VerticalGroup):
         if not self._prompt.text:
             self._arm_or_wait()
 
-    def come_back(self) -> None:
+    def restart_grace(self) -> None:
         """Restart the grace period, because the user returned to the screen.
 
         Does nothing while the user is writing a note or a pattern.
         """
-        if self.asked is not None and not self._is_written_in:
+        if self.asked is not None and not self._is_field_focused:
             self._release()
             self._shown_at = self._clock()
             self.asked.is_awaited = False
             self._arm_or_wait()
 
-    def take_at_cursor(self) -> None:
+    def choose_at_cursor(self) -> None:
         """Give the highlighted answer to a question that takes the focus only by Tab.
 
         Does nothing for other questions, and until `ENTER_GRACES` grace periods are over.
@@ -295,7 +295,7 @@ class QuestionPrompt(VerticalGroup):
         stood = self._clock() >= self._shown_at + ENTER_GRACES * self._grace
         if asked is not None and not asked.takes_keys and row is not None and row.id and stood:
             self.armed = True
-            self.take(row.id)
+            self.choose(row.id)
 
     def clear(self) -> None:
         """Remove all questions except those that take the focus only by Tab.
@@ -306,7 +306,7 @@ class QuestionPrompt(VerticalGroup):
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
             asked.leave()
-            self.settle(asked.key)
+            self.remove_question(asked.key)
 
     # -- showing
 
@@ -316,27 +316,27 @@ class QuestionPrompt(VerticalGroup):
         if self._choices.has_focus:
             self._prompt.focus()
 
-    def _show(self, asked: Asked) -> None:
+    def _show(self, asked: WaitingQuestion) -> None:
         self._release()
         self._shown_at = self._clock()
         self._details.show(asked.lines)
         self._is_scrolled = self._shows_all = False
         self.call_after_refresh(self._show_first_change)
-        self._made = list(asked.rules)
+        self._edited_rules = list(asked.rules)
         self._choices.touched = False
         at = asked.at
-        if self._was_digit and asked.after_digits is not None:
+        if self._chosen_by_key and asked.after_digits is not None:
             at = asked.after_digits
-        self._was_digit = False
+        self._chosen_by_key = False
         self._show_answers(at)
         self._note.value = ""
-        self._write_in(None)
+        self._show_field(None)
         self.display = True
         self._arm_or_wait()
 
     def _answers(self) -> list[Answer]:
         if self.asked is not None:
-            return self.asked.answers(self._made)
+            return self.asked.answers(self._edited_rules)
         return []
 
     def _show_answers(self, at: str | None) -> None:
@@ -373,7 +373,7 @@ class QuestionPrompt(VerticalGroup):
         heading = asked.what
         why = asked.why
         if self._pattern.display:
-            heading = f"{self._made[self._changed].partition(': ')[0]}:"
+            heading = f"{self._edited_rules[self._edited_index].partition(': ')[0]}:"
             why = PATTERN_HINT
         faint = ".question--why"
         strong = ".question--what"
@@ -411,7 +411,7 @@ class QuestionPrompt(VerticalGroup):
         self._hint.display = bool(hint)
         self._hint.update(hint)
 
-    def _words_hint(self, asked: Asked) -> str:
+    def _words_hint(self, asked: WaitingQuestion) -> str:
         """Return the hint shown while the prompt has text: what Enter does, or how to answer."""
         if asked.takes_words:
             return WORDS_HINT
@@ -454,15 +454,15 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     @property
-    def _is_written_in(self) -> bool:
+    def _is_field_focused(self) -> bool:
         return self._note.has_focus or self._pattern.has_focus
 
     def on_descendant_blur(self) -> None:
         """Disarm the question if another widget got the focus, but not if the terminal lost it."""
         if self.app.app_focus:
-            self.call_later(self._look_for_keys)
+            self.call_later(self._disarm_if_unfocused)
 
-    def _look_for_keys(self) -> None:
+    def _disarm_if_unfocused(self) -> None:
         if self.armed and not self.has_focus_within and self.screen.is_active:
             self.armed = False
             self._show_hint()
@@ -473,7 +473,7 @@ class QuestionPrompt(VerticalGroup):
     def _option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         if event.option_id:
-            self.take(event.option_id)
+            self.choose(event.option_id)
 
     def meaning(self, character: str) -> str | None:
         """Return what a key chooses: the name of an answer, `OPEN` or `MORE`; None if it is text.
@@ -497,10 +497,10 @@ class QuestionPrompt(VerticalGroup):
             return OPEN
         return names.get(character.lower()) or numbers.get(character)
 
-    def go_on(self, text: str) -> None:
+    def type_in_prompt(self, text: str) -> None:
         """Move the focus back to the prompt and insert ``text`` there."""
         self.armed = False
-        self._prompt.go_on(text)
+        self._prompt.resume_typing(text)
 
     def scroll_details(self, pages: int) -> None:
         self._is_scrolled = True
@@ -508,22 +508,22 @@ class QuestionPrompt(VerticalGroup):
         self._show_hint()
 
     @on(Input.Submitted)
-    def _field_sent(self, event: Input.Submitted) -> None:
+    def _field_submitted(self, event: Input.Submitted) -> None:
         """Answer with the note, or store a rule's pattern and edit the next rule, if any."""
         event.stop()
         text = event.value.strip()
         if event.input is self._note:
-            self._settle("note", text)
+            self._answer("note", text)
             return
         if text:
-            about, _, _ = self._made[self._changed].partition(": ")
-            self._made[self._changed] = f"{about}: {text}"
-        if self._changed + 1 < len(self._made):
-            self._change_rule(self._changed + 1)
+            about, _, _ = self._edited_rules[self._edited_index].partition(": ")
+            self._edited_rules[self._edited_index] = f"{about}: {text}"
+        if self._edited_index + 1 < len(self._edited_rules):
+            self._change_rule(self._edited_index + 1)
         else:
             self.action_back()
 
-    def _write_in(self, field: Input | None) -> None:
+    def _show_field(self, field: Input | None) -> None:
         """Show an input field in place of the answers; None shows the answers again."""
         for known in (self._note, self._pattern):
             known.display = known is field
@@ -534,17 +534,17 @@ class QuestionPrompt(VerticalGroup):
         self._show_hint()
 
     def _change_rule(self, place: int) -> None:
-        self._changed = place
-        _, _, self._pattern.value = self._made[place].partition(": ")
+        self._edited_index = place
+        _, _, self._pattern.value = self._edited_rules[place].partition(": ")
         self._pattern.cursor_position = len(self._pattern.value)
-        self._write_in(self._pattern)
+        self._show_field(self._pattern)
 
     @property
     def can_go_back(self) -> bool:
         """Whether Escape does something here, see `action_back`."""
         asked = self.asked
         return asked is not None and (
-            self._is_written_in or self._shows_all or not asked.takes_words
+            self._is_field_focused or self._shows_all or not asked.takes_words
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
@@ -558,7 +558,7 @@ class QuestionPrompt(VerticalGroup):
         is_field = self._note.display or self._pattern.display
         if is_field:
             is_rule = self._pattern.display
-            self._write_in(None)
+            self._show_field(None)
             self._show_answers("session" if is_rule else None)
             self._choices.focus()
         elif self._shows_all:
@@ -580,13 +580,13 @@ class QuestionPrompt(VerticalGroup):
     def tick_at_cursor(self) -> None:
         row = self._choices.highlighted_option
         if row is not None and row.id:
-            self.take(row.id)
+            self.choose(row.id)
 
-    def take_by_key(self, name: str) -> None:
-        self._was_digit = True
-        self.take(name)
+    def choose_by_key(self, name: str) -> None:
+        self._chosen_by_key = True
+        self.choose(name)
 
-    def take(self, name: str) -> None:
+    def choose(self, name: str) -> None:
         """Act on a choice made by key, Enter or click; ignored unless the question is armed.
 
         `OPEN` opens the details, `MORE` shows all answers, and the answers ``rule`` and ``note``
@@ -610,16 +610,16 @@ class QuestionPrompt(VerticalGroup):
             case "rule":
                 self._change_rule(0)
             case "note":
-                self._write_in(self._note)
+                self._show_field(self._note)
             case _:
-                self._settle(name)
+                self._answer(name)
 
-    def _settle(self, name: str, words: str = "") -> None:
+    def _answer(self, name: str, words: str = "") -> None:
         if (asked := self.asked) is None:
             return
-        is_changed = self._made != list(asked.rules)
+        is_changed = self._edited_rules != list(asked.rules)
         if is_changed:
-            patterns = tuple(rule.partition(": ")[2] for rule in self._made)
+            patterns = tuple(rule.partition(": ")[2] for rule in self._edited_rules)
         else:
             patterns = ()
         self.armed = False

@@ -49,11 +49,11 @@ from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, Sh
 from tui_agent.session.path_queries import newest
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
-from tui_agent.ui.widgets.asked import AskedChoice, AskedPermission
-from tui_agent.ui.widgets.fast_paint import Room, paint_now
+from tui_agent.ui.widgets.waiting_questions import ChoiceQuestion, ToolCallQuestion
+from tui_agent.ui.widgets.fast_paint import BackgroundContainer, paint_now
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import FirstHints
-from tui_agent.ui.widgets.prompt import INVITATIONS, READ_ONLY
+from tui_agent.ui.widgets.prompt import PLACEHOLDERS, READ_ONLY_PLACEHOLDERS
 from tui_agent.ui.widgets.prompt_lines import NewChip, QuestionChip, QueueList, TodoLine
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -80,7 +80,7 @@ WRITING = frozenset({Phase.STREAMING, Phase.THINKING})
 """Phases in which the model's words arrive."""
 
 
-class SessionView(Room):
+class SessionView(BackgroundContainer):
     """Shows a session: the conversation, questions, plan, queued messages and side panel.
 
     Receives the agent's events and passes them to its widgets and those of the main screen.
@@ -89,7 +89,7 @@ class SessionView(Room):
     transcript = getters.query_one(Transcript)
     question = getters.query_one(QuestionPrompt)
     waiting = getters.query_one(QueueList)
-    plan = getters.query_one(TodoLine)
+    todo_line = getters.query_one(TodoLine)
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
@@ -105,7 +105,7 @@ class SessionView(Room):
         self._services = services
         self._wants_panel: bool | None = None
         self._focused_entry: int | None = None
-        self._telling_block = Later(self, self._tell_block)
+        self._showing_block_facts = Later(self, self._show_block_facts)
         self._facts_changed = False
         """Whether header, gauge and status line have to be refreshed after the current events."""
         self._announced_compaction = 0
@@ -120,7 +120,7 @@ class SessionView(Room):
         prompt = self._main.prompt
         transcript = Transcript()
         transcript.model.fold_turns = settings.fold_turns
-        transcript.model.names_keys = True
+        transcript.model.shows_key_hints = True
         transcript.model.key_of = self._main.key_of
         yield transcript
         yield NewChip(transcript, self._main.key_of)
@@ -154,7 +154,7 @@ class SessionView(Room):
         self.on_resize()
         self.panel.open(agent)
         self._greet(agent)
-        self._look_at_plan(None)
+        self._update_todos(None)
         self._main.status.state = self._controller.progress
         self._main.status.jobs = agent.jobs.running
         self.show_activity(self._main.status.state)
@@ -188,9 +188,9 @@ class SessionView(Room):
         """Show how to begin, in the hints and in the empty prompt."""
         self.hints.greet(agent, self._controller, self._main.keymap)
         if self.hints.is_demo:
-            self._main.prompt.invite(("Type tour and press enter",))
+            self._main.prompt.set_placeholders(("Type tour and press enter",))
         else:
-            self._main.prompt.invite(READ_ONLY if agent.session.read_only else INVITATIONS)
+            self._main.prompt.set_placeholders(READ_ONLY_PLACEHOLDERS if agent.session.read_only else PLACEHOLDERS)
 
     @on(FirstHints.Chosen)
     def _session_chosen(self, message: FirstHints.Chosen) -> None:
@@ -273,12 +273,12 @@ class SessionView(Room):
         self._main.attention.run_started()
         self._main.leave_warnings()
         self._main.show_running()
-        self._look_at_plan(None)
+        self._update_todos(None)
         self._withdraw_hints()
 
     def _path_changed(self, appended: Entry | None) -> None:
         self.panel.follow(appended)
-        self._look_at_plan(appended)
+        self._update_todos(appended)
         self._facts_changed = True
         if isinstance(appended, ShellEntry):
             self._main.refresh_files()
@@ -303,15 +303,15 @@ class SessionView(Room):
             remedy = remedy_of(notice.action, self._main.keymap, notice.label)
         self._main.notice.add(notice.message, notice.severity, remedy)
 
-    def _look_at_plan(self, entry: Entry | None) -> None:
+    def _update_todos(self, entry: Entry | None) -> None:
         if self.agent is not None:
-            self.plan.look(self.agent, entry)
+            self.todo_line.follow(self.agent, entry)
 
     def _withdraw_hints(self) -> None:
         if self.hints.has_focus:
             self._main.prompt.focus()
         self.hints.display = False
-        self._main.prompt.invite(INVITATIONS)
+        self._main.prompt.set_placeholders(PLACEHOLDERS)
 
     def _compaction_ended(self, ended: CompactionEnded) -> None:
         self.transcript.show_notice("")
@@ -321,11 +321,11 @@ class SessionView(Room):
             # If an automatic compaction fails, the agent reports how the work continues.
             self._main.say(ended.error, "warning")
         elif not ended.error and ended.trigger != "manual":
-            self._tell_of_compaction()
+            self._report_compaction()
         self._facts_changed = True
         self._main.refresh_bindings()
 
-    def _tell_of_compaction(self) -> None:
+    def _report_compaction(self) -> None:
         """Report the newest compaction in a notice with the undo key, once."""
         if self.agent is None:
             return
@@ -340,7 +340,7 @@ class SessionView(Room):
 
     def _run_ended(self, event: RunEnded) -> None:
         self._main.attention.run_ended(event)
-        self.plan.display = False
+        self.todo_line.display = False
         self.question.clear()
         self.leave_question()
         self._main.show_running()
@@ -402,7 +402,7 @@ class SessionView(Room):
     def _screen_changed(self, _screen: object) -> None:
         self.call_later(self.announce_question)
         if self.app.screen is self._main:
-            self.question.come_back()
+            self.question.restart_grace()
 
     def announce_question(self) -> None:
         """Show the waiting question as a chip on the top screen, unless that is the main screen.
@@ -430,7 +430,7 @@ class SessionView(Room):
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
         self._main.set_focus(taken_from if is_there and not waits else self._main.prompt)
-        self.question.come_back()
+        self.question.restart_grace()
 
     def leave_question(self) -> None:
         self.announce_question()
@@ -443,7 +443,7 @@ class SessionView(Room):
             if self.agent is not None:
                 self.agent.answer_permission(request.call_id, answer)
 
-        self.question.ask(AskedPermission(request, answered))
+        self.question.ask(ToolCallQuestion(request, answered))
 
     def ask_choice(
         self, choice: Choice, answered: Callable[[str | None], None], *, awaited: bool
@@ -453,7 +453,7 @@ class SessionView(Room):
         ``answered`` gets the name of the answer, None if the user gave none. ``awaited``: the user
         gave a command that asks this, and has pressed no key since.
         """
-        asked = AskedChoice(choice, answered)
+        asked = ChoiceQuestion(choice, answered)
         asked.is_awaited = awaited
         self.question.ask(asked)
         self.announce_question()
@@ -462,7 +462,7 @@ class SessionView(Room):
     def end_question(self, key: str) -> None:
         """Remove the question with ``key``; if none is left, move its focus to the prompt."""
         if self.is_attached:
-            self.question.settle(key)
+            self.question.remove_question(key)
             self.leave_question()
 
     # -- the side panel
@@ -523,9 +523,9 @@ class SessionView(Room):
                 status.block = ""
         else:
             # After a pause: measuring every block of a long session takes a moment.
-            self._telling_block.debounce(FACTS_SECONDS)
+            self._showing_block_facts.debounce(FACTS_SECONDS)
 
-    def _tell_block(self) -> None:
+    def _show_block_facts(self) -> None:
         from tui_agent.app.context_text import standing_words
 
         agent = self.agent

@@ -74,7 +74,7 @@ class SidePanel(LineList):
         self._summarised: tuple[int, list[Entry]] = (0, [])
         """Id of the newest compaction, and the entries before it that changed files."""
         self._stale = True
-        self._looking = Later(self, self._look)
+        self._rebuilding = Later(self, self._rebuild)
 
     # -- display
 
@@ -82,7 +82,7 @@ class SidePanel(LineList):
         self._agent = agent
         self._rows = []
         self._summarised = (0, [])
-        self._look_soon()
+        self._rebuild_soon()
 
     def follow(self, entry: Entry | None) -> None:
         """Update the panel after ``entry`` was appended; None: the leaf moved."""
@@ -90,25 +90,25 @@ class SidePanel(LineList):
             self._rows = []
         else:
             self._rows = with_new_leaf(self._rows, entry)
-        self._look_soon()
+        self._rebuild_soon()
 
     def show_jobs(self, jobs: Sequence[JobState]) -> None:
         if running_jobs(jobs) != self._facts.jobs:
-            self._look_soon()
+            self._rebuild_soon()
 
     def show(self, *, shown: bool) -> None:
         if self.display is not shown:
             self.display = shown
             if shown and self._stale:
-                self._look_soon()
+                self._rebuild_soon()
 
-    def _look_soon(self) -> None:
+    def _rebuild_soon(self) -> None:
         """Update the panel after the next screen refresh, or, if it is hidden, once it is shown."""
         self._stale = True
         if self.display:
-            self._looking.after_refresh()
+            self._rebuilding.after_refresh()
 
-    def _look(self) -> None:
+    def _rebuild(self) -> None:
         if self._agent is None or not self.display:
             return
         self._stale = False

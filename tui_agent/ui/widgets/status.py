@@ -15,20 +15,20 @@ from tui_agent.app.format import money, one_line, plural, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
 from tui_agent.ui.bindings import NO_KEY
 from tui_agent.ui.widgets.clickable import clickable
-from tui_agent.ui.widgets.key_line import Hint, drawn, fitting
+from tui_agent.ui.widgets.key_line import Hint, render_hints, fit_hints
 
-_FIRST = (
+_FIRST_ACTIONS = (
     "complete",
     "interrupt",
     "step_back",
     "send(True)",
 )
 """Actions whose keys are shown before all others, most important first."""
-USED_FROM = 100
+MIN_WIDTH_FOR_USED = 100
 """Least width, in cells, at which the tokens used are shown."""
-USED_NAMED_FROM = 140
+MIN_WIDTH_FOR_USED_LABEL = 140
 """Least width, in cells, at which the tokens used say what they count."""
-TODAY_FROM = 80
+MIN_WIDTH_FOR_TODAY = 80
 """Least width, in cells, at which the day's budget is shown."""
 _PALETTE = "command_palette"
 """Action that Textual binds with a hidden key; the status line shows the key all the same."""
@@ -45,7 +45,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
             continue
         key = binding.key_display or binding.key
         hints.setdefault(binding.action, (key, label, f"app.simulate_key('{binding.key}')"))
-    first = [hints.pop(action) for action in _FIRST if action in hints]
+    first = [hints.pop(action) for action in _FIRST_ACTIONS if action in hints]
     return (*first, *hints.values())
 
 
@@ -103,19 +103,19 @@ class StatusLine(Widget):
         self._clock = clock
         self._key_of = key_of
         self.ticking: Timer | None = None
-        self._hints_are_old = False
+        self._hints_are_stale = False
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        if screen is self.screen and not self._hints_are_old:
-            self._hints_are_old = True
-            self.call_later(self._look_for_hints)  # once for all changes of one moment
+        if screen is self.screen and not self._hints_are_stale:
+            self._hints_are_stale = True
+            self.call_later(self._update_hints)  # once for all changes of one moment
 
-    def _look_for_hints(self) -> None:
-        self._hints_are_old = False
+    def _update_hints(self) -> None:
+        self._hints_are_stale = False
         if self.screen.is_attached:
             self.hints = hints_of(
                 [item.binding for item in self.screen.active_bindings.values() if item.enabled]
@@ -137,7 +137,7 @@ class StatusLine(Widget):
             way_back = cell_len(" ".join(self.hints[0][:2])) + 2
             left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
-        right = drawn(fitting(self.hints, room, keep=0), "status")
+        right = render_hints(fit_hints(self.hints, room, keep=0), "status")
         gap = max(1, self.size.width - left.cell_length - right.cell_length)
         return Content.assemble(left, " " * gap, right)
 
@@ -194,12 +194,12 @@ class StatusLine(Widget):
             yield f"#{self.leaf}", "plain", "tree"
         if self.cost is not None and self.size.width >= 60:
             yield f"{money(self.cost)}{self.budgets[0]}", "plain", "cost"
-        if self.budgets[1] and self.size.width >= TODAY_FROM:
+        if self.budgets[1] and self.size.width >= MIN_WIDTH_FOR_TODAY:
             yield self.budgets[1], "plain", "cost"
         if self.plan:
             yield self.plan, "warnings", "cost"
-        if self.used and self.size.width >= USED_FROM:
+        if self.used and self.size.width >= MIN_WIDTH_FOR_USED:
             what = "used"
-            if self.size.width >= USED_NAMED_FROM:
+            if self.size.width >= MIN_WIDTH_FOR_USED_LABEL:
                 what = "tokens used in this session"
             yield f"{tokens(self.used)} {what}", "plain", "cost"

@@ -17,7 +17,7 @@ _BELOW: Final = 2
 """Cells by which a second column below the first one is indented."""
 
 
-def hung(text: Content, width: int) -> Content:
+def wrap_columns(text: Content, width: int) -> Content:
     """Return ``text`` wrapped to ``width`` cells, each line continued under its second column.
 
     The second column begins after the first two or more spaces in a line. A line without one is
@@ -50,17 +50,17 @@ def _wrapped(line: Content, width: int) -> list[Content]:
 
 
 class HangingText(PlainText):
-    """A static text in two columns, wrapped to the widget's width by `hung`."""
+    """A static text in two columns, wrapped to the widget's width by `wrap_columns`."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
         """Return the width of the longest line, plus one cell for the container's scroll bar."""
         return max(cell_len(line) for line in self._whole.plain.split("\n")) + 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
-        return len(hung(self._whole, width).plain.split("\n"))
+        return len(wrap_columns(self._whole, width).plain.split("\n"))
 
     def render(self) -> Content:
-        return hung(self._whole, self.size.width)
+        return wrap_columns(self._whole, self.size.width)
 
     @property
     def _whole(self) -> Content:

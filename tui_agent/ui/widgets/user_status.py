@@ -52,13 +52,13 @@ class UserStatusLine(Widget):
         self._state = state
         self._cwd = cwd
         self._command: str | None = None
-        self._telling = Later(self, self._due)
+        self._run_later = Later(self, self._run_if_changed)
         self._given: bytes | None = None
         self._is_running = False
         self._has_failed = False
         self.display = False
 
-    def use(self, command: str | None) -> None:
+    def set_command(self, command: str | None) -> None:
         """Set the command, "" or None for none; another one is run soon."""
         if command != self._command:
             self._command = command or None
@@ -66,23 +66,23 @@ class UserStatusLine(Widget):
             self._given = None
             self.text = ""
             self.display = self._command is not None
-            self.changed()
+            self.run_soon()
 
-    def changed(self) -> None:
+    def run_soon(self) -> None:
         """Have the command run after `PAUSE`, if its input is another one by then."""
         if self._command is not None and self.is_mounted:
-            self._telling.after(PAUSE)
+            self._run_later.after(PAUSE)
 
     def render(self) -> Content:
         return Content(self.text)
 
-    def _due(self) -> None:
+    def _run_if_changed(self) -> None:
         state = self._state()
         if self._command is None or state is None:
             return
         given = json.dumps(state).encode()
         if self._is_running:
-            self.changed()
+            self.run_soon()
         elif given != self._given:
             self._given = given
             self._is_running = True

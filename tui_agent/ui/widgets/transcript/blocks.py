@@ -70,13 +70,13 @@ class Block:
     left_out: bool = False
     """Whether the block is hidden: the model does not see it, or its turn is folded."""
 
-    within: "Block | None" = None
+    group: "Block | None" = None
     """The group that contains this block, and hides it while closed; None for no group."""
 
     @property
     def hidden(self) -> bool:
         """Whether the block is not shown: left out, or inside a closed group."""
-        return self.left_out or (self.within is not None and self.within.fold is Fold.CLOSED)
+        return self.left_out or (self.group is not None and self.group.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
     """Actions that the block offers, most important first."""
@@ -114,16 +114,16 @@ class Block:
     def standing(self) -> Standing | None:
         return self._standing
 
-    def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
+    def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
         """Set the block's context status (None: unknown); return whether its lines changed: not here.
 
         ``edited``: the status was set by an edit or a prune; unless it is pinned, the block then
         offers to bring the entry back (``restore``).
         """
         self._standing = standing
-        offered = self._restores
+        key_hints = self._restores
         self._restores = edited and standing is not Standing.PINNED
-        if self._restores is not offered:
+        if self._restores is not key_hints:
             kept = tuple(action for action in self.actions if action != "restore")
             if self._restores:
                 self.actions = (*kept, "restore")
@@ -132,13 +132,13 @@ class Block:
         return False
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the block's lines for a width in cells, cached until `changed` or another fold."""
+        """Return the block's lines for a width in cells, cached until `invalidate` or another fold."""
         if self._laid_out != (width, self.fold):
             self._lines = self._layout(width)
             self._laid_out = (width, self.fold)
         return self._lines
 
-    def changed(self) -> None:
+    def invalidate(self) -> None:
         self._laid_out = None
 
     opened_with: "ClassVar[Opened | None]" = None
@@ -214,10 +214,10 @@ class UserBlock(Block):
         for name in self._attachments:
             runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
             lines.append(Line(runs, prefix=((INDENT, "text"),)))
-        return [_on_ground(line) for line in lines]
+        return [_with_user_background(line) for line in lines]
 
 
-def _on_ground(line: Line) -> Line:
+def _with_user_background(line: Line) -> Line:
     """Return a line with the background of the user's messages."""
     prefix = tuple((text, f"{style} user") for text, style in line.prefix)
     runs = [(text, f"{style} user") for text, style in line.content()]
@@ -234,35 +234,35 @@ class AnswerBlock(Block):
     def __init__(self, key: str, document: MarkdownDocument) -> None:
         super().__init__(key)
         self.document = document
-        self.offered = ""
+        self.key_hints = ""
         """Hints for keys that act on the answer, most useful first, separated by `` · ``."""
 
-    def offer(self, keys: str) -> bool:
+    def set_key_hints(self, keys: str) -> bool:
         """Set the key hints that follow the last line; return whether they changed.
 
         Hints that do not fit are left out, the last ones first.
         """
-        changed = keys != self.offered
-        self.offered = keys
+        changed = keys != self.key_hints
+        self.key_hints = keys
         if changed:
-            self.changed()
+            self.invalidate()
         return changed
 
     def _layout(self, width: int) -> Sequence[Line]:
-        if self.within is not None:
+        if self.group is not None:
             return list(indented_lines(self.document, width))
         lines = self.document.lines(width)
-        if not self.offered or not self.document.finished or not lines:
+        if not self.key_hints or not self.document.finished or not lines:
             return lines
         last = lines[-1]
         room = min(width, MAX_TEXT_WIDTH)
         left = room - runs_width(last.prefix) - runs_width(last.content()) - 2
-        offered = self.offered
-        while cells(offered) > left and offered:
-            offered = offered.rpartition(" · ")[0]
-        if not offered or last.tail or last.fill:
+        key_hints = self.key_hints
+        while cells(key_hints) > left and key_hints:
+            key_hints = key_hints.rpartition(" · ")[0]
+        if not key_hints or last.tail or last.fill:
             return lines
-        tail = ((offered, "muted"),)
+        tail = ((key_hints, "muted"),)
         ended = Line(
             last.content(),
             prefix=last.prefix,
@@ -379,10 +379,10 @@ class MarkerBlock(FoldingBlock):
             (self._labels.get(action, action), f"action act:{action}") for action in self.actions
         ]
         shown: list[StyledSpan] = []
-        for offer in offers:
+        for set_key_hints in offers:
             if shown:
                 shown.append((" · ", "muted"))
-            shown.append(offer)
+            shown.append(set_key_hints)
         start: StyledSpans = ((_RULE_START, self._rule + toggle),)
         taken = cells(_RULE_START) + cells(self._text) + runs_width(shown)
         fill = room - taken - (4 if shown else 1)
@@ -428,14 +428,14 @@ class CutOffBlock(MarkerBlock):
 class EndingBlock(MarkerBlock):
     """Says why an answer failed or was cut off; never sent to the model.
 
-    ``retry``: key of the offer to retry the request, "" for none. ``mending``: the block is muted until `fail`
-    or `settle`, because the program may still retry the request automatically.
+    ``retry``: key of the offer to retry the request, "" for none. ``may_be_retried``: the block is muted until `fail`
+    or `withdraw_retry`, because the program may still retry the request automatically.
     """
 
     is_sendable = False
 
     def __init__(
-        self, text: str, *, icon: str, style: str, retry: str = "", mending: bool = False
+        self, text: str, *, icon: str, style: str, retry: str = "", may_be_retried: bool = False
     ) -> None:
         super().__init__(
             "ending", text, icon=icon, style=style, actions=("retry",) if retry else ()
@@ -443,8 +443,8 @@ class EndingBlock(MarkerBlock):
         if not retry.startswith("/"):
             self._labels = {**_LABELS, "retry": f"{retry} retry"}
         self._failure = icon, style, self.actions
-        self._mending = mending
-        if mending:
+        self._mending = may_be_retried
+        if may_be_retried:
             self._icon = "·"
             self._style = "muted"
             self.actions = ()
@@ -454,21 +454,21 @@ class EndingBlock(MarkerBlock):
         if self._mending:
             self._mending = False
             self._icon, self._style, self.actions = self._failure
-            self.changed()
+            self.invalidate()
 
-    def settle(self, *, mended: bool) -> bool:
+    def withdraw_retry(self, *, was_retried: bool) -> bool:
         """Remove the offer to retry; return whether the block changed.
 
-        ``mended``: the request was retried; the block of an error then says so.
+        ``was_retried``: the request was retried; the block of an error then says so.
         """
         before = self._text, self._icon, self.actions
         self.fail()
         self.actions = ()
-        if mended and self._icon == "✗":
+        if was_retried and self._icon == "✗":
             self._text = self.copied = f"Retried after an error: {self._text}"
             self._icon = "·"
             self._style = "muted"
-        self.changed()
+        self.invalidate()
         return before != (self._text, self._icon, self.actions)
 
 
@@ -503,7 +503,7 @@ class ActivityBlock(Block):
 
     def tick(self, now: float, *, moving: bool) -> None:  # noqa: ARG002 - it has a clock of its own
         self._frame += moving
-        self.changed()
+        self.invalidate()
 
     def _layout(self, width: int) -> Sequence[Line]:
         icon = SPINNER[self._frame % len(SPINNER)]

@@ -16,14 +16,14 @@ _WRAPPED_ROWS: Final = 4
 
 INDENT: Final = "  "
 
-WHOLE: Final = ("o whole", "action act:open")
+OPEN_WHOLE_HINT: Final = ("o whole", "action act:open")
 """The hint to open a whole output: a text with the key, and a style with the action of a click."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
 
 _TODO: Final = re.compile(r"\[([ >x-])\] ")
-_TODO_LOOKS: Final = {
+_TODO_STYLES: Final = {
     " ": ("○", "status-idle", "text"),
     ">": ("◐", "status-running", "strong"),
     "x": ("●", "status-ok", "muted"),
@@ -72,7 +72,7 @@ def body_lines(
     note = f"… {hidden:,} {'earlier' if first else 'more'} lines"
     whole: StyledSpans = ()
     if opens or action == "open":
-        whole = ((" · ", "muted"), WHOLE)
+        whole = ((" · ", "muted"), OPEN_WHOLE_HINT)
     more = Line(prefix=((INDENT, "text"), (note, f"muted act:{action}"), *whole))
     if first:
         yield more
@@ -140,7 +140,7 @@ class TodoBody(TextBody):
         if found is None:
             yield from super().row(index, width)
             return
-        mark, style, words = _TODO_LOOKS[found[1]]
+        mark, style, words = _TODO_STYLES[found[1]]
         first = (*self._prefix, (f"{mark} ", style))
         rest = (*self._prefix, (INDENT, "text"))
         yield from wrapped(

@@ -98,19 +98,19 @@ class BuildContext:
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     """Results of an answer's calls, by call id."""
-    summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
+    count_summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     """Returns the number of entries that a compaction summarised."""
     live: bool = False
     """Whether calls without a result may still get one."""
     newest: bool = True
     """Whether no message or answer follows the entry."""
-    names_keys: bool = False
+    shows_key_hints: bool = False
     """Whether the newest answer shows key hints."""
     key_of: Callable[[str], str] = key_of
     """Returns a command's key as shown in texts."""
     running: bool = False
     """Whether the run goes on, so that a failed request may still be retried."""
-    mended: bool = False
+    was_retried: bool = False
     """Whether a failed request was retried successfully."""
     size_of: SizeOf = stored_size
     """Returns the tokens of a result as the model counts them."""
@@ -118,22 +118,22 @@ class BuildContext:
     """Returns entries by their ids, for markers about other entries."""
 
 
-def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
+def blocks_of(entry: Entry, context: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
     """Return the blocks that show an entry; none for kinds of entries that are not shown."""
     match entry:
         case UserEntry():
             return [_user(entry)]
         case AssistantEntry():
-            return list(_assistant(entry, around))
+            return list(_assistant(entry, context))
         case ToolResultEntry():
             call = ToolCallPart(
                 call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments=""
             )
-            return [CardBlock(call, entry, around.size_of)]
+            return [CardBlock(call, entry, context.size_of)]
         case ShellEntry():
             return [ShellBlock(entry)]
         case CompactionEntry():
-            return [_compaction(entry, around)]
+            return [_compaction(entry, context)]
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
             if entry.style == "hook":
@@ -146,7 +146,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case SubagentEntry():
             return []
         case PruneEntry():
-            return [_prune(entry, around)]
+            return [_prune(entry, context)]
         case ContextEditEntry():
             return [_context_edit(entry)]
         case ModelChangeEntry():
@@ -215,10 +215,10 @@ def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
     for path, count in problems.items():
         if path in cards:
             cards[path].problems = count
-            cards[path].changed()
+            cards[path].invalidate()
 
 
-def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
+def _assistant(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
     for index, part in enumerate(entry.parts):
         match part:
             case ReasoningPart() if part.text.strip():
@@ -226,18 +226,18 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
                 yield ReasoningBlock(f"reasoning:{index}", document)
             case TextPart() if part.text.strip():
                 answer = AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
-                is_last = around.newest and index == len(entry.parts) - 1
-                if is_last and around.names_keys:
-                    answer.offer(_keys_for(part.text, around.key_of))
+                is_last = context.newest and index == len(entry.parts) - 1
+                if is_last and context.shows_key_hints:
+                    answer.set_key_hints(_keys_for(part.text, context.key_of))
                 yield answer
             case ToolCallPart():
-                card = CardBlock(part, around.results.get(part.call_id), around.size_of)
-                if part.call_id not in around.results and not around.live:
+                card = CardBlock(part, context.results.get(part.call_id), context.size_of)
+                if part.call_id not in context.results and not context.live:
                     card.stop()
                 yield card
             case _:
                 pass
-    yield from _endings(entry, around)
+    yield from _endings(entry, context)
 
 
 def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
@@ -248,7 +248,7 @@ def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
     return " · ".join(hints)
 
 
-def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
+def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
     """Yield a marker if an answer failed, was interrupted or cut off.
 
     The marker offers to retry a request that failed if the answer is the newest.
@@ -258,8 +258,8 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         if entry.error:
             waited = f" while waiting to try again: {entry.error}"
         retry = ""
-        if entry.error and around.newest:
-            retry = around.key_of("retry")
+        if entry.error and context.newest:
+            retry = context.key_of("retry")
         yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retry=retry)
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
@@ -267,19 +267,19 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
             text,
             icon="✗",
             style="status-error",
-            retry=around.key_of("retry") if around.newest else "",
-            mending=around.running and not around.mended,
+            retry=context.key_of("retry") if context.newest else "",
+            may_be_retried=context.running and not context.was_retried,
         )
-        if around.mended:
-            ending.settle(mended=True)
+        if context.was_retried:
+            ending.withdraw_retry(was_retried=True)
         yield ending
     elif words := _ENDINGS.get(verdict_on(entry)):
         yield EndingBlock(words, icon="■", style="status-warning")
 
 
-def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
+def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
     """Return a compaction's rule: the line before the kept entries, which unfolds the summary."""
-    count = around.summarised(entry)
+    count = context.count_summarised(entry)
     missing = len(entry.details.untold)
     words = [
         f"{wording.plural(count, 'entry')} summarised" if count else "summarised",
@@ -367,7 +367,7 @@ def _context_edit(entry: ContextEditEntry) -> Block:
     return MarkerBlock("context_edit", sanitize.line(text), rule="marker", actions=("undo", "jump"))
 
 
-def _prune(entry: PruneEntry, around: BuildContext) -> Block:
+def _prune(entry: PruneEntry, context: BuildContext) -> Block:
     freed = wording.tokens(entry.tokens_freed)
     left = "The model gets a placeholder for each."
     if entry.removes_images:
@@ -379,12 +379,12 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
 
     def body(width: int) -> Iterator[Line]:
         yield from _text_body(left)(width)
-        for target in around.load(entry.targets):
-            size = f"  {wording.tokens(around.size_of(target))} tokens · "
+        for target in context.load(entry.targets):
+            size = f"  {wording.tokens(context.size_of(target))} tokens · "
             runs = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
-            offer = ("bring back", f"action act:restore:{target.id}")
+            set_key_hints = ("bring back", f"action act:restore:{target.id}")
             yield Line(
-                [*crop_runs(runs, max(width - len(INDENT) - len(offer[0]), 1)), offer],
+                [*crop_runs(runs, max(width - len(INDENT) - len(set_key_hints[0]), 1)), set_key_hints],
                 prefix=((INDENT, "text"),),
             )
             if note := notes.get(target.id):

@@ -31,7 +31,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     MAX_ROWS,
-    WHOLE,
+    OPEN_WHOLE_HINT,
     Body,
     Keep,
     MatchBody,
@@ -65,7 +65,7 @@ ICONS: Final = {
     ToolStatus.INTERRUPTED: ("◌", "status-warning"),
 }
 
-_OWN_COMMAND: Final = "$"
+_USER_COMMAND: Final = "$"
 """Shown in place of a tool's name on the card of a user's running command."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(
@@ -110,8 +110,8 @@ class CardBlock(FoldingBlock):
         """Whether a later call replaced the to-do list that this call wrote."""
         self._edited = False
         self._content: Body | None = None
-        self._chosen = False
-        self._opens = False
+        self._is_fold_chosen = False
+        self._all_opened = False
         """Whether the user has opened all outputs."""
         self._width = 0
         if result is not None:
@@ -151,7 +151,7 @@ class CardBlock(FoldingBlock):
 
     def write(self, arguments: str) -> None:
         self.arguments = arguments
-        self._changed()
+        self._content_changed()
 
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
         """Show the call as running since ``now``, in seconds of the same clock as in `tick`.
@@ -163,9 +163,9 @@ class CardBlock(FoldingBlock):
         self._elapsed = 0.0
         self._title = title
         self.arguments = arguments or self.arguments
-        self._offer()
+        self._update_actions()
         self.fold_by_default()
-        self._changed()
+        self._content_changed()
 
     def tick(self, now: float, *, moving: bool) -> None:
         """Update the elapsed time at ``now``, in seconds, and the spinner if ``moving``."""
@@ -173,39 +173,39 @@ class CardBlock(FoldingBlock):
         self._elapsed = now - self._began
         self.frame += moving
         if moving or self.elapsed != before:
-            self.changed()
+            self.invalidate()
 
     def outdate(self) -> None:
         """Mark the to-do list that this call wrote as replaced by a later one, and fold it."""
         self.is_outdated = True
         self.fold_by_default()
-        self.changed()
+        self.invalidate()
 
     @property
-    def is_own_command(self) -> bool:
+    def is_user_command(self) -> bool:
         """Whether the user runs it, not the model."""
-        return self.tool == _OWN_COMMAND
+        return self.tool == _USER_COMMAND
 
     def is_shell(self, command: str) -> bool:
-        return self.is_own_command and self._title == command
+        return self.is_user_command and self._title == command
 
     def add_output(self, text: str) -> None:
         self._live = (self._live + text)[-_LIVE_CHARS:]
         self.fold_by_default()
-        self._changed()
+        self._content_changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
         """Show the call as ended; its output stays the streamed one until `set_result`."""
         self.status = status
         self.metadata = metadata
         self._seconds = seconds
-        self._changed()
+        self._content_changed()
 
     def stop(self) -> None:
         """Show a call that has not ended as interrupted, because it gets no result any more."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
-            self._changed()
+            self._content_changed()
 
     def set_result(self, result: ToolResultEntry) -> None:
         self._result = result
@@ -217,11 +217,11 @@ class CardBlock(FoldingBlock):
         if result.ended_at > result.started_at > 0:
             self._seconds = (result.ended_at - result.started_at) / 1000
         self._live = ""
-        self._offer()
+        self._update_actions()
         self.fold_by_default()
-        self._changed()
+        self._content_changed()
 
-    def _offer(self) -> None:
+    def _update_actions(self) -> None:
         hidden = self._edited and self.standing is not Standing.PINNED
         entered = self.metadata.of_subagent or (self.traits.starts_agents and self.running)
         actions: list[ActionName] = []
@@ -231,13 +231,13 @@ class CardBlock(FoldingBlock):
             actions.append("enter")
         self.actions = tuple(actions)
 
-    def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
+    def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
         if (standing, edited) == (self._standing, self._edited):
             return False
         self._standing = standing
         self._edited = edited
-        self._offer()
-        self._changed()
+        self._update_actions()
+        self._content_changed()
         return True
 
     # -- folding
@@ -245,11 +245,11 @@ class CardBlock(FoldingBlock):
     def choose_fold(self, fold: Fold) -> None:
         """Set the fold that the user chose; `fold_by_default` no longer changes it."""
         self.fold = fold
-        self._chosen = True
+        self._is_fold_chosen = True
 
     def cycle(self) -> None:
         """Switch to the next fold: a part, everything (if more than a part), only the head."""
-        rows = self._window()[0] or MAX_ROWS
+        rows = self._row_limit()[0] or MAX_ROWS
         hidden = len(self._shown_body(self._width)) > rows + 1
         if self.fold is Fold.CLOSED:
             self.choose_fold(Fold.PART)
@@ -259,18 +259,18 @@ class CardBlock(FoldingBlock):
             self.choose_fold(Fold.CLOSED)
 
     def open_with_others(self, *, is_open: bool) -> None:
-        self._opens = is_open
-        self._chosen = False
+        self._all_opened = is_open
+        self._is_fold_chosen = False
         self.fold_by_default()
 
     def fold_by_default(self) -> None:
-        if self._chosen:
+        if self._is_fold_chosen:
             return
-        if self._opens:
+        if self._all_opened:
             self.fold = Fold.FULL
             return
         prints = bool(self._live) and not self.traits.starts_agents
-        is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
+        is_log = self.traits.output == "log" or self.tool == _USER_COMMAND
         shows_list = (
             self.traits.state == "list" and self._result is not None and not self.is_outdated
         )
@@ -280,19 +280,19 @@ class CardBlock(FoldingBlock):
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
-    def changed(self) -> None:
-        super().changed()
-        if self.within is not None:
-            self.within.changed()
+    def invalidate(self) -> None:
+        super().invalidate()
+        if self.group is not None:
+            self.group.invalidate()
 
     def _layout(self, width: int) -> Sequence[Line]:
-        if self.within is None:
+        if self.group is None:
             return super()._layout(width)
         return list(map(ShiftedLine, super()._layout(max(width - len(INDENT), 1))))
 
-    def _changed(self) -> None:
+    def _content_changed(self) -> None:
         self._content = None
-        self.changed()
+        self.invalidate()
 
     # -- showing
 
@@ -328,7 +328,7 @@ class CardBlock(FoldingBlock):
             left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width
         )
 
-    def _how_it_failed(self, width: int) -> str:
+    def _failure_text(self, width: int) -> str:
         """Return the status of a failed call, with the reason, cut to fit, if it was denied."""
         if self._result is None or self.status != "denied":
             return self.status
@@ -342,7 +342,7 @@ class CardBlock(FoldingBlock):
         said = ("written as text" if self._as_text else "", self.elapsed)
         facts: list[StyledSpan] = [(text, "muted") for text in said if text]
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
-            facts.append((self._how_it_failed(width), ICONS[self.status][1]))
+            facts.append((self._failure_text(width), ICONS[self.status][1]))
         if metadata.exit_code:
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if lines := wording.lines_text(metadata.additions, metadata.deletions):
@@ -369,14 +369,14 @@ class CardBlock(FoldingBlock):
         for row in self._argument_rows():
             yield from TextBody(row, "code-inline").row(0, width)
         self._width = width
-        yield from body_lines(self._shown_body(width), width, *self._window(), opens=True)
+        yield from body_lines(self._shown_body(width), width, *self._row_limit(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
             # Without a truncation, it was stored because the text lacks some of its bytes.
             what = "Some control characters or bytes are left out"
             if self.metadata.truncation is not None:
                 share = _share_shown(self.metadata.truncation, lines=" lines")
                 what = f"Output was cut, {share} shown"
-            yield Line(prefix=((INDENT, "text"), (f"{what} · ", "muted"), WHOLE))
+            yield Line(prefix=((INDENT, "text"), (f"{what} · ", "muted"), OPEN_WHOLE_HINT))
 
     def _argument_rows(self) -> list[str]:
         """Return the arguments to show above the output, as rows of text.
@@ -400,7 +400,7 @@ class CardBlock(FoldingBlock):
             return [sanitize.text(json.dumps(arguments, ensure_ascii=False))]
         return []
 
-    def _window(self) -> tuple[int | None, Keep]:
+    def _row_limit(self) -> tuple[int | None, Keep]:
         """Return the maximum rows of the body to show, None for all, and from which end."""
         if self.fold is Fold.FULL:
             return None, "head"
@@ -415,7 +415,7 @@ class CardBlock(FoldingBlock):
         if self._content is None:
             self._content = self._make_body()
         if isinstance(self._content, DiffBody):
-            return self._content.fitting(width)
+            return self._content.for_width(width)
         return self._content
 
     def _make_body(self) -> Body:

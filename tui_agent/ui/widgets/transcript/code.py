@@ -69,7 +69,7 @@ class Code:
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
             return [run_of(line, self.base) for line in lines]
         # Lexers are imported when the first code is drawn.
-        from tui_agent.ui.widgets.transcript.lexing import coloured
+        from tui_agent.ui.widgets.transcript.lexing import highlight_lines
 
         state: tuple[str, ...] = ("root",)
         if chunk % (RESET // CHUNK):
@@ -77,7 +77,7 @@ class Code:
                 self.runs((chunk - 1) * CHUNK)
             state = self._states.get(chunk, state)
         try:
-            rows, self._states[chunk + 1] = coloured(self.language, lines, state, self.base)
+            rows, self._states[chunk + 1] = highlight_lines(self.language, lines, state, self.base)
         except TooLongError:
             self.language = ""
             return self._colour(chunk)
@@ -116,7 +116,7 @@ class CodeLine(Line):
         runs = self._code.runs(self._index)
         if not self._start and self._end >= len(self._code.lines[self._index]):
             return runs
-        return part_of(runs, self._start, self._end)
+        return slice_spans(runs, self._start, self._end)
 
     @property
     def block(self) -> str:
@@ -148,7 +148,7 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
     yield start, len(line)
 
 
-def part_of(runs: StyledSpans, start: int, end: int) -> StyledSpans:
+def slice_spans(runs: StyledSpans, start: int, end: int) -> StyledSpans:
     found: list[StyledSpan] = []
     offset = 0
     for text, style in runs:

@@ -14,7 +14,7 @@ from tui_agent.editing.diffs import BoundedMatcher
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, Body, TextBody
-from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_path, part_of
+from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_path, slice_spans
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, runs_width
 
 MIN_SPLIT_WIDTH: Final = 120
@@ -266,19 +266,19 @@ def diff_body(diff: str, width: int) -> Body:
     body = DiffBody(text)
     # Text that can't be parsed is shown unchanged: a question must not hide anything.
     if len(body):
-        return body.fitting(width)
+        return body.for_width(width)
     return TextBody(text)
 
 
 class DiffBody(Body):
-    """The rows of a diff in one column; ``fitting`` returns them side by side if there is room."""
+    """The rows of a diff in one column; ``for_width`` returns them side by side if there is room."""
 
     def __init__(self, diff: str) -> None:
         self._rows: list[DiffRow] = read_diff(diff)
         self._gutter = max((len(str(max(row.old, row.new))) for row in self._rows), default=1)
         self._split: SplitBody | None = None
 
-    def fitting(self, width: int) -> Body:
+    def for_width(self, width: int) -> Body:
         changed = any(row.partner is not None for row in self._rows)
         if width < MIN_SPLIT_WIDTH or not changed:
             return self
@@ -361,7 +361,7 @@ class DiffLine(Line):
         self._cut = cut
 
     def content(self) -> Sequence[StyledSpan]:
-        return _coloured(self._row, self._cut)
+        return _content_spans(self._row, self._cut)
 
     @property
     def text(self) -> str:
@@ -403,7 +403,7 @@ class SplitLine(Line):
         runs: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
             runs += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
-            runs += _coloured(self._left, self._left_cut)
+            runs += _content_spans(self._left, self._left_cut)
         style = "text"
         if self._left is not None and self._left_cut is not None:
             style = _style_of(self._left)
@@ -424,7 +424,7 @@ class SplitLine(Line):
     def content(self) -> Sequence[StyledSpan]:
         if self._right is None or self._right_cut is None:
             return ()
-        return _coloured(self._right, self._right_cut)
+        return _content_spans(self._right, self._right_cut)
 
     @property
     def text(self) -> str:
@@ -458,7 +458,7 @@ def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSp
     return ((f"{number:>{size}}", f"line-number {style}"), sign), ((" " * (size + 3), style),)
 
 
-def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
+def _content_spans(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
     runs = row.code.runs(row.index)
     if row.kind in _SIGNS:
         marks: Spans = ()
@@ -468,7 +468,7 @@ def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
             else:
                 _, marks = changed_parts(partner.text, row.text)
         runs = tuple(_marked(runs, row.kind, marks))
-    return part_of(runs, *cut)
+    return slice_spans(runs, *cut)
 
 
 def _marked(runs: StyledSpans, style: str, spans: Spans) -> Iterator[StyledSpan]:

@@ -48,7 +48,7 @@ _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBlock:
     """The block in which the tail starts.
 
     ``stub`` is parsed before the tail to open the block again. The block begins at the offset
@@ -155,7 +155,7 @@ class MarkdownDocument:
         self._frozen: list[Flow] = []
         self._tail: list[Flow] = []
         self._offset = 0
-        self._open: _Open | None = None
+        self._open: _OpenBlock | None = None
         self._whole_until = -1
         self._scanned = 0
         self._previous = ""
@@ -264,7 +264,7 @@ class MarkdownDocument:
                 continue
             if len(blocks) > 1:
                 lines = text.split("\n")
-                self._settle(
+                self._add_frozen(
                     self._flows_of(blocks[:-1], lines), self._offset_of(text, blocks[-1].line)
                 )
                 self._open = None
@@ -284,7 +284,7 @@ class MarkdownDocument:
             position = text.index("\n", position) + 1
         return self._offset + position - (len(self._open.stub) if self._open else 0)
 
-    def _settle(self, flows: list[Flow], offset: int) -> None:
+    def _add_frozen(self, flows: list[Flow], offset: int) -> None:
         self._frozen.extend(flows)
         self._previous = self._after
         self._offset = offset
@@ -304,11 +304,11 @@ class MarkdownDocument:
         self._open = None
         self._whole_until = opened.start
 
-    def _opened(self, kind: str, stub: str, text: str, line: int) -> _Open:
+    def _opened(self, kind: str, stub: str, text: str, line: int) -> _OpenBlock:
         if self._open and self._open.kind == kind:
             return self._open
         start = self._offset_of(text, line)
-        return _Open(kind, stub, start, len(self._frozen), self._previous)
+        return _OpenBlock(kind, stub, start, len(self._frozen), self._previous)
 
     def _freeze_items(self, block: TopBlock, text: str) -> None:
         items = [token.type == "list_item_open" and token.level == 1 for token in block.tokens]
@@ -331,7 +331,7 @@ class MarkdownDocument:
                 if start is not None:
                     first = int(start)
             opened.number = first + len(starts) - 1
-        self._settle(flows, self._offset_of(text, line))
+        self._add_frozen(flows, self._offset_of(text, line))
         self._open = opened
 
     def _freeze_code(self, block: TopBlock, text: str) -> None:
@@ -358,7 +358,7 @@ class MarkdownDocument:
         opened.code.replace(opened.frozen_lines, lines[:count])
         opened.frozen_lines += count
         self._after = "code"
-        self._settle([flow], offset)
+        self._add_frozen([flow], offset)
         self._open = opened
 
     def _freeze_text(self, block: TopBlock, text: str) -> None:
@@ -377,5 +377,5 @@ class MarkdownDocument:
             while self._source[start] in " \t\n":
                 start += 1
         self._after = "paragraph"
-        self._settle(maker.flows, start + cut)
+        self._add_frozen(maker.flows, start + cut)
         self._open = opened

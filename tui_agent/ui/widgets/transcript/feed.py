@@ -109,13 +109,13 @@ class LiveFeed:
             case ToolCallProgress(call_id=call_id):
                 self._pending_calls[call_id] = event
             case ToolOutput(call_id=call_id, text=text):
-                if self._known_card(call_id) is not None:
+                if self._unfinished_card(call_id) is not None:
                     self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
         """Show the pieces collected so far."""
         for kind, deltas in groupby(self._pending, itemgetter(0)):
-            self._document(kind).append("".join(text for _, text in deltas))
+            self._streaming_document(kind).append("".join(text for _, text in deltas))
         self._pending.clear()
         for call in self._pending_calls.values():
             item = self._live_item()
@@ -135,25 +135,25 @@ class LiveFeed:
             self.changed.add(index)
         self._pending_output.clear()
 
-    def _document(self, kind: str) -> MarkdownDocument:
+    def _streaming_document(self, kind: str) -> MarkdownDocument:
         item = self._live_item()
         last = None
         if item.blocks:
             last = item.blocks[-1]
         self.changed.add(self._end - 1)
         if isinstance(last, AnswerBlock | ReasoningBlock) and last.kind == kind:
-            last.changed()
+            last.invalidate()
             return last.document
         document = MarkdownDocument(base="text" if kind == "answer" else "reasoning")
         key = f"{kind}:{len(item.blocks)}"
         if isinstance(last, AnswerBlock | ReasoningBlock):
             last.document.finish()
-            last.changed()
+            last.invalidate()
         if kind == "answer":
             item.blocks.append(AnswerBlock(key, document))
         else:
             thought = ReasoningBlock(key, document)
-            self._model.open_as_chosen(thought)
+            self._model.apply_opened(thought)
             item.blocks.append(thought)
         return document
 
@@ -187,15 +187,15 @@ class LiveFeed:
         entries come before a streamed answer.
         """
         self.flush()
-        mended = isinstance(entry, AssistantEntry)
+        was_retried = isinstance(entry, AssistantEntry)
         if (
             entry.is_dialogue
-            and (place := self._model.withdraw_offers(self._end, mended=mended)) is not None
+            and (place := self._model.withdraw_offers(self._end, was_retried=was_retried)) is not None
         ):
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)
-        elif isinstance(entry, ToolResultEntry) and self._attach(entry):
+        elif isinstance(entry, ToolResultEntry) and self._attach_result(entry):
             return
         else:
             if (
@@ -205,7 +205,7 @@ class LiveFeed:
             ):
                 mark_problems(self._model.item(owner).blocks, entry.diagnostics)
                 self.changed.add(owner)
-            self._append_before_live(entry)
+            self._append_other(entry)
 
     def _append_answer(self, entry: AssistantEntry) -> None:
         blocks = blocks_of(
@@ -213,17 +213,17 @@ class LiveFeed:
             BuildContext(
                 live=True,
                 running=self._model.running,
-                names_keys=self._model.names_keys,
+                shows_key_hints=self._model.shows_key_hints,
                 key_of=self._model.key_of,
                 size_of=self._model.size_of,
             ),
         )
         for block in blocks:
-            self._model.open_as_chosen(block)
+            self._model.apply_opened(block)
         live = self._live
         self._live = None
         if live is not None:
-            _adopt(blocks, live.blocks)
+            _reuse_streamed_blocks(blocks, live.blocks)
             index = self._end - 1
             self._model.replace(index, Item(entry.id, entry.kind, blocks))
         else:
@@ -234,24 +234,24 @@ class LiveFeed:
                 self._model.pinned.add(index)
         self.changed.add(index)
 
-    def _append_before_live(self, entry: Entry) -> None:
-        around = BuildContext(size_of=self._model.size_of, load=self._model.source.load)
+    def _append_other(self, entry: Entry) -> None:
+        context = BuildContext(size_of=self._model.size_of, load=self._model.source.load)
         if isinstance(entry, ShellEntry):
             self._remove_shell(entry.command)
         if isinstance(entry, CompactionEntry):
             item = Item(entry.id, entry.kind, [])
-            index = self._push(item)
+            index = self._append_before_answer(item)
             place = self._model.add_rule(entry)
             if place != index:
                 item.blocks.append(compaction_note(entry))
             self.changed.update({place, *self._model.forget_prunes(index)})
             return
-        blocks = blocks_of(entry, around)
+        blocks = blocks_of(entry, context)
         if isinstance(entry, ShellEntry):
             for block in blocks:
-                self._model.open_as_chosen(block)
-        place = self._push(Item(entry.id, entry.kind, blocks))
-        if self._model.is_idle_change(place, entry) or self._model.belongs_to_compaction(
+                self._model.apply_opened(block)
+        place = self._append_before_answer(Item(entry.id, entry.kind, blocks))
+        if self._model.is_hidden_mode_change(place, entry) or self._model.belongs_to_compaction(
             place, entry
         ):
             self._model.item(place).blocks.clear()
@@ -270,7 +270,7 @@ class LiveFeed:
             with self._before_tail():
                 del self._shells[call_id], self._cards[call_id]
 
-    def _push(self, item: Item) -> int:
+    def _append_before_answer(self, item: Item) -> int:
         """Append an item before the streamed answer, if there is one; return the item's place."""
         with self._before_tail():
             live = None
@@ -333,14 +333,14 @@ class LiveFeed:
         with self._before_tail():
             return self._model.append(item)
 
-    def _attach(self, result: ToolResultEntry) -> bool:
+    def _attach_result(self, result: ToolResultEntry) -> bool:
         """Show a result in its call's card; return False if there is no such card."""
-        known = self._cards.pop(result.call_id, None) or self._find(
+        known = self._cards.pop(result.call_id, None) or self._card_in_answer(
             result.call_id, len(self._model)
         )
         if known is None:
             return False
-        index = self._push(Item(result.id, result.kind, []))
+        index = self._append_before_answer(Item(result.id, result.kind, []))
         # The item of the result shows nothing; that of its call is laid out again.
         self.changed.discard(index)
         owner, card = known
@@ -354,7 +354,7 @@ class LiveFeed:
             self._model.pinned.discard(owner)
         return True
 
-    def _find(self, call_id: str, index: int) -> tuple[int, CardBlock] | None:
+    def _card_in_answer(self, call_id: str, index: int) -> tuple[int, CardBlock] | None:
         owner = self._model.owner_of(index)
         if owner is None:
             return None
@@ -390,7 +390,7 @@ class LiveFeed:
                 self.discard()
                 self._add_local([CutOffBlock(kept, "\n\n".join(said))])
             case ToolStarted():
-                index, card = self._begun_card(event.call_id, event.tool)
+                index, card = self._starting_card(event.call_id, event.tool)
                 card.start(event.title, event.arguments, self._clock())
                 self._model.pinned.add(index)
                 self.changed.add(index)
@@ -404,7 +404,7 @@ class LiveFeed:
                 pass
 
     def _finish(self, event: ToolFinished) -> None:
-        known = self._known_card(event.call_id)
+        known = self._unfinished_card(event.call_id)
         if known is None:
             return
         index, card = known
@@ -425,7 +425,7 @@ class LiveFeed:
             for block in self._live.blocks:
                 if isinstance(block, AnswerBlock | ReasoningBlock):
                     block.document.finish()
-                    block.changed()
+                    block.invalidate()
             self.changed.add(self._end - 1)
         shells = {call_id: self._cards[call_id] for call_id in self._shells}
         for call_id, (index, card) in self._cards.items():
@@ -442,23 +442,23 @@ class LiveFeed:
                 block.fail()
                 self.changed.add(place or 0)
 
-    def _known_card(self, call_id: str) -> tuple[int, CardBlock] | None:
+    def _unfinished_card(self, call_id: str) -> tuple[int, CardBlock] | None:
         """Return the card of a call without a result; None if there is none.
 
         What a call prints may arrive after its result: it has no place any more.
         """
-        known = self._cards.get(call_id) or self._find(call_id, len(self._model))
+        known = self._cards.get(call_id) or self._card_in_answer(call_id, len(self._model))
         if known is None or known[1].has_result:
             return None
         self._cards[call_id] = known
         return known
 
-    def _begun_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
+    def _starting_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
         """Return the card of a call that starts; add one if the conversation doesn't show the call."""
-        known = self._known_card(call_id)
+        known = self._unfinished_card(call_id)
         if known is None:
             card = self._new_card(call_id, tool)
-            if card.is_own_command:
+            if card.is_user_command:
                 known = self._add_shell(call_id, card), card
             else:
                 known = self._add_local([card]), card
@@ -468,7 +468,7 @@ class LiveFeed:
     def _new_card(self, call_id: str, tool: str, arguments: str = "") -> CardBlock:
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
         card = CardBlock(call, size_of=self._model.size_of)
-        self._model.open_as_chosen(card)
+        self._model.apply_opened(card)
         return card
 
     def _add_shell(self, call_id: str, card: CardBlock) -> int:
@@ -485,7 +485,7 @@ class LiveFeed:
         Its id is that of the last entry, because ids must ascend.
         """
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
-        return self._push(Item(last, LIVE, blocks))
+        return self._append_before_answer(Item(last, LIVE, blocks))
 
     # -- notices
 
@@ -503,7 +503,7 @@ class LiveFeed:
             self.changed.add(place)
 
 
-def _adopt(blocks: list[Block], live: list[Block]) -> None:
+def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
     """Replace blocks of a stored answer by the streamed blocks of the same call or text.
 
     The streamed blocks have folds and laid-out lines, so nothing moves when an answer ends.
@@ -524,7 +524,7 @@ def _adopt(blocks: list[Block], live: list[Block]) -> None:
             if streamed is not None:
                 streamed.document.finish()
                 streamed.key = block.key
-                streamed.changed()
+                streamed.invalidate()
                 if isinstance(block, AnswerBlock) and isinstance(streamed, AnswerBlock):
-                    streamed.offer(block.offered)
+                    streamed.set_key_hints(block.key_hints)
                 blocks[place] = streamed

@@ -1,7 +1,7 @@
 """Groups successive small tool calls, such as reads and searches, under one row to unfold.
 
 A group may span several answers. Its members depend only on the path, not on which items are
-loaded. The model calls `arrange` whenever it measures an item, and keeps the folds of groups.
+loaded. The model calls `update_groups` whenever it measures an item, and keeps the folds of groups.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from tui_agent.ui.widgets.transcript.source import LIVE
 MIN_CALLS: Final = 3
 """Least calls in a group; fewer are shown one by one."""
 
-_REACH: Final = 64
+_MAX_SPAN: Final = 64
 """Groups end at places that are multiples of this number, which limits the search for members."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
@@ -30,7 +30,7 @@ _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is
 
 _MAX_TITLES = 100
 
-_GOES_WELL: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
+_NOT_FAILED: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
@@ -66,12 +66,12 @@ class GroupBlock(FoldingBlock):
     def standing(self) -> Standing | None:
         return together(card.standing for card in self.cards if card.standing is not None)
 
-    def take(self, members: Sequence[Block], places: frozenset[int]) -> None:
+    def set_members(self, members: Sequence[Block], places: frozenset[int]) -> None:
         self.members = tuple(members)
         self.places = places
         for block in members:
-            block.within = self
-        self.changed()
+            block.group = self
+        self.invalidate()
 
     def cycle(self) -> None:
         """Open or close the group; closing it also folds its cards."""
@@ -135,7 +135,7 @@ class _Segment:
     trails: bool
 
 
-def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
+def update_groups(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
     """Update the groups that the calls of the item at ``index`` are in.
 
     Returns the places of the items that changed. ``kinds`` are the kinds of all items.
@@ -143,7 +143,7 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
     item = item_at(index)
     plain = _ungrouped(item)
     segments = _segments(plain)
-    if not segments and not any(block.within for block in plain):
+    if not segments and not any(block.group for block in plain):
         return frozenset()
     changed: set[int] = set()
     heads: dict[int, GroupBlock] = {}
@@ -155,19 +155,19 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
             continue
         places = frozenset(place for place, _ in run)
         group = _group_of(members)
-        is_whole = all(block.within is group for block in members)
+        is_whole = all(block.group is group for block in members)
         if not is_whole or tuple(group.members) != tuple(members):
             changed |= places | group.places
-            group.take(members, places)
+            group.set_members(members, places)
         grouped.update(map(id, members))
         if run[0][0] == index:
             heads[id(members[0])] = group
     blocks: list[Block] = []
     for block in plain:
-        if isinstance(block.within, GroupBlock) and id(block) not in grouped:
-            changed |= block.within.places
-            block.within = None
-            block.changed()
+        if isinstance(block.group, GroupBlock) and id(block) not in grouped:
+            changed |= block.group.places
+            block.group = None
+            block.invalidate()
         if id(block) in heads:
             blocks.append(heads[id(block)])
         blocks.append(block)
@@ -191,9 +191,9 @@ def _run_of(
     """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
-        run = [*_reach(kinds, item_at, index, -1), *run]
+        run = [*_continuation(kinds, item_at, index, -1), *run]
     if segment.trails:
-        run += _reach(kinds, item_at, index, 1)
+        run += _continuation(kinds, item_at, index, 1)
     # A text before the first call explains the group, so the group does not hide it.
     while run and not isinstance(run[0][1], CardBlock):
         run.pop(0)
@@ -202,14 +202,14 @@ def _run_of(
 
 def _group_of(members: Sequence[Block]) -> GroupBlock:
     first = members[0]
-    known = first.within
+    known = first.group
     if isinstance(known, GroupBlock) and known.members and known.members[0] is first:
         return known
     assert isinstance(first, CardBlock), "a run begins with a call"  # noqa: S101 - see arrange
     return GroupBlock(first)
 
 
-def _reach(
+def _continuation(
     kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
 ) -> list[tuple[int, Block]]:
     """Return the small blocks before (-1) or after (1) an item that continue its group.
@@ -218,7 +218,7 @@ def _reach(
     """
     found: list[tuple[int, Block]] = []
     place = index + step
-    while 0 <= place < len(kinds) and place // _REACH == index // _REACH:
+    while 0 <= place < len(kinds) and place // _MAX_SPAN == index // _MAX_SPAN:
         kind = kinds[place]
         if kind not in _BETWEEN:
             if kind not in {"assistant", LIVE}:
@@ -272,9 +272,9 @@ def _is_small(blocks: Sequence[Block], place: int) -> bool:
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts
-        or block.status not in _GOES_WELL
+        or block.status not in _NOT_FAILED
     ):
         return False
     return block.fold is Fold.CLOSED or (
-        block.within is not None and block.within.fold is not Fold.CLOSED
+        block.group is not None and block.group.fold is not Fold.CLOSED
     )

@@ -44,7 +44,7 @@ class Item:
             if block.hidden:
                 starts.append(line)
                 continue
-            if gap if previous is None else apart(previous, block):
+            if gap if previous is None else needs_gap(previous, block):
                 line += 1
             starts.append(line)
             line += len(block.lines(width))
@@ -81,17 +81,17 @@ class Item:
         return None
 
 
-def apart(previous: Block, following: Block) -> bool:
+def needs_gap(previous: Block, following: Block) -> bool:
     """Return whether an empty line separates two blocks.
 
     There is none after a group's row, between blocks of different kinds in a group, and after a
     closed block that is ``tight`` if the next one is of the same kind.
     """
-    if following.within is not None and following.within is previous:
+    if following.group is not None and following.group is previous:
         return False
     if (
-        following.within is not None
-        and following.within is previous.within
+        following.group is not None
+        and following.group is previous.group
         and previous.kind != following.kind
     ):
         return False

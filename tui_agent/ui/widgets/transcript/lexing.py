@@ -60,7 +60,7 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
-def coloured(
+def highlight_lines(
     language: str, lines: Sequence[str], state: tuple[str, ...], base: str
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
     """Return lines as runs with syntax styles added to ``base``, and the lexer's state after them.

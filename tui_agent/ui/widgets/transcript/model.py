@@ -48,8 +48,8 @@ from tui_agent.ui.widgets.transcript.build import (
     mark_problems,
 )
 from tui_agent.ui.widgets.transcript.cards import CardBlock
-from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
-from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
+from tui_agent.ui.widgets.transcript.groups import GroupBlock, update_groups
+from tui_agent.ui.widgets.transcript.items import Item, ItemCache, needs_gap
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
 
@@ -63,7 +63,7 @@ _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
-_BESIDE: Final = HIDDEN | {"tool_result"}
+_LINELESS: Final = HIDDEN | {"tool_result"}
 """Kinds of items that usually have no lines; a tool result is shown by its call's item."""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
@@ -72,7 +72,7 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
-_MADE_HERE: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
+_ADDED_BLOCKS: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
 """Classes of blocks that this model adds to the blocks of the entries."""
 
 _TODO_LIST_REACH: Final = 200
@@ -217,7 +217,7 @@ class TranscriptModel:
 
         self.first_mode = ""
         """The mode before the first mode change; empty if it is unknown."""
-        self.names_keys = False
+        self.shows_key_hints = False
         """Whether the newest answer shows hints for keys of the main screen."""
         self.key_of: Callable[[str], str] = key_of
         """Returns the key of an action of the main screen as shown in texts."""
@@ -255,7 +255,7 @@ class TranscriptModel:
         self._sizes = array("q", headers.sizes)
         self._cache.clear()
         self.pinned.clear()
-        self._forget_turns()
+        self._clear_turns()
         self._newest_todo_list = None
         self._estimate()
         self.rules.clear()
@@ -290,16 +290,16 @@ class TranscriptModel:
             # An edited summary replaces the previous compaction, whose rule has no item.
             start -= 1
         for at in range(start, own):
-            if self.kinds[at] not in _BESIDE:
+            if self.kinds[at] not in _LINELESS:
                 return at
         return own
 
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction at a place, in a list; [] if there is none."""
-        around = BuildContext(summarised=self.summarised_by)
+        context = BuildContext(count_summarised=self.count_summarised)
         found = []
         for entry in self.rules.get(place, ())[-1:]:
-            found.extend(blocks_of(entry, around))
+            found.extend(blocks_of(entry, context))
         return found
 
     def resize(self, width: int) -> None:
@@ -324,7 +324,7 @@ class TranscriptModel:
                 ):
                     heights[place] = 0
         if self._folds_turns and "outputs" not in self.opened:
-            turns.folded_estimates(self.kinds, heights)
+            turns.zero_hidden_heights(self.kinds, heights)
         self.heights = HeightIndex(heights)
         self._measured.clear()
 
@@ -425,7 +425,7 @@ class TranscriptModel:
         places = set(wanted)
         for place in wanted:
             if self.kinds[place] == "assistant":
-                results[place] = self._following(place)
+                results[place] = self._places_after_answer(place)
                 places.update(results[place])
         ids = [self.ids[place] for place in sorted(places)]
         # Damaged entries are missing here.
@@ -440,9 +440,9 @@ class TranscriptModel:
                 self._cache.put(place, Item(entry_id, self.kinds[place], [lost]))
                 continue
             found = (entries.get(self.ids[result]) for result in results.get(place, ()))
-            self._put(place, entries[entry_id], list(filter(None, found)))
+            self._build_item(place, entries[entry_id], list(filter(None, found)))
 
-    def _following(self, index: int) -> list[int]:
+    def _places_after_answer(self, index: int) -> list[int]:
         """Return the places of tool results and user entries between an answer and the next.
 
         Only entries within `_MAX_RESULT_DISTANCE` of the answer are searched.
@@ -455,26 +455,26 @@ class TranscriptModel:
                 found.append(place)
         return found
 
-    def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
+    def _build_item(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {}
         for result in results:
             if isinstance(result, ToolResultEntry):
                 by_call[result.call_id] = result
-        following = self._said_after(index)
-        around = BuildContext(
+        following = self._dialogue_after(index)
+        context = BuildContext(
             by_call,
-            self.summarised_by,
+            self.count_summarised,
             live=self.running
             and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
             newest=not following,
-            names_keys=self.names_keys,
+            shows_key_hints=self.shows_key_hints,
             key_of=self.key_of,
             running=self.running and not following,
-            mended=following == "assistant",
+            was_retried=following == "assistant",
             size_of=self.size_of,
             load=self.source.load,
         )
-        if self.is_idle_change(index, entry) or self.belongs_to_compaction(index, entry):
+        if self.is_hidden_mode_change(index, entry) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
             # The compaction's rule is before the first entry that it keeps.
@@ -483,7 +483,7 @@ class TranscriptModel:
             else:
                 own = [compaction_note(entry)]
         else:
-            own = blocks_of(entry, around)
+            own = blocks_of(entry, context)
         for block in own:
             if (
                 isinstance(block, CardBlock)
@@ -498,12 +498,12 @@ class TranscriptModel:
         blocks = [*self._rules_at(index), *own]
         places: list[int] = []
         if by_call:
-            places = [at for at in self._following(index) if self.kinds[at] == "tool_result"]
+            places = [at for at in self._places_after_answer(index) if self.kinds[at] == "tool_result"]
         item = Item(entry.id, entry.kind, blocks, places)
         self._apply_folds(item)
         self._cache.put(index, item)
 
-    def is_idle_change(self, place: int, entry: Entry) -> bool:
+    def is_hidden_mode_change(self, place: int, entry: Entry) -> bool:
         """Return whether an entry is a mode change that is not shown.
 
         Of mode changes with nothing shown between them, only the last is, unless it returns to the
@@ -563,32 +563,32 @@ class TranscriptModel:
         following = (kind for kind in self.kinds[place + 1 : place + 3] if kind != entry.kind)
         return belongs_to_compaction(entry, before, next(following, ""))
 
-    def _said_after(self, index: int) -> str:
+    def _dialogue_after(self, index: int) -> str:
         """Return the kind of the first message or answer after a place, "" for none."""
         for at in range(index + 1, len(self.kinds)):
             if self.kinds[at] in _DIALOGUE:
                 return self.kinds[at]
         return ""
 
-    def withdraw_offers(self, index: int, *, mended: bool) -> int | None:
+    def withdraw_offers(self, index: int, *, was_retried: bool) -> int | None:
         """Remove key hints and the retry from the answer before a place, because something follows.
 
-        Returns the answer's place if it changed, else None. ``mended``: an answer follows. If no
+        Returns the answer's place if it changed, else None. ``was_retried``: an answer follows. If no
         message is between, it answers the same request, and a failure is marked as retried.
         """
         place = self.owner_of(index)
         if place is None or (item := self._cache.use(place)) is None:
             return None
-        mended = mended and self._said_after(place) in {"", "assistant"}
+        was_retried = was_retried and self._dialogue_after(place) in {"", "assistant"}
         changed = False
         for block in item.blocks:
             if isinstance(block, AnswerBlock):
-                changed |= block.offer("")
+                changed |= block.set_key_hints("")
             elif isinstance(block, EndingBlock):
-                changed |= block.settle(mended=mended)
+                changed |= block.withdraw_retry(was_retried=was_retried)
         return place if changed else None
 
-    def summarised_by(self, entry: CompactionEntry) -> int:
+    def count_summarised(self, entry: CompactionEntry) -> int:
         """Return how many messages, answers and results come before what a compaction keeps."""
         end = bisect_left(
             self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
@@ -608,14 +608,14 @@ class TranscriptModel:
             if index not in self.pinned:
                 del self._cache[index]
                 continue
-            item.blocks[:] = [block for block in item.blocks if not isinstance(block, _MADE_HERE)]
+            item.blocks[:] = [block for block in item.blocks if not isinstance(block, _ADDED_BLOCKS)]
             for block in item.blocks:
                 block.left_out = False
-                block.within = None
-                block.changed()
+                block.group = None
+                block.invalidate()
         self._estimate()
 
-    def _leave_out(self, item: Item, model_text: Callable[[int], str]) -> None:
+    def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
         """Hide an item's blocks that the language model does not see.
 
         After the rule of the compaction in force, add the text of the summary; for a cleared entry,
@@ -641,7 +641,7 @@ class TranscriptModel:
             blocks.append(block)
         if blocks != item.blocks:
             item.blocks[:] = blocks
-            self._stand(item)
+            self._set_item_standings(item)
 
     # -- folding and states
 
@@ -661,14 +661,14 @@ class TranscriptModel:
                     block.open_with_others(is_open=what in self.opened)
         return what in self.opened
 
-    def open_as_chosen(self, block: Block) -> None:
+    def apply_opened(self, block: Block) -> None:
         """Open a new block if the user has opened all of its sort."""
         if block.opened_with in self.opened:
             block.open_with_others(is_open=True)
 
     def _apply_folds(self, item: Item) -> None:
         for block in item.blocks:
-            self.open_as_chosen(block)
+            self.apply_opened(block)
             fold = self.folds.get((item.id, block.key))
             if fold is not None:
                 block.choose_fold(fold)
@@ -694,7 +694,7 @@ class TranscriptModel:
             card for card, before in zip(cards, said, strict=True) if tokens(card.tokens) != before
         ]
         for card in changed:
-            card.changed()
+            card.invalidate()
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
@@ -707,18 +707,18 @@ class TranscriptModel:
             before is None or standings is None or before.differs_from(standings)
         ):
             self.show_model_view(self.model_text)
-        return [index for index, item in sorted(self._cache.items()) if self._stand(item)]
+        return [index for index, item in sorted(self._cache.items()) if self._set_item_standings(item)]
 
-    def _stand(self, item: Item) -> bool:
+    def _set_item_standings(self, item: Item) -> bool:
         """Set the context status of an item's blocks; return whether their lines changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
             if isinstance(block, turns.TurnBlock):
                 place = self.index_of(item.id)
-                block.shows = None
+                block.work_standing = None
                 if place is not None and (turn := self.turn_at(place)) is not None:
-                    block.shows = self._standing_of(turn)
+                    block.work_standing = self._standing_of(turn)
                 continue
             entry_id, kind = block.entry or (item.id, item.kind)
             standing: Standing | None = None
@@ -728,7 +728,7 @@ class TranscriptModel:
                 standing = found.of(entry_id, kind)
             elif found is not None and entry_id == LIVE_ID:
                 standing = Standing.SENT
-            changed |= block.stand(standing, edited=found is not None and entry_id in found.edited)
+            changed |= block.set_standing(standing, edited=found is not None and entry_id in found.edited)
         return changed
 
     # -- the to-do list
@@ -782,7 +782,7 @@ class TranscriptModel:
     def _folds_turns(self) -> bool:
         return self.fold_turns != "off" and self.model_text is None
 
-    def _forget_turns(self) -> None:
+    def _clear_turns(self) -> None:
         self._starts.clear()
         self._last_turn = None
         self._newest_start = -1
@@ -826,7 +826,7 @@ class TranscriptModel:
         preset = Fold.FULL if "outputs" in self.opened else Fold.CLOSED
         return self.folds.get(key, preset) is not Fold.CLOSED
 
-    def keep_open(self, place: int) -> None:
+    def keep_turn_open(self, place: int) -> None:
         """Keep the turn that contains an item unfolded when it ends; the user is reading it."""
         place = min(place, len(self.kinds) - 1)
         start = turns.start_of(self.kinds, self._starts_turn, place)
@@ -843,14 +843,14 @@ class TranscriptModel:
             turn = self.turn_at(place - 1)
         if turn is None:
             return set()
-        self._refold(turn)
+        self._reset_heights(turn)
         return {at for at in range(turn.start, turn.end) if at not in self._measured}
 
     def refold_turn(self, place: int) -> None:
         """Update the items of the turn at a place after the user folded or unfolded it."""
         turn = self.turn_at(place)
         if turn is not None:
-            self._refold(turn)
+            self._reset_heights(turn)
 
     def reveal(self, place: int) -> None:
         """Unfold the turn that hides the item at a place, if one does."""
@@ -858,14 +858,14 @@ class TranscriptModel:
         if turn is None or self._is_open(turn) or place == turn.start:
             return
         self.measure(place)
-        if turns.is_hidden_whole(turn, self.kinds, place) or any(
+        if turns.is_hidden_entirely(turn, self.kinds, place) or any(
             block.left_out for block in self.item(place).blocks
         ):
             self.folds[self.ids[turn.start], turns.KEY] = Fold.FULL
-            self._refold(turn)
+            self._reset_heights(turn)
             self.measure(turn.start)
 
-    def _refold(self, turn: turns.Turn) -> None:
+    def _reset_heights(self, turn: turns.Turn) -> None:
         """Set the height of a turn's hidden items to 0, and have its other items measured again."""
         is_open = self._is_open(turn)
         for place in range(turn.start, turn.end):
@@ -873,7 +873,7 @@ class TranscriptModel:
             if (
                 not is_open
                 and place not in self.rules
-                and turns.is_hidden_whole(turn, self.kinds, place)
+                and turns.is_hidden_entirely(turn, self.kinds, place)
             ):
                 self.heights[place] = 0
                 self._measured.add(place)
@@ -885,7 +885,7 @@ class TranscriptModel:
     def _fold_turn(self, index: int, item: Item) -> bool:
         """Hide or show an item's blocks, as its turn is folded or not; return True if it is."""
         turn = self.turn_at(index)
-        line = turns.line_of(item.blocks)
+        line = turns.turn_block_of(item.blocks)
         if turn is None:
             if line is not None:
                 item.blocks.remove(line)
@@ -899,7 +899,7 @@ class TranscriptModel:
                 item.blocks.append(line)
             line.choose_fold(Fold.CLOSED if is_folded else Fold.FULL)
         elif is_folded:
-            turns.leave_out(turn, index, item.kind, item.blocks, self.fold_turns)
+            turns.hide_blocks(turn, index, item.kind, item.blocks, self.fold_turns)
         else:
             for block in item.blocks:
                 block.left_out = False
@@ -940,16 +940,16 @@ class TranscriptModel:
         """
         turn = self.turn_at(index)
         is_hidden = turn is not None and not self._is_open(turn) and index not in self.rules
-        if turn is not None and is_hidden and turns.is_hidden_whole(turn, self.kinds, index):
+        if turn is not None and is_hidden and turns.is_hidden_entirely(turn, self.kinds, index):
             self.heights[index] = 0
             self._measured.add(index)
             return 0
         item = self.item(index)
         if self.model_text is None and not self._fold_turn(index, item):
-            self._regrouped |= arrange(self.kinds, self.item, index)
-        self._stand(item)
+            self._regrouped |= update_groups(self.kinds, self.item, index)
+        self._set_item_standings(item)
         if self.model_text is not None:
-            self._leave_out(item, self.model_text)
+            self._reduce_to_model_text(item, self.model_text)
         for block in item.blocks:
             if isinstance(block, GroupBlock):
                 preset = Fold.FULL if "outputs" in self.opened else block.fold
@@ -962,7 +962,7 @@ class TranscriptModel:
             self._measured.add(result)
         return height
 
-    def ensure(self, index: int) -> int:
+    def measured_height(self, index: int) -> int:
         """Return the height of an item, measuring it if it is not measured for this width."""
         if index in self._measured:
             item = None
@@ -991,7 +991,7 @@ class TranscriptModel:
         else:
             shown = []
         if shown:
-            return apart(shown[-1], first)
+            return needs_gap(shown[-1], first)
         return True
 
     def remeasure(self, index: int) -> None:
@@ -1013,7 +1013,7 @@ class TranscriptModel:
         if following is not None and following in self._measured and following in self._cache:
             self.measure(following)
 
-    def refold(self, group: GroupBlock) -> None:
+    def refold_group(self, group: GroupBlock) -> None:
         """Keep the fold that the user chose for a group of calls, and measure its items."""
         for place in sorted(group.places):
             if place < len(self.ids):
@@ -1027,7 +1027,7 @@ class TranscriptModel:
         index = top.index
         line = top.line
         while count > 0 and index < len(self.ids):
-            height = self.ensure(index)
+            height = self.measured_height(index)
             if height:
                 item = self.item(index)
             else:

@@ -119,13 +119,13 @@ class Palette(dict[str, Style]):
             style += Style(reverse=True)
         if key == "focused":
             style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
-        elif address := named_in(key, LINK):
+        elif address := value_in_style(key, LINK):
             style += Style(link=address)
         self[key] = style
         return style
 
 
-def named_in(key: str, begins: str) -> str | None:
+def value_in_style(key: str, begins: str) -> str | None:
     """Return what follows the prefix ``begins`` in a style key; None if it is not in the key.
 
     For example, ``/a`` for the key ``link url:/a`` and the prefix ``url:``.

@@ -15,7 +15,7 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CodeLine
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
-from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, named_in, style_at, text_index_at
+from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, value_in_style, style_at, text_index_at
 from tui_agent.ui.widgets.transcript.source import LIVE
 from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
@@ -87,7 +87,7 @@ class BlockPane(Viewport):
             index += step
             if not 0 <= index < len(self.model):
                 return
-            if self.model.ensure(index):
+            if self.model.measured_height(index):
                 blocks = self.model.item(index).blocks
             else:
                 blocks = []
@@ -124,7 +124,7 @@ class BlockPane(Viewport):
                 blocks = []
             message = next((block for block in blocks if isinstance(block, UserBlock)), None)
             if message is not None:
-                self.model.ensure(place)
+                self.model.measured_height(place)
                 line = self.model.item(place).start_of(message)
                 if ((place, line) > here) is (step > 0) and (place, line) != here:
                     self.scroll_to_position(Position(place, line))
@@ -185,7 +185,7 @@ class BlockPane(Viewport):
         self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True
     ) -> None:
         self.focused_block = index, block.key
-        self._tell_focused()
+        self._post_focused()
         if scroll:
             self._bring_into_view(index, block, at_top=at_top)
         self.refresh()
@@ -197,9 +197,9 @@ class BlockPane(Viewport):
     def on_focus(self) -> None:
         """Keep the focused block if it is still visible, else focus the last visible one."""
         if self._target() is not None:
-            self._tell_focused()
+            self._post_focused()
 
-    def _tell_focused(self) -> None:
+    def _post_focused(self) -> None:
         """Post `BlockFocused` for the focused block, if there is one."""
         target = self.focused_target()
         if target is None:
@@ -211,7 +211,7 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(entry_id))
 
     def _bring_into_view(self, index: int, block: Block, *, at_top: bool) -> None:
-        self.model.ensure(index)
+        self.model.measured_height(index)
         item = self.model.item(index)
         start = item.start_of(block)
         rows = []
@@ -225,7 +225,7 @@ class BlockPane(Viewport):
         if at_top or above or height >= self.page:
             self.scroll_to_position(Position(index, start))
         else:
-            self.scroll_to_position(self._up(Position(index, start + height), self.page))
+            self.scroll_to_position(self._position_above(Position(index, start + height), self.page))
 
     # -- blocks
 
@@ -243,7 +243,7 @@ class BlockPane(Viewport):
             block.choose_fold(fold)
         self.model.folds[self.model.ids[index], block.key] = block.fold
         if isinstance(block, GroupBlock):
-            self.model.refold(block)
+            self.model.refold_group(block)
         elif isinstance(block, TurnBlock):
             self.model.refold_turn(index)
         self._keep_in_place(index, block)
@@ -267,8 +267,8 @@ class BlockPane(Viewport):
         self.model.remeasure(index)
         if self.following and shown and self.model.heights.total > self.page:
             self.following = False
-            self.top = self._up(Position(index, item.start_of(block)), first or 0)
-            self.settle()
+            self.top = self._position_above(Position(index, item.start_of(block)), first or 0)
+            self.update_view()
             self.following = self.scroll_offset.y >= self.max_scroll_y
         elif not shown:
             self.scroll_to_position(Position(index, start))
@@ -318,9 +318,9 @@ class BlockPane(Viewport):
             return
         self._focus(row.index, row.block, scroll=False)
         style = style_at(row.line, offset.x, self.scrollable_content_region.width)
-        if href := named_in(style, LINK):
+        if href := value_in_style(style, LINK):
             self.post_message(messages.LinkClicked(href))
-        elif (action := named_in(style, ACTION)) == "code" and isinstance(row.line, CodeLine):
+        elif (action := value_in_style(style, ACTION)) == "code" and isinstance(row.line, CodeLine):
             self.post_message(messages.CopyRequested(row.line.block))
         elif action:
             self._request(row.index, row.block, action)

@@ -126,7 +126,7 @@ class Transcript(BlockPane, can_focus=True):
             self._standings_changed = True
         elif self._agent is not None:
             if self.model.set_counter(self._agent.counter):
-                self.settle()
+                self.update_view()
             before = self.model.standings or Standings()
             self.set_standings(before.grown(self._agent.session.active_path()))
 
@@ -149,7 +149,7 @@ class Transcript(BlockPane, can_focus=True):
         else:
             self.top = Position(place, self.top.line)
         self.has_new = False
-        self.settle()
+        self.update_view()
 
     def _anchor_id(self) -> int | None:
         """Return the id of the item at the top of the screen; None while following the end."""
@@ -162,7 +162,7 @@ class Transcript(BlockPane, can_focus=True):
             return
         for index in self.model.set_standings(found):
             self.model.remeasure(index)
-        self.settle()
+        self.update_view()
 
     def show_activity(self, tell: Callable[[int], str] | None) -> None:
         """Show the activity line with the text that ``tell`` returns; None removes the line.
@@ -177,7 +177,7 @@ class Transcript(BlockPane, can_focus=True):
     def fold_turns(self, how: FoldTurns) -> None:
         """Set which part of finished turns is folded, and show it."""
         self.model.fold_finished(how)
-        self.settle()
+        self.update_view()
 
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the model sees, or everything if ``model_text`` is None.
@@ -201,7 +201,7 @@ class Transcript(BlockPane, can_focus=True):
         self.focused_block = None
         if anchor is not None and (place := self.model.index_of(anchor)) is not None:
             self.top = Position(place)
-        self.settle()
+        self.update_view()
 
     def apply(self, event: AgentEvent) -> None:
         """Show an event, or ignore it if it does not concern the conversation."""
@@ -214,7 +214,7 @@ class Transcript(BlockPane, can_focus=True):
             case EntryAppended(entry=entry):
                 # After a move, the path may already contain the entries of events still to come.
                 if isinstance(entry, UserEntry) and not self.following:
-                    self.model.keep_open(len(self.model) - 1)
+                    self.model.keep_turn_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
                     self._feed.append(entry)
                 self._show_changes()
@@ -307,7 +307,7 @@ class Transcript(BlockPane, can_focus=True):
             and changed[-1] >= self.top.index
         ):
             self.has_new = True
-        self.settle()
+        self.update_view()
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
@@ -319,7 +319,7 @@ class Transcript(BlockPane, can_focus=True):
             return
         line = item.start_of(row.block) + row.block_line
         if line != row.item_line:
-            self.top = self._up(Position(row.index, line), y)
+            self.top = self._position_above(Position(row.index, line), y)
 
     def watch_following(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
         if following:
@@ -362,9 +362,9 @@ class Transcript(BlockPane, can_focus=True):
         else:
             self._run_spinner()
 
-    def settle(self) -> None:
+    def update_view(self) -> None:
         """Place the visible lines, and start the spinner if a running call came into view."""
-        super().settle()
+        super().update_view()
         if self._spinner is None:
             self._run_spinner()
 
@@ -379,7 +379,7 @@ class Transcript(BlockPane, can_focus=True):
         if (index := self.model.index_of(entry_id)) is None:
             return []
         self.model.reveal(index)
-        self.model.ensure(index)
+        self.model.measured_height(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
             # A block that does not contain the text is folded again as it was.
@@ -405,9 +405,9 @@ class Transcript(BlockPane, can_focus=True):
         return [at for at, line in lines if any(find_all(line.text, query))]
 
     def _open_group(self, block: Block) -> None:
-        if block.hidden and isinstance(block.within, GroupBlock):
-            block.within.cycle()
-            self.model.refold(block.within)
+        if block.hidden and isinstance(block.group, GroupBlock):
+            block.group.cycle()
+            self.model.refold_group(block.group)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
         """Return the blocks of an item that show an entry, or all if none names the entry."""
@@ -426,7 +426,7 @@ class Transcript(BlockPane, can_focus=True):
         if (index := self.model.index_of(entry_id)) is None:
             return
         self.model.reveal(index)
-        self.scroll_to_position(self._up(Position(index, line), self.page // 2))
+        self.scroll_to_position(self._position_above(Position(index, line), self.page // 2))
         block, _at, _line = self.model.item(index).at(line, self.model.width)
         if block is not None:
             self._focus(index, block, scroll=False)
@@ -443,7 +443,7 @@ class Transcript(BlockPane, can_focus=True):
                 index = at
                 break
         self.model.reveal(index)
-        self.model.ensure(index)
+        self.model.measured_height(index)
         item = self.model.item(index)
         own = [block for block in item.shown if not is_rule(block)]
         target = next(iter(self._blocks_named(index, entry_id) or own or item.blocks), None)

@@ -73,12 +73,12 @@ class TurnBlock(FoldingBlock):
         self._calls = calls
         self._results = results
         self._seconds = seconds
-        self.shows: Standing | None = None
+        self.work_standing: Standing | None = None
         """Context status of the turn's work."""
 
     @property
     def standing(self) -> Standing | None:
-        return self.shows
+        return self.work_standing
 
     def copy_text(self) -> str:
         return " · ".join(self._words())
@@ -86,7 +86,7 @@ class TurnBlock(FoldingBlock):
     def _words(self) -> list[str]:
         seconds = self._seconds()
         results = self._results()
-        words = [what_was_done(results), wording.plural(self._calls, "call")]
+        words = [work_summary(results), wording.plural(self._calls, "call")]
         if seconds >= 1:
             words.append(wording.duration(seconds))
         if any(_was_interrupted(one) for one in results):
@@ -104,7 +104,7 @@ class TurnBlock(FoldingBlock):
         yield Line(text, prefix=(icon,))
 
 
-def what_was_done(results: Sequence[Entry]) -> str:
+def work_summary(results: Sequence[Entry]) -> str:
     """Return the work of some calls in a few words: the files changed, else the tools used.
 
     At most `_NAMES` names are given. ``worked`` if there is neither a file nor a tool.
@@ -157,14 +157,14 @@ def start_of(kinds: Sequence[str], starts: Callable[[int], bool], place: int) ->
     return None
 
 
-def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:
+def is_hidden_entirely(turn: Turn, kinds: Sequence[str], place: int) -> bool:
     """Return whether all of an item is hidden while its turn is folded, judging by its kind."""
     return (
         turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
     )
 
 
-def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
+def hide_blocks(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
     """Hide those blocks of the item at ``place`` that are not shown while its turn is folded.
 
     The user's messages, the rules of compactions and the reasons of failures stay visible; with
@@ -178,7 +178,7 @@ def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: F
         block.left_out = not stays and not (is_answer and how == "work")
 
 
-def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
+def zero_hidden_heights(kinds: Sequence[str], heights: list[int]) -> None:
     """Set the estimated heights of the items that folded turns hide to 0."""
     ended = answered = False
     for place in range(len(kinds) - 1, -1, -1):
@@ -192,7 +192,7 @@ def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
             answered = answered or kind == "assistant"
 
 
-def line_of(blocks: Iterable[Block]) -> TurnBlock | None:
+def turn_block_of(blocks: Iterable[Block]) -> TurnBlock | None:
     for block in blocks:
         if isinstance(block, TurnBlock):
             return block

@@ -49,7 +49,7 @@ ROW_SPAN: Final = 1_000_000
 """Maximum lines of an item. In selections, its lines are numbered from its place times this."""
 
 _MAX_ROWS: Final = 50_000
-_NOTHING: Final = Region(0, 0, 0, 0)
+_NO_REGION: Final = Region(0, 0, 0, 0)
 """No part of the widget: what has to be drawn is found out when it is drawn."""
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
 """A word as selected by a double click; paths and addresses are words."""
@@ -96,7 +96,7 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
     return page, int(begin * 8), ceil(length * 8)
 
 
-class Look(NamedTuple):
+class Appearance(NamedTuple):
     """What a visible line's appearance depends on, but for highlights.
 
     ``focused`` is None without the focus, else the label of the focused block's line.
@@ -129,15 +129,15 @@ class Viewport(ScrollView):
         self.focused_block: tuple[int, str] | None = None
         """The block that has the focus: its item's place, and its key."""
         self._palette = Palette(self)
-        self._strips: LRUCache[Look, Strip] = LRUCache(_KEPT_STRIPS)
+        self._strips: LRUCache[Appearance, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
-        self._compared: dict[int, Look] = {}
+        self._compared: dict[int, Appearance] = {}
         """The looks of the visible lines when they were last compared."""
-        self._painted: dict[int, Look | None] = {}
+        self._painted: dict[int, Appearance | None] = {}
         """The look with which each visible line was last painted, None with a highlight."""
-        self._settling = False
+        self._updating_view = False
         self._has_to_compare = False
-        """Whether `settle` was called since the lines were last compared."""
+        """Whether `update_view` was called since the lines were last compared."""
         self._painting = self._has_highlights = False
         self._prefetching = Later(self, self._prefetch)
 
@@ -175,36 +175,36 @@ class Viewport(ScrollView):
         self.model.resize(width)
         if before and not self.following:
             self.top = Position(place, round(self.top.line * self.model.measure(place) / before))
-        self.settle()
+        self.update_view()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if not self._settling and round(old_value) != round(new_value):
+        if not self._updating_view and round(old_value) != round(new_value):
             self.following = round(new_value) >= self.max_scroll_y
             self.top = Position(*self.model.heights.find(round(new_value)))
-            self.settle()
+            self.update_view()
 
-    def settle(self) -> None:
+    def update_view(self) -> None:
         """Measure the visible items, and update the scroll offset to ``top`` or to the end.
 
         Does nothing before the widget has a size.
         """
-        if not self.page or self._settling:
+        if not self.page or self._updating_view:
             return
         if self.following:
-            self.top = self._end()
+            self.top = self._end_position()
         else:
-            self.top = self._clamped(self.top)
+            self.top = self._clamp(self.top)
         self._apply()
         self._rows = None
         self._has_to_compare = True
-        self.refresh(_NOTHING)
+        self.refresh(_NO_REGION)
         self._prefetching.after_refresh()
 
     def _exchange_repaint_regions(self) -> Collection[Region]:
         """Return the regions to draw; called by Textual just before it draws.
 
-        After `settle`, these are the lines that look different from those on the screen.
+        After `update_view`, these are the lines that look different from those on the screen.
         """
         if self._has_to_compare:
             self._has_to_compare = False
@@ -215,11 +215,11 @@ class Viewport(ScrollView):
 
     def _changed_lines(self) -> list[Region]:
         before = self._compared
-        self._compared = {y: self._look(row) for y, row in enumerate(self.visible_rows())}
+        self._compared = {y: self._appearance(row) for y, row in enumerate(self.visible_rows())}
         changed: list[Region] = []
         for y in range(self.page):
-            look = self._compared.get(y)
-            if look != before.get(y) or look != self._painted.get(y):
+            appearance = self._compared.get(y)
+            if appearance != before.get(y) or appearance != self._painted.get(y):
                 changed.append(Region(0, y, self.outer_size.width, 1))
         return changed
 
@@ -230,16 +230,16 @@ class Viewport(ScrollView):
         """
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
-        self._settling = True
+        self._updating_view = True
         try:
             self.set_reactive(Widget.virtual_size, extent)
             self.set_reactive(Widget.scroll_y, offset)
             self.set_reactive(Widget.scroll_target_y, offset)
-            self._show_bar()
+            self._update_scrollbar()
         finally:
-            self._settling = False
+            self._updating_view = False
 
-    def _show_bar(self) -> None:
+    def _update_scrollbar(self) -> None:
         """Pass scrollable height and offset to the scroll bar; redraw it if its thumb moves."""
         page = self.page
         extent = self.virtual_size.height
@@ -260,10 +260,10 @@ class Viewport(ScrollView):
         self._scroll_update(self.virtual_size)
         bar.position = self.scroll_y
 
-    def _end(self) -> Position:
-        return self._up(Position(len(self.model)), self.page)
+    def _end_position(self) -> Position:
+        return self._position_above(Position(len(self.model)), self.page)
 
-    def _up(self, position: Position, lines: int) -> Position:
+    def _position_above(self, position: Position, lines: int) -> Position:
         """Return the position ``lines`` lines above another, or the start; measures those items."""
         index = position.index
         line = position.line
@@ -272,15 +272,15 @@ class Viewport(ScrollView):
                 return Position(0)
             lines -= line
             index -= 1
-            line = self.model.ensure(index)
+            line = self.model.measured_height(index)
         return Position(index, line - lines)
 
-    def _clamped(self, position: Position) -> Position:
+    def _clamp(self, position: Position) -> Position:
         """Return the nearest position that exists and leaves no empty space below the end."""
         if not len(self.model):
             return Position(0)
         index = min(position.index, len(self.model) - 1)
-        height = self.model.ensure(index)
+        height = self.model.measured_height(index)
         if index == position.index:
             line = min(position.line, max(height - 1, 0))
         else:
@@ -288,12 +288,12 @@ class Viewport(ScrollView):
         below = height - line
         place = index + 1
         while below < self.page and place < len(self.model):
-            below += self.model.ensure(place)
+            below += self.model.measured_height(place)
             place += 1
         found = Position(index, line)
         if below >= self.page:
             return found
-        return self._end()
+        return self._end_position()
 
     def _prefetch(self) -> None:
         """Measure a page above and below, so that scrolling by a page corrects no estimates."""
@@ -301,12 +301,12 @@ class Viewport(ScrollView):
         missing = self.page
         index = self.top.index - 1
         while missing > 0 and index >= 0:
-            missing -= self.model.ensure(index)
+            missing -= self.model.measured_height(index)
             index -= 1
         missing = self.page * 2
         index = self.top.index
         while missing > 0 and index < len(self.model):
-            missing -= self.model.ensure(index)
+            missing -= self.model.measured_height(index)
             index += 1
         if self.model.heights.total != before:
             self._apply()
@@ -318,20 +318,20 @@ class Viewport(ScrollView):
         """
         self.following = follow
         self.top = position
-        self.settle()
+        self.update_view()
         self.following = follow or self.scroll_offset.y >= self.max_scroll_y
 
     def action_move(self, lines: int, pages: int = 0) -> None:
         lines += pages * max(self.page - 1, 1)
         if lines < 0:
-            self.scroll_to_position(self._up(self.top, -lines))
+            self.scroll_to_position(self._position_above(self.top, -lines))
             return
         index = self.top.index
         line = self.top.line + lines
-        while index < len(self.model) and line >= (height := self.model.ensure(index)):
+        while index < len(self.model) and line >= (height := self.model.measured_height(index)):
             line -= height
             index += 1
-        self.scroll_to_position(Position(index, line) if index < len(self.model) else self._end())
+        self.scroll_to_position(Position(index, line) if index < len(self.model) else self._end_position())
 
     # -- painting
 
@@ -375,8 +375,8 @@ class Viewport(ScrollView):
             return Strip.blank(width, self._palette["text"])
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
-        look = self._look(row)
-        self._painted[y] = look
+        appearance = self._appearance(row)
+        self._painted[y] = appearance
         highlights: list[Highlight] = []
         if self._has_highlights:
             for start, end in find_all(row.line.text, self.query_text):
@@ -387,24 +387,24 @@ class Viewport(ScrollView):
         if highlights:
             self._painted[y] = None
             return paint(
-                look.line,
+                appearance.line,
                 width,
                 self._palette,
-                standing=look.standing,
-                focused=look.focused,
+                standing=appearance.standing,
+                focused=appearance.focused,
                 highlights=highlights,
             )
-        strip = self._strips.get(look)
+        strip = self._strips.get(appearance)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[look] = paint(
-                look.line, width, self._palette, standing=look.standing, focused=look.focused
+            strip = self._strips[appearance] = paint(
+                appearance.line, width, self._palette, standing=appearance.standing, focused=appearance.focused
             )
         return strip
 
-    def _look(self, row: Row) -> Look:
+    def _appearance(self, row: Row) -> Appearance:
         block = row.block
         if block is None:
-            return Look(row.line)
+            return Appearance(row.line)
         focused = None
         if self.has_focus and self.focused_block == (row.index, block.key):
             # The entry's id, as commands take it, on the first line of its block.
@@ -412,7 +412,7 @@ class Viewport(ScrollView):
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
                 focused = f"#{entry_id}"
-        return Look(row.line, focused, block.standing)
+        return Appearance(row.line, focused, block.standing)
 
     # -- selection
 

@@ -29,7 +29,7 @@ from tui_agent.ui.widgets.transcript.source import EntrySource
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import TreeIndex
-from tui_agent.ui.widgets.tree.wording import moment
+from tui_agent.ui.widgets.tree.wording import short_time
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -103,7 +103,7 @@ class EntryPreview(Vertical):
         entries = list(self._session.entries([header.id for header in headers]))
         if line is None or not entries:
             return ""
-        when = moment(entries[-1].created_at, self._clock())
+        when = short_time(entries[-1].created_at, self._clock())
         if line.what is LineKind.RUN and len(entries) > 2:
             results = [entry for entry in entries if isinstance(entry, ToolResultEntry)]
             total = sum(map(self._agent.counter.entry, entries))

@@ -24,7 +24,7 @@ from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeO
 from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.search_matches import Hits
 from tui_agent.ui.widgets.tree.segments import TreeIndex
-from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
+from tui_agent.ui.widgets.tree.wording import RowTexts, split_at_words
 
 _STYLES: Final = (
     "guide",
@@ -40,11 +40,11 @@ _STYLES: Final = (
     "status-running",
     "status-idle",
 )
-NONE_KNOWN: Final = Standings()
+_NO_STANDINGS: Final = Standings()
 """Default: no entry's context status is known."""
-NOBODY: Final[Mapping[int, RaceRunner]] = {}
+_NO_RUNNERS: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
-_STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
+_RUN_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
 class SessionTree(LineList):
@@ -85,7 +85,7 @@ class SessionTree(LineList):
         self.hits: Hits | None = None
         self.standings = Standings()
         self._query: tuple[str, ...] = ()
-        self._words = RowTexts(self.outline.index, {}, load, clock())
+        self._texts = RowTexts(self.outline.index, {}, load, clock())
 
     # -- display
 
@@ -106,10 +106,10 @@ class SessionTree(LineList):
         self,
         index: TreeIndex,
         labels: Mapping[int, str],
-        standings: Standings = NONE_KNOWN,
+        standings: Standings = _NO_STANDINGS,
         *,
         at: int | None = None,
-        runners: Mapping[int, RaceRunner] = NOBODY,
+        runners: Mapping[int, RaceRunner] = _NO_RUNNERS,
     ) -> None:
         """Show a tree; the cursor moves to the entry with the id ``at``, or stays on its entry.
 
@@ -120,10 +120,10 @@ class SessionTree(LineList):
         line = self.line
         was_fold = at is None and line is not None and line.what is LineKind.FOLD
         view = replace(self.view, labels=dict(labels))
-        self._words = RowTexts(index, dict(labels), self._load, self._clock(), runners)
+        self._texts = RowTexts(index, dict(labels), self._load, self._clock(), runners)
         self._apply(Outline(index, view), self._place(at), on_fold=was_fold)
 
-    def see(self, view: TreeOptions, *, at: int | None = None) -> None:
+    def set_options(self, view: TreeOptions, *, at: int | None = None) -> None:
         """Show the same tree under other options; the cursor goes to ``at``, or stays."""
         self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
 
@@ -156,7 +156,7 @@ class SessionTree(LineList):
         """Move the cursor to an entry, after opening the folds that hide it."""
         view = self.outline.revealing(entry_id)
         if view is not self.view:
-            self.see(view, at=entry_id)
+            self.set_options(view, at=entry_id)
             self.centre()
         else:
             self.cursor = self.outline.find(entry_id)
@@ -176,11 +176,11 @@ class SessionTree(LineList):
         if line is None:
             return
         if opened is not None:
-            self.see(replace(self.view, opened=self.view.opened - {opened}), at=opened)
+            self.set_options(replace(self.view, opened=self.view.opened - {opened}), at=opened)
         elif line.what is LineKind.FOLD:
             self.cursor = self.cursor - 1
         elif line.can_fold and not line.is_folded:
-            self.see(self.view.folded(line.segment.key, folded=True))
+            self.set_options(self.view.folded(line.segment.key, folded=True))
         else:
             self.cursor = self.outline.branch_point_above(self.cursor)
 
@@ -191,7 +191,7 @@ class SessionTree(LineList):
             return
         if line.is_folded:
             first = line.segment.headers.ids[line.row.first]
-            self.see(self.view.folded(line.segment.key, folded=False), at=first)
+            self.set_options(self.view.folded(line.segment.key, folded=False), at=first)
         elif (
             line.what is LineKind.RUN
             and line.row.last > line.row.first + 1
@@ -199,7 +199,7 @@ class SessionTree(LineList):
         ):
             run = line.segment.headers.ids[line.row.first]
             last = line.segment.headers.ids[line.row.first + 1]
-            self.see(replace(self.view, opened=self.view.opened | {run}), at=last)
+            self.set_options(replace(self.view, opened=self.view.opened | {run}), at=last)
         else:
             self.cursor = self.outline.branch_point_below(self.cursor)
 
@@ -218,7 +218,7 @@ class SessionTree(LineList):
         for offset in range(line.row.first, -1, -1):
             if headers.ids[offset] in self.view.opened:
                 return headers.ids[offset]
-            if headers[offset].kind not in _STEP:
+            if headers[offset].kind not in _RUN_KINDS:
                 break
         return None
 
@@ -265,7 +265,7 @@ class SessionTree(LineList):
         line = self.outline.line(index)
         if line is None:
             return ()
-        tail = self._words.tail(line, width, is_here=index == self.outline.here)
+        tail = self._texts.tail(line, width, is_here=index == self.outline.here)
         used = 2 + cells(line.guide) + len(_MARK)
         tail_width = runs_width(tail)
         if tail_width > width - used - 8:
@@ -278,7 +278,7 @@ class SessionTree(LineList):
             (line.guide, "guide"),
             (_MARK if line.active else "  ", "mark"),
         ]
-        text = self._words.text(line, max(room, 0))
+        text = self._texts.text(line, max(room, 0))
         if not line.active:
             text = [(part, "aside" if style == "text" else style) for part, style in text]
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
@@ -300,7 +300,7 @@ class SessionTree(LineList):
         found = []
         marked = []
         for text, style in runs:
-            for piece, is_word in pieces(text, self._query):
+            for piece, is_word in split_at_words(text, self._query):
                 found.append((piece, style))
                 marked.append((piece, f"{style} match" if is_word else style))
         if marked != found or not runs:

@@ -92,7 +92,7 @@ class RowTexts:
             and line.what is not LineKind.FOLD
             and (line.is_head or header.kind == "user")
         ):
-            runs.append((moment(header.created_at, self.now), "faint"))
+            runs.append((short_time(header.created_at, self.now), "faint"))
         if is_here:
             runs.append((HERE_MARK, "here"))
         gap = ("  ", "text")
@@ -281,7 +281,7 @@ def _call(text: str) -> str:
     return text
 
 
-def moment(created_ms: int, now: float) -> str:
+def short_time(created_ms: int, now: float) -> str:
     """Return a local time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` earlier.
 
     ``created_ms`` is in milliseconds, ``now`` in seconds since the epoch.
@@ -295,7 +295,7 @@ def moment(created_ms: int, now: float) -> str:
     return f"{then:%Y}".rjust(6)
 
 
-def pieces(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def split_at_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of a text, split at the words of a search, and whether each is such a word.
 
     Words are found anywhere in the text, ignoring case.

@@ -31,7 +31,7 @@ MAX_FIRST = 7
 """Maximum answers of a choice shown at first; of more answers, one fewer is shown, and “more…”."""
 
 
-class Asked:
+class WaitingQuestion:
     """Base of the questions that can wait above the prompt for an answer."""
 
     key: str
@@ -89,7 +89,7 @@ class Asked:
         return False
 
 
-class AskedPermission(Asked):
+class ToolCallQuestion(WaitingQuestion):
     """The question whether a tool call may run, because it needs permission or repeats itself."""
 
     takes_words = True
@@ -156,7 +156,7 @@ class AskedPermission(Asked):
         self._settle(PermissionAnswer(decision, words, patterns=patterns))
 
 
-class AskedChoice(Asked):
+class ChoiceQuestion(WaitingQuestion):
     """A question with a few answers; ``settle`` gets the answer's name, None for no answer."""
 
     def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:
