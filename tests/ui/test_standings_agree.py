@@ -216,7 +216,7 @@ def check_tree(agent: FakeAgent) -> None:
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         told = [entry_id for entry_id in ids if entry_id in on_path]
         results = [entry_id for entry_id in told if on_path[entry_id] == "tool_result"]
-        shown_ids = (results or told) if line.row.is_run else told[-1:]
+        shown_ids = (results or told) if line.row.is_group else told[-1:]
         expected = together(found.of(entry_id, on_path[entry_id]) for entry_id in shown_ids)
         assert standing_of(line, found) is (expected if line.active else Standing.UNSENT)
 

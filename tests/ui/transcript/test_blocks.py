@@ -28,7 +28,7 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
-from tui_agent.ui.widgets.transcript.lines import Line, runs_width
+from tui_agent.ui.widgets.transcript.lines import Line, spans_width
 from tui_agent.ui.widgets.transcript.model import TranscriptModel
 
 CALL = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make test"}')
@@ -208,24 +208,24 @@ def test_no_text_makes_a_line_wider_than_asked(text: str, width: int) -> None:
     ]
     for block in blocks:
         for line in block.lines(width):
-            assert runs_width((*line.prefix, *line.content(), *line.tail)) <= width
+            assert spans_width((*line.prefix, *line.content(), *line.tail)) <= width
 
 
 def test_colours_of_a_chunk_go_on_in_the_next() -> None:
     code = Code("python")
     code.replace(0, ['"""', *["inside"] * (CHUNK * 2), '"""', "def f(): pass"])
-    assert code.runs(CHUNK + 5) == (("inside", "code syntax-string"),)
-    assert code.runs(CHUNK * 2 + 2)[0] == ("def", "code syntax-keyword")
+    assert code.spans(CHUNK + 5) == (("inside", "code syntax-string"),)
+    assert code.spans(CHUNK * 2 + 2)[0] == ("def", "code syntax-keyword")
 
 
 def test_looking_at_the_end_of_long_code_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     highlight_lines, looks = lexing.highlight_lines, []
     monkeypatch.setattr(
-        lexing, "coloured", lambda *given: (looks.append(given), highlight_lines(*given))[1]
+        lexing, "highlight_lines", lambda *given: (looks.append(given), highlight_lines(*given))[1]
     )
     code = Code("python")
     code.replace(0, ["x = 1"] * 10_000)
-    code.runs(9_999)
+    code.spans(9_999)
     assert 0 < len(looks) <= RESET // CHUNK
 
 
@@ -243,9 +243,9 @@ def test_every_kind_of_lexer_keeps_the_text_and_unknown_languages_stay_plain(lan
     ]
     code = Code(language)
     code.replace(0, source)
-    drawn = [code.runs(index) for index in range(len(source))]
-    assert ["".join(text for text, _ in runs) for runs in drawn] == source
-    assert ({style for runs in drawn for _, style in runs} == {"code"}) is (
+    drawn = [code.spans(index) for index in range(len(source))]
+    assert ["".join(text for text, _ in spans) for spans in drawn] == source
+    assert ({style for spans in drawn for _, style in spans} == {"code"}) is (
         language in {"", "nonsense", "text"}
     )
 

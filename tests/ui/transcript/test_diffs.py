@@ -17,7 +17,7 @@ from tui_agent.ui.widgets.transcript.diffs import (
     read_diff,
 )
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
-from tui_agent.ui.widgets.transcript.lines import Line, runs_width
+from tui_agent.ui.widgets.transcript.lines import Line, spans_width
 
 DIFF = """--- a/x.py
 +++ b/x.py
@@ -60,9 +60,9 @@ def test_no_line_is_wider_than_its_room_and_the_middle_stays_where_it_is() -> No
     for width in (MIN_SPLIT_WIDTH, MIN_SPLIT_WIDTH + 1, 187):
         shown = lines(width, diff)
         assert all(
-            runs_width((*line.prefix, *line.content(), *line.tail)) <= width for line in shown
+            spans_width((*line.prefix, *line.content(), *line.tail)) <= width for line in shown
         )
-        middles = {runs_width(line.prefix[: line.prefix.index((" │ ", "rule"))]) for line in shown
+        middles = {spans_width(line.prefix[: line.prefix.index((" │ ", "rule"))]) for line in shown
                    if (" │ ", "rule") in line.prefix}  # fmt: skip
         assert len(middles) == 1
         assert "".join(line.text for line in shown).count("b" * 60) >= 1

@@ -170,7 +170,7 @@ async def test_a_block_is_given_up_within_a_regular_expression_or_another_block_
 def test_code_that_its_lexer_takes_minutes_for_stays_plain() -> None:
     code = Code("java")
     code.replace(0, ["a b " * 220] * 100)
-    drawn = [code.runs(line) for line in range(100)]
+    drawn = [code.spans(line) for line in range(100)]
     assert drawn == [(("a b " * 220, "code"),)] * 100
 
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style as RichStyle
 
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import Line, crop_runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, crop_spans, spans_width, wrap
 from tui_agent.ui.widgets.transcript.paint import (
     ACTION,
     LINK,
@@ -51,19 +51,19 @@ def test_words_stay_whole_where_they_can(
 
 
 @given(RUNS, st.integers(2, 40))
-def test_every_line_fits_and_nothing_is_lost(runs: list[tuple[str, str]], width: int) -> None:
-    made = list(wrap(runs, width))
-    assert all(runs_width(part) <= width for _, part in made)
+def test_every_line_fits_and_nothing_is_lost(spans: list[tuple[str, str]], width: int) -> None:
+    made = list(wrap(spans, width))
+    assert all(spans_width(part) <= width for _, part in made)
     joined = "".join(swallowed + "".join(text for text, _ in part) for swallowed, part in made)
-    assert joined.rstrip() == "".join(text for text, _ in runs).rstrip()
-    assert runs_width(crop_runs(runs, width)) <= width
+    assert joined.rstrip() == "".join(text for text, _ in spans).rstrip()
+    assert spans_width(crop_spans(spans, width)) <= width
 
 
 @given(RUNS, RUNS, ANY_LINE, st.integers(1, 60))
 def test_a_strip_is_exactly_as_wide_as_the_widget(
-    runs: list[tuple[str, str]], prefix: list[tuple[str, str]], tail: str, width: int
+    spans: list[tuple[str, str]], prefix: list[tuple[str, str]], tail: str, width: int
 ) -> None:
-    line = Line(runs, prefix=tuple(prefix), tail=((tail, "muted"),) if tail else (), fill="code")
+    line = Line(spans, prefix=tuple(prefix), tail=((tail, "muted"),) if tail else (), fill="code")
     highlights = [Highlight(1, 4, RichStyle(bold=True))]
     for strip in (
         paint(line, width, PALETTE),

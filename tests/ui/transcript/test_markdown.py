@@ -4,7 +4,7 @@ import pytest
 
 from tests.ui.transcript.samples import ANSWER, CJK
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
-from tui_agent.ui.widgets.transcript.lines import Line, runs_width
+from tui_agent.ui.widgets.transcript.lines import Line, spans_width
 
 
 def lines_of(text: str, width: int = 40) -> list[Line]:
@@ -119,7 +119,7 @@ def test_long_code_lines_fold_without_losing_spaces() -> None:
 def test_no_line_is_wider_than_asked(source: str, width: int) -> None:
     for line in lines_of(source, width):
         allowed = max(width, 2)
-        assert runs_width(line.prefix) + runs_width(line.content()) <= allowed + (
+        assert spans_width(line.prefix) + spans_width(line.content()) <= allowed + (
             0 if width >= 8 else 8
         )
 

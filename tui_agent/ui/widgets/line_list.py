@@ -13,7 +13,7 @@ from textual.strip import Strip
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.cursor import CursorWidget
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, crop_runs, runs_width
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, crop_spans, spans_width
 
 STYLES = (
     "text",
@@ -151,9 +151,9 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
             self.row(index, width), width, cursor=index == self.cursor and has_cursor
         )
 
-    def _strip(self, runs: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:
-        shown = crop_runs(list(runs), width)
-        used = runs_width(shown)
+    def _strip(self, spans: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:
+        shown = crop_spans(list(spans), width)
+        used = spans_width(shown)
         ground = " cursor" if cursor else ""
         segments = []
         for text, style in [*shown, (" " * max(0, width - used), "text")]:
@@ -166,10 +166,10 @@ def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) 
 
     If ``right`` is empty, the line may be shorter.
     """
-    wanted = runs_width(right)
+    wanted = spans_width(right)
     if not wanted:
-        return list(crop_runs(list(left), width))
+        return list(crop_spans(list(left), width))
     room = max(0, width - wanted - 1)
-    kept = crop_runs(list(left), room)
-    gap = width - wanted - runs_width(kept)
+    kept = crop_spans(list(left), room)
+    gap = width - wanted - spans_width(kept)
     return [*kept, (" " * max(1, gap), "text"), *right]

@@ -46,7 +46,7 @@ class _Line:
     Choosing the line shows the entry with the id ``entry``, if any.
     """
 
-    runs: tuple[StyledSpan, ...] = ()
+    spans: tuple[StyledSpan, ...] = ()
     tail: tuple[StyledSpan, ...] = ()
     entry: int | None = None
 
@@ -219,7 +219,7 @@ class SidePanel(LineList):
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         line = self._lines[index]
-        return spread(line.runs, line.tail, width - (0 if line.tail else 1))
+        return spread(line.spans, line.tail, width - (0 if line.tail else 1))
 
 
 def _heading(name: str, note: str) -> _Line:
@@ -240,5 +240,5 @@ def _tree_line(row: OutlineRow) -> _Line:
         mark_style = "accent"
         style = "strong"
         tail.append(("◀ ", "accent"))
-    runs = ((f" {indent}{mark} ", mark_style), (sanitize.line(row.text), style))
-    return _Line(runs, tuple(tail), entry=row.entry_id)
+    spans = ((f" {indent}{mark} ", mark_style), (sanitize.line(row.text), style))
+    return _Line(spans, tuple(tail), entry=row.entry_id)

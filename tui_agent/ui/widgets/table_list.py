@@ -5,7 +5,7 @@ from typing import Final
 
 from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.line_list import LineList
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs, runs_width
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_spans, spans_width
 
 _GAP: Final = 2
 _MIN_GROWING: Final = 10
@@ -57,17 +57,17 @@ def _spare(shown: dict[int, int], room: int) -> int:
 
 
 def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:
-    runs: list[StyledSpan] = []
+    spans: list[StyledSpan] = []
     for place, width in wide.items():
-        cell = list(crop_runs([row[place]], width))
-        pad = (" " * (width - runs_width(cell)), "text")
-        if runs:
-            runs.append((" " * _GAP, "text"))
+        cell = list(crop_spans([row[place]], width))
+        pad = (" " * (width - spans_width(cell)), "text")
+        if spans:
+            spans.append((" " * _GAP, "text"))
         if columns[place].right:
-            runs += [pad, *cell]
+            spans += [pad, *cell]
         else:
-            runs += [*cell, pad]
-    return runs
+            spans += [*cell, pad]
+    return spans
 
 
 class TableList(LineList):

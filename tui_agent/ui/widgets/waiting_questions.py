@@ -20,7 +20,7 @@ from tui_agent.app.permission_text import (
 )
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.line_view import diff_lines
-from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
+from tui_agent.ui.widgets.transcript.lines import Line, crop_spans
 
 LOOP_RESULTS = 3
 """Maximum results of a repeated call that are shown."""
@@ -118,7 +118,7 @@ class ToolCallQuestion(WaitingQuestion):
         if asked := asked_parts(request):
             yield from _text_lines(request.command.strip(), "strong", width)
             for text in asked:
-                yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
+                yield Line(crop_spans([("asks for  ", "muted"), (text, "text")], width))
             return
         details = [(need.detail or need.pattern, need.detail_kind) for need in request.needs]
         for text, kind in dict.fromkeys(details):
@@ -234,6 +234,6 @@ def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
         yield Line([(f"{name}{more}", "muted")])
         for text in kept[:LOOP_LINES] or ["(nothing)"]:
             yield Line(
-                crop_runs([(one_line(text), "text")], width - len(INDENT)),
+                crop_spans([(one_line(text), "text")], width - len(INDENT)),
                 prefix=((INDENT, "text"),),
             )

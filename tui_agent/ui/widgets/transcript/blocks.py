@@ -21,8 +21,8 @@ from tui_agent.ui.widgets.transcript.lines import (
     StyledSpans,
     cells,
     crop,
-    crop_runs,
-    runs_width,
+    crop_spans,
+    spans_width,
     wrapped,
 )
 
@@ -205,23 +205,23 @@ class UserBlock(Block):
             label = f"{icon} text sent for the command · {plural(len(self._sent), 'line')}"
             lines.append(
                 Line(
-                    crop_runs([(label, "marker act:toggle")], width - len(INDENT)),
+                    crop_spans([(label, "marker act:toggle")], width - len(INDENT)),
                     prefix=((INDENT, "text"),),
                 )
             )
             if self.fold is Fold.FULL:
                 lines.extend(body_lines(self._sent, text_width))
         for name in self._attachments:
-            runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
-            lines.append(Line(runs, prefix=((INDENT, "text"),)))
+            spans = crop_spans([(sanitize.line(name), "muted")], width - len(INDENT))
+            lines.append(Line(spans, prefix=((INDENT, "text"),)))
         return [_with_user_background(line) for line in lines]
 
 
 def _with_user_background(line: Line) -> Line:
     """Return a line with the background of the user's messages."""
     prefix = tuple((text, f"{style} user") for text, style in line.prefix)
-    runs = [(text, f"{style} user") for text, style in line.content()]
-    return Line(runs, prefix=prefix, join=line.join, lead=line.lead, fill="user")
+    spans = [(text, f"{style} user") for text, style in line.content()]
+    return Line(spans, prefix=prefix, join=line.join, lead=line.lead, fill="user")
 
 
 class AnswerBlock(Block):
@@ -256,7 +256,7 @@ class AnswerBlock(Block):
             return lines
         last = lines[-1]
         room = min(width, MAX_TEXT_WIDTH)
-        left = room - runs_width(last.prefix) - runs_width(last.content()) - 2
+        left = room - spans_width(last.prefix) - spans_width(last.content()) - 2
         key_hints = self.key_hints
         while cells(key_hints) > left and key_hints:
             key_hints = key_hints.rpartition(" · ")[0]
@@ -314,11 +314,11 @@ class ReasoningBlock(FoldingBlock):
     def _head(self, width: int) -> Iterable[Line]:
         words = len(self.document.source.split())
         label = "Thought" if self.document.finished else "Thinking"
-        runs = [
+        spans = [
             (f"{self.chevron} ", "marker act:toggle"),
             (f"{label} · {words:,} words", "marker act:toggle"),
         ]
-        yield Line(prefix=crop_runs(runs, width))
+        yield Line(prefix=crop_spans(spans, width))
 
     def _body(self, width: int) -> Iterable[Line]:
         return indented_lines(self.document, width)
@@ -363,11 +363,11 @@ class MarkerBlock(FoldingBlock):
             yield from self._rule_lines(width, toggle)
             return
         icon = self._icon or (self.chevron if self.foldable else "·")
-        runs: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
+        spans: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
-            runs += [(" · ", "muted"), (self._labels.get(action, action), f"action act:{action}")]
+            spans += [(" · ", "muted"), (self._labels.get(action, action), f"action act:{action}")]
         first = ((f"{icon} ", f"{self._style}{toggle}"),)
-        yield from wrapped(runs, max(width - 2, 1), first, ((INDENT, "text"),))
+        yield from wrapped(spans, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
         """Yield the rule with text and actions; if ``width`` is too small, actions are below it."""
@@ -384,7 +384,7 @@ class MarkerBlock(FoldingBlock):
                 shown.append((" · ", "muted"))
             shown.append(set_key_hints)
         start: StyledSpans = ((_RULE_START, self._rule + toggle),)
-        taken = cells(_RULE_START) + cells(self._text) + runs_width(shown)
+        taken = cells(_RULE_START) + cells(self._text) + spans_width(shown)
         fill = room - taken - (4 if shown else 1)
         if fill >= cells(_RULE_START):
             line: list[StyledSpan] = [(f" {'─' * (fill - 1)}", self._rule)]
@@ -399,7 +399,7 @@ class MarkerBlock(FoldingBlock):
         narrow = max(room - 3, 1)
         yield from wrapped([(self._text, self._rule + toggle)], narrow, start, (indent,))
         if shown:
-            yield Line(prefix=(indent, *crop_runs(shown, narrow)))
+            yield Line(prefix=(indent, *crop_spans(shown, narrow)))
 
     def _body(self, width: int) -> Iterable[Line]:
         if self._make_body is not None:
@@ -550,10 +550,10 @@ def head_line(
             if tail:
                 tail.append((" · ", "muted"))
             tail.append(fact)
-        needed = runs_width(tail) + runs_width(end) + 2
-        if not shown or needed + min(runs_width(left), width // 2) <= width:
+        needed = spans_width(tail) + spans_width(end) + 2
+        if not shown or needed + min(spans_width(left), width // 2) <= width:
             break
         shown.pop(0)
     room = max(width - needed, 1)
-    icon, *text = crop_runs(left, room)
+    icon, *text = crop_spans(left, room)
     return Line(text, prefix=(icon,), tail=(*tail, *end), extent=width)

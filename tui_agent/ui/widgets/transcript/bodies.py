@@ -99,11 +99,11 @@ class TextBody(Body):
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         text = self._rows[index].expandtabs(TAB_SIZE)
-        runs = []
+        spans = []
         if text:
-            runs = [(text, self._style)]
+            spans = [(text, self._style)]
         room = max(width - cells(self._prefix[0][0]), 1)
-        yield from wrapped(runs, room, self._prefix, self._prefix)
+        yield from wrapped(spans, room, self._prefix, self._prefix)
 
 
 class NumberedBody(Body):
@@ -157,9 +157,9 @@ class MatchBody(TextBody):
         if found is None:
             yield from super().row(index, width)
             return
-        runs = [
+        spans = [
             (found[1], "path"),
             (f":{found[2]}: ", "line-number"),
             (text[found.end() :], "output"),
         ]
-        yield from wrapped(runs, max(width - len(INDENT), 1), self._prefix, self._prefix)
+        yield from wrapped(spans, max(width - len(INDENT), 1), self._prefix, self._prefix)

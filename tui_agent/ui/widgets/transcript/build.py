@@ -57,7 +57,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.cards import CardBlock, ShellBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
-from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
+from tui_agent.ui.widgets.transcript.lines import Line, crop_spans
 from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
@@ -381,10 +381,10 @@ def _prune(entry: PruneEntry, context: BuildContext) -> Block:
         yield from _text_body(left)(width)
         for target in context.load(entry.targets):
             size = f"  {wording.tokens(context.size_of(target))} tokens · "
-            runs = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
+            spans = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
             set_key_hints = ("bring back", f"action act:restore:{target.id}")
             yield Line(
-                [*crop_runs(runs, max(width - len(INDENT) - len(set_key_hints[0]), 1)), set_key_hints],
+                [*crop_spans(spans, max(width - len(INDENT) - len(set_key_hints[0]), 1)), set_key_hints],
                 prefix=((INDENT, "text"),),
             )
             if note := notes.get(target.id):

@@ -8,7 +8,7 @@ not depend on which lines were shown before or on whether the code arrived in on
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells, run_of
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells, span_of
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
@@ -54,7 +54,7 @@ class Code:
         for chunk in [chunk for chunk in self._states if chunk > first]:
             del self._states[chunk]
 
-    def runs(self, index: int) -> StyledSpans:
+    def spans(self, index: int) -> StyledSpans:
         chunk = index // CHUNK
         rows = self._chunks.get(chunk)
         if rows is None:
@@ -67,14 +67,14 @@ class Code:
     def _colour(self, chunk: int) -> list[StyledSpans]:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
-            return [run_of(line, self.base) for line in lines]
+            return [span_of(line, self.base) for line in lines]
         # Lexers are imported when the first code is drawn.
         from tui_agent.ui.widgets.transcript.lexing import highlight_lines
 
         state: tuple[str, ...] = ("root",)
         if chunk % (RESET // CHUNK):
             if chunk not in self._states:
-                self.runs((chunk - 1) * CHUNK)
+                self.spans((chunk - 1) * CHUNK)
             state = self._states.get(chunk, state)
         try:
             rows, self._states[chunk + 1] = highlight_lines(self.language, lines, state, self.base)
@@ -113,10 +113,10 @@ class CodeLine(Line):
         self._end = end
 
     def content(self) -> Sequence[StyledSpan]:
-        runs = self._code.runs(self._index)
+        spans = self._code.spans(self._index)
         if not self._start and self._end >= len(self._code.lines[self._index]):
-            return runs
-        return slice_spans(runs, self._start, self._end)
+            return spans
+        return slice_spans(spans, self._start, self._end)
 
     @property
     def block(self) -> str:
@@ -148,10 +148,10 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
     yield start, len(line)
 
 
-def slice_spans(runs: StyledSpans, start: int, end: int) -> StyledSpans:
+def slice_spans(spans: StyledSpans, start: int, end: int) -> StyledSpans:
     found: list[StyledSpan] = []
     offset = 0
-    for text, style in runs:
+    for text, style in spans:
         part = text[max(start - offset, 0) : max(end - offset, 0)]
         if part:
             found.append((part, style))

@@ -15,7 +15,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, Body, TextBody
 from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_path, slice_spans
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, runs_width
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, spans_width
 
 MIN_SPLIT_WIDTH: Final = 120
 
@@ -24,7 +24,7 @@ _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
 
 
 DiffRowKind = Literal["context", "removed", "added", "gap", "file", "note"]
-Spans = tuple[tuple[int, int], ...]
+PartOffsets = tuple[tuple[int, int], ...]
 """Parts of a line as offsets in characters, (start, end), the end excluded."""
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -217,7 +217,7 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 
 @lru_cache(maxsize=2_048)
-def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
+def changed_parts(old: str, new: str) -> tuple[PartOffsets, PartOffsets]:
     """Return the parts of the old line and of the new line that differ from the other one.
 
     Both are empty if the lines differ too much or are too long to compare.
@@ -234,24 +234,24 @@ def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
         return (), ()
     codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     return (
-        _spans(before, [(code[1], code[2]) for code in codes]),
-        _spans(after, [(code[3], code[4]) for code in codes]),
+        _part_offsets(before, [(code[1], code[2]) for code in codes]),
+        _part_offsets(after, [(code[3], code[4]) for code in codes]),
     )
 
 
-def _spans(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Spans:
+def _part_offsets(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> PartOffsets:
     starts = [0]
     for piece in pieces:
         starts.append(starts[-1] + len(piece))
-    spans: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     for first, last in parts:
         start = starts[first]
         end = starts[last]
-        if spans and start - spans[-1][1] <= _NEAR:
-            spans[-1] = (spans[-1][0], end)
+        if offsets and start - offsets[-1][1] <= _NEAR:
+            offsets[-1] = (offsets[-1][0], end)
         elif end > start:
-            spans.append((start, end))
-    return tuple(spans)
+            offsets.append((start, end))
+    return tuple(offsets)
 
 
 # -- drawing
@@ -293,7 +293,7 @@ class DiffBody(Body):
             return
         style = _style_of(row)
         first, rest = _gutter(row, row.old if row.kind == "removed" else row.new, self._gutter)
-        room = max(width - len(INDENT) - runs_width(first), 1)
+        room = max(width - len(INDENT) - spans_width(first), 1)
         for start, end in code_cuts(row.text, room):
             prefix = ((INDENT, "text"), *(rest if start else first))
             yield DiffLine(
@@ -400,22 +400,22 @@ class SplitLine(Line):
     @property
     def prefix(self) -> StyledSpans:
         """Everything left of the new text: the old line, the divider, the new line's number."""
-        runs: list[StyledSpan] = []
+        spans: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
-            runs += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
-            runs += _content_spans(self._left, self._left_cut)
+            spans += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
+            spans += _content_spans(self._left, self._left_cut)
         style = "text"
         if self._left is not None and self._left_cut is not None:
             style = _style_of(self._left)
-        runs.append(
-            (" " * max(self._half - runs_width(runs), 0), style if style in _SIGNS else "text")
+        spans.append(
+            (" " * max(self._half - spans_width(spans), 0), style if style in _SIGNS else "text")
         )
-        runs.append(_DIVIDER)
+        spans.append(_DIVIDER)
         if self._right is not None:
-            runs += _gutter(self._right, self._right.new, self._gutter)[
+            spans += _gutter(self._right, self._right.new, self._gutter)[
                 not self._right_cut or self._right_cut[0] > 0
             ]
-        return ((INDENT, "text"), *runs)
+        return ((INDENT, "text"), *spans)
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
@@ -459,24 +459,24 @@ def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSp
 
 
 def _content_spans(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
-    runs = row.code.runs(row.index)
+    spans = row.code.spans(row.index)
     if row.kind in _SIGNS:
-        marks: Spans = ()
+        marks: PartOffsets = ()
         if (partner := row.partner) is not None:
             if row.kind == "removed":
                 marks, _ = changed_parts(row.text, partner.text)
             else:
                 _, marks = changed_parts(partner.text, row.text)
-        runs = tuple(_marked(runs, row.kind, marks))
-    return slice_spans(runs, *cut)
+        spans = tuple(_marked(spans, row.kind, marks))
+    return slice_spans(spans, *cut)
 
 
-def _marked(runs: StyledSpans, style: str, spans: Spans) -> Iterator[StyledSpan]:
+def _marked(spans: StyledSpans, style: str, offsets: PartOffsets) -> Iterator[StyledSpan]:
     offset = 0
-    for text, name in runs:
+    for text, name in spans:
         position = offset
         end = offset + len(text)
-        for start, stop in spans:
+        for start, stop in offsets:
             first = max(start, position)
             last = min(stop, end)
             if first >= last:

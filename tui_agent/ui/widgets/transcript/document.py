@@ -18,7 +18,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import CHUNK, Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, LineBuilder, TextFlow
-from tui_agent.ui.widgets.transcript.lines import Line, run_of
+from tui_agent.ui.widgets.transcript.lines import Line, span_of
 from tui_agent.ui.widgets.transcript.markdown import (
     BLANK,
     SEGMENT,
@@ -171,7 +171,7 @@ class MarkdownDocument:
         self._stale = True
         source = self._source
         if self._is_plain:
-            rows = [list(run_of(line, self._base)) for line in source.split("\n")]
+            rows = [list(span_of(line, self._base)) for line in source.split("\n")]
             self._tail = [TextFlow(rows)]
             return
         complete = source.rfind("\n") + 1

@@ -190,9 +190,9 @@ class LiveFeed:
         was_retried = isinstance(entry, AssistantEntry)
         if (
             entry.is_dialogue
-            and (place := self._model.withdraw_offers(self._end, was_retried=was_retried)) is not None
+            and (index := self._model.withdraw_offers(self._end, was_retried=was_retried)) is not None
         ):
-            self.changed.add(place)
+            self.changed.add(index)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)
         elif isinstance(entry, ToolResultEntry) and self._attach_result(entry):
@@ -324,8 +324,8 @@ class LiveFeed:
             self.changed.discard(len(self._model))
         yield
         first = len(self._model)
-        for place, call_id in enumerate(self._shells, first):
-            self._cards[call_id] = place, self._cards[call_id][1]
+        for index, call_id in enumerate(self._shells, first):
+            self._cards[call_id] = index, self._cards[call_id][1]
         for item in self._tail:
             self.changed.add(self._model.append(item))
 
@@ -493,14 +493,14 @@ class LiveFeed:
         blocks: list[Block] = []
         if message:
             blocks = [MarkerBlock("notice", message, icon="·")]
-        place = self._notice
-        if place is not None and place < len(self._model):
-            self._model.item(place).blocks[:] = blocks
+        index = self._notice
+        if index is not None and index < len(self._model):
+            self._model.item(index).blocks[:] = blocks
         elif message:
-            place = self._add_local(blocks)
-        self._notice = place if message else None
-        if place is not None:
-            self.changed.add(place)
+            index = self._add_local(blocks)
+        self._notice = index if message else None
+        if index is not None:
+            self.changed.add(index)
 
 
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
@@ -510,10 +510,10 @@ def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if isinstance(block, CardBlock) and (card := cards.get(block.key)) is not None:
             card.write(block.arguments)
-            blocks[place] = card
+            blocks[index] = card
         elif isinstance(block, AnswerBlock | ReasoningBlock):
             same = (text for text in texts if isinstance(text, type(block)))
             streamed = None
@@ -527,4 +527,4 @@ def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
                 streamed.invalidate()
                 if isinstance(block, AnswerBlock) and isinstance(streamed, AnswerBlock):
                     streamed.set_key_hints(block.key_hints)
-                blocks[place] = streamed
+                blocks[index] = streamed

@@ -16,7 +16,7 @@ from tui_agent.ui.widgets.transcript.lines import (
     StyledSpans,
     cells,
     last_cut,
-    runs_width,
+    spans_width,
     wrap,
     wrapped,
 )
@@ -122,7 +122,7 @@ class LineBuilder:
         if flow.gap and self.lines and not joins:
             self.lines.append(Line(prefix=flow.frame.outer))
         frame = flow.frame
-        if self.width - max(runs_width(frame.first), runs_width(frame.rest)) < min(
+        if self.width - max(spans_width(frame.first), spans_width(frame.rest)) < min(
             MIN_TEXT_WIDTH, self.width
         ):
             frame = Frame()
@@ -134,14 +134,14 @@ class LineBuilder:
             case TableFlow():
                 prefix = frame.first
                 lead = frame.first_lead
-                for line in table_lines(flow, self.width - runs_width(frame.rest)):
+                for line in table_lines(flow, self.width - spans_width(frame.rest)):
                     line.prefix = (*prefix, *line.prefix)
                     line.lead = lead
                     self.lines.append(line)
                     prefix = frame.rest
                     lead = frame.rest_lead
             case RuleFlow():
-                width = self.width - runs_width(frame.rest)
+                width = self.width - spans_width(frame.rest)
                 self.lines.append(
                     Line([("─" * width, "rule")], prefix=frame.first, lead=frame.first_lead)
                 )
@@ -150,32 +150,32 @@ class LineBuilder:
         prefix = frame.first
         lead = frame.first_lead
         for index, row in enumerate(flow.rows):
-            runs: Sequence[StyledSpan] = row
+            spans: Sequence[StyledSpan] = row
             join = "\n"
             if joins and not index:
-                runs = [*self._open_row, *row]
+                spans = [*self._open_row, *row]
                 last = self.lines.pop()
                 prefix = last.prefix
                 lead = last.lead
                 join = last.join
             width = min(self.width, MAX_TEXT_WIDTH) - max(
-                runs_width(prefix), runs_width(frame.rest)
+                spans_width(prefix), spans_width(frame.rest)
             )
             first = True
-            for swallowed, part in wrap(runs, width):
+            for swallowed, part in wrap(spans, width):
                 if first:
                     self.lines.append(Line(part, prefix=prefix, lead=lead, join=join))
                     first = False
                 else:
                     self.lines.append(Line(part, prefix=frame.rest, join=swallowed))
-            self._open_row = last_cut(runs, width)
+            self._open_row = last_cut(spans, width)
             prefix = frame.rest
             lead = frame.rest_lead
 
     def _feed_code(self, flow: CodeFlow, frame: Frame) -> None:
         pad: StyledSpan = (" ", flow.code.base)
         rest = (*frame.rest, pad)
-        width = max(self.width - runs_width(rest) - 1, 1)
+        width = max(self.width - spans_width(rest) - 1, 1)
         prefix = (*frame.first, pad)
         lead = frame.first_lead
         lines = flow.code.lines
@@ -196,7 +196,7 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
     natural = [0] * len(table.alignments)
     for row in table.rows:
         for column, cell in enumerate(row[: len(natural)]):
-            natural[column] = max(natural[column], runs_width(cell))
+            natural[column] = max(natural[column], spans_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
         # Shown as a list: a line for each cell, with the title of its column before it.
@@ -235,8 +235,8 @@ def _share(natural: list[int], room: int) -> list[int] | None:
         if fair < _MIN_COLUMN_WIDTH:
             return None
         extra = rest - fair * len(open_columns)
-        for place, column in enumerate(sorted(open_columns)):
-            widths[column] = fair + (1 if place < extra else 0)
+        for index, column in enumerate(sorted(open_columns)):
+            widths[column] = fair + (1 if index < extra else 0)
         break
     if sum(widths) <= room:
         return widths
@@ -251,18 +251,18 @@ def _row_lines(
         cell = row[column] if column < len(row) else []
         columns.append([part for _, part in wrap(cell, width)])
     for index in range(max(map(len, columns), default=1)):
-        runs: list[StyledSpan] = []
+        spans: list[StyledSpan] = []
         for column, parts in enumerate(columns):
             last = column == len(columns) - 1
             if index < len(parts):
                 part = parts[index]
             else:
                 part = ()
-            room = max(widths[column] - runs_width(part), 0)
+            room = max(widths[column] - spans_width(part), 0)
             before = {"left": 0, "center": room // 2, "right": room}[alignments[column]]
             if last:
                 after = 0
             else:
                 after = room - before + _GAP
-            runs += [(" " * before, "text"), *part, (" " * after, "text")]
-        yield Line([run for run in runs if run[0]])
+            spans += [(" " * before, "text"), *part, (" " * after, "text")]
+        yield Line([run for run in spans if run[0]])

@@ -36,7 +36,7 @@ _NOT_FAILED: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 class GroupBlock(FoldingBlock):
     """The row of a group of small calls; while it is open, its members are shown below.
 
-    ``members`` are the cards of the calls and the short answers between them; ``places`` are those
+    ``members`` are the cards of the calls and the short answers between them; ``item_indices`` are those
     of the items that contain them.
     """
 
@@ -47,7 +47,7 @@ class GroupBlock(FoldingBlock):
     def __init__(self, first: CardBlock) -> None:
         super().__init__(f"group:{first.call_id}")
         self.members: Sequence[Block] = ()
-        self.places: frozenset[int] = frozenset()
+        self.item_indices: frozenset[int] = frozenset()
 
     @property
     def cards(self) -> list[CardBlock]:
@@ -68,7 +68,7 @@ class GroupBlock(FoldingBlock):
 
     def set_members(self, members: Sequence[Block], places: frozenset[int]) -> None:
         self.members = tuple(members)
-        self.places = places
+        self.item_indices = places
         for block in members:
             block.group = self
         self.invalidate()
@@ -149,7 +149,7 @@ def update_groups(kinds: Sequence[str], item_at: Callable[[int], Item], index: i
     heads: dict[int, GroupBlock] = {}
     grouped: set[int] = set()
     for segment in segments:
-        run = _run_of(segment, kinds, item_at, index)
+        run = _group_blocks(segment, kinds, item_at, index)
         members = [block for _, block in run]
         if sum(isinstance(block, CardBlock) for block in members) < MIN_CALLS:
             continue
@@ -157,7 +157,7 @@ def update_groups(kinds: Sequence[str], item_at: Callable[[int], Item], index: i
         group = _group_of(members)
         is_whole = all(block.group is group for block in members)
         if not is_whole or tuple(group.members) != tuple(members):
-            changed |= places | group.places
+            changed |= places | group.item_indices
             group.set_members(members, places)
         grouped.update(map(id, members))
         if run[0][0] == index:
@@ -165,7 +165,7 @@ def update_groups(kinds: Sequence[str], item_at: Callable[[int], Item], index: i
     blocks: list[Block] = []
     for block in plain:
         if isinstance(block.group, GroupBlock) and id(block) not in grouped:
-            changed |= block.group.places
+            changed |= block.group.item_indices
             block.group = None
             block.invalidate()
         if id(block) in heads:
@@ -181,7 +181,7 @@ def _ungrouped(item: Item) -> list[Block]:
     return [block for block in item.blocks if not isinstance(block, GroupBlock)]
 
 
-def _run_of(
+def _group_blocks(
     segment: _Segment, kinds: Sequence[str], item_at: Callable[[int], Item], index: int
 ) -> list[tuple[int, Block]]:
     """Return the blocks of the group that a segment belongs to, each with its item's index.
@@ -245,29 +245,29 @@ def _continuation(
 def _segments(blocks: Sequence[Block]) -> list[_Segment]:
     found: list[_Segment] = []
     start = 0
-    for place in range(len(blocks) + 1):
-        if place < len(blocks) and _is_small(blocks, place):
+    for index in range(len(blocks) + 1):
+        if index < len(blocks) and _is_small(blocks, index):
             continue
-        if place > start:
+        if index > start:
             found.append(
-                _Segment(blocks[start:place], leads=start == 0, trails=place == len(blocks))
+                _Segment(blocks[start:index], leads=start == 0, trails=index == len(blocks))
             )
-        start = place + 1
+        start = index + 1
     return found
 
 
-def _is_small(blocks: Sequence[Block], place: int) -> bool:
+def _is_small(blocks: Sequence[Block], index: int) -> bool:
     """Return whether a block may be in a group.
 
     True for a call that only reads, has not failed, and was not unfolded outside of an open group;
     and for an answer of one short line directly before such a call.
     """
-    block = blocks[place]
+    block = blocks[index]
     if isinstance(block, AnswerBlock):
-        follows = place + 1 < len(blocks) and isinstance(blocks[place + 1], CardBlock)
+        follows = index + 1 < len(blocks) and isinstance(blocks[index + 1], CardBlock)
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
-        return follows and is_brief and _is_small(blocks, place + 1)
+        return follows and is_brief and _is_small(blocks, index + 1)
     # Only tools that count what they read, and calls that have not failed.
     if (
         not isinstance(block, CardBlock)

@@ -9,7 +9,7 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: i
 from pygments.token import Token, Whitespace  # type: ignore[import-untyped]  # Pygments has no types
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # Pygments has no types
 
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, run_of
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, span_of
 from tui_agent.ui.widgets.transcript.time_limit import limited
 
 _SECONDS: Final = 0.2
@@ -72,7 +72,7 @@ def highlight_lines(
     """
     lexer = _lexer(language)
     if lexer is None:
-        return [run_of(line, base) for line in lines], state
+        return [span_of(line, base) for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
         # Only plain regular-expression lexers can start in a given state.

@@ -33,18 +33,18 @@ class Line:
     """A line on screen, without its margin.
 
     ``prefix`` is decoration that is neither selected nor copied: indent, quote bar, line number.
-    ``runs`` is the text. ``tail`` is at the right edge, or ends at the cell ``extent`` if that is
+    ``spans`` is the text. ``tail`` is at the right edge, or ends at the cell ``extent`` if that is
     not 0. ``join`` is the text between the previous line and this one when copied: a line feed, or
     the spaces dropped by wrapping. ``lead`` is copied before a line that is not a continuation,
     such as a list item's bullet. ``fill`` is the style of the rest of the row; one of `ROW_GROUNDS`
     fills it from edge to edge.
     """
 
-    __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")
+    __slots__ = ("extent", "fill", "join", "lead", "prefix", "spans", "tail")
 
     def __init__(  # noqa: PLR0913 - a line is made once, all of it
         self,
-        runs: Sequence[StyledSpan] = (),
+        spans: Sequence[StyledSpan] = (),
         *,
         prefix: StyledSpans = (),
         tail: StyledSpans = (),
@@ -53,7 +53,7 @@ class Line:
         fill: str = "",
         extent: int = 0,
     ) -> None:
-        self.runs = runs
+        self.spans = spans
         self.extent = extent
         self.prefix = prefix
         self.tail = tail
@@ -63,7 +63,7 @@ class Line:
 
     def content(self) -> Sequence[StyledSpan]:
         """Return the runs of the line; lines of code compute their colors here."""
-        return self.runs
+        return self.spans
 
     @property
     def text(self) -> str:
@@ -78,7 +78,7 @@ class Line:
         return f"Line({' | '.join(parts)!r})"
 
 
-def run_of(text: str, style: str) -> StyledSpans:
+def span_of(text: str, style: str) -> StyledSpans:
     """Return a text as one run, or no run if it is empty."""
     return ((text, style),) if text else ()
 
@@ -89,8 +89,8 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def runs_width(runs: Iterable[StyledSpan]) -> int:
-    return sum(cells(text) for text, _ in runs)
+def spans_width(spans: Iterable[StyledSpan]) -> int:
+    return sum(cells(text) for text, _ in spans)
 
 
 def crop(text: str, width: int) -> str:
@@ -107,12 +107,12 @@ def crop(text: str, width: int) -> str:
     return text
 
 
-def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
+def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
     """Return runs cut to ``width`` cells in total; if cut, they end in an ellipsis."""
-    if runs_width(runs) <= width:
-        return tuple(runs)
+    if spans_width(spans) <= width:
+        return tuple(spans)
     kept: list[StyledSpan] = []
-    for text, style in runs:
+    for text, style in spans:
         size = cells(text)
         if size >= width:
             kept.append((crop(text + " ", width), style))
@@ -122,59 +122,59 @@ def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
     return tuple(kept)
 
 
-def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
+def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap runs into lines of at most ``width`` cells, at spaces and between wide characters.
 
     A word longer than a line is split. Yields, for each line, the spaces dropped before it and the
     line's runs. Where a line breaks depends only on the text up to the first character that does
     not fit, so that the wrapping of a growing text can continue from the start of the last line.
     """
-    text = "".join(part for part, _ in runs)
+    text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
-        yield "", tuple(runs)
+        yield "", tuple(spans)
         return
     if text.isascii():
         cuts = _ascii_cuts(text, width)
     else:
         cuts = _wide_cuts(text, width)
     previous_end = 0
-    slicer = _Slicer(runs)
+    slicer = _Slicer(spans)
     for start, end in cuts:
         yield text[previous_end:start], slicer.slice(start, end)
         previous_end = end
 
 
-def last_cut(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
+def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
     """Return the runs of the last line that `wrap` makes, but with its trailing spaces."""
-    text = "".join(part for part, _ in runs)
+    text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
-        return tuple(runs)
+        return tuple(spans)
     start = 0
     for start, _ in _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width):  # noqa: B007 - only the last one is wanted
         pass
-    return _Slicer(runs).slice(start, len(text))
+    return _Slicer(spans).slice(start, len(text))
 
 
 def wrapped(
-    runs: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
+    spans: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
 ) -> Iterator["Line"]:
-    for number, (swallowed, part) in enumerate(wrap(runs, width)):
+    for number, (swallowed, part) in enumerate(wrap(spans, width)):
         yield Line(part, prefix=rest if number else first, join=swallowed if number else "\n")
 
 
 class _Slicer:
     """Cuts parts out of runs in one pass, by character offsets that have to ascend."""
 
-    def __init__(self, runs: Sequence[StyledSpan]) -> None:
-        self._runs = runs
+    def __init__(self, spans: Sequence[StyledSpan]) -> None:
+        self._runs = spans
         self._index = 0
         self._start = 0
 
     def slice(self, start: int, end: int) -> StyledSpans:
-        runs = self._runs
+        spans = self._runs
         found: list[StyledSpan] = []
-        while self._index < len(runs):
-            text, style = runs[self._index]
+        while self._index < len(spans):
+            text, style = spans[self._index]
             stop = self._start + len(text)
             if stop > start:
                 part = text[max(start - self._start, 0) : end - self._start]

@@ -220,10 +220,10 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
 
     ``link`` has the address and where the text begins: the number of rows, and of runs in the last.
     """
-    href, row, place = link
+    href, row, index = link
     shown = ""
     if row == len(rows):
-        shown = "".join(text for text, _ in rows[row - 1][place:])
+        shown = "".join(text for text, _ in rows[row - 1][index:])
     address = href.removeprefix("mailto:")
     if href and shown not in {
         address,

@@ -178,8 +178,8 @@ class HeightIndex:
             line -= sums[chunk - 1]
         start = chunk * _HEIGHTS
         totals = list(accumulate(self._heights[start : start + _HEIGHTS]))
-        place = bisect_right(totals, line)
-        return start + place, line - (totals[place - 1] if place else 0)
+        index = bisect_right(totals, line)
+        return start + index, line - (totals[index - 1] if index else 0)
 
 
 class TranscriptModel:
@@ -270,12 +270,12 @@ class TranscriptModel:
         That is the place of the first visible item that the compaction keeps; if there is none, of
         the compaction's own item.
         """
-        place = self._rule_place(entry)
-        self.rules.setdefault(place, []).append(entry)
-        if (item := self._cache.use(place)) is not None:
+        index = self._rule_place(entry)
+        self.rules.setdefault(index, []).append(entry)
+        if (item := self._cache.use(index)) is not None:
             own = [block for block in item.blocks if not is_rule(block)]
-            item.blocks[:] = [*self._rules_at(place), *own]
-        return place
+            item.blocks[:] = [*self._rules_at(index), *own]
+        return index
 
     def _rule_place(self, entry: CompactionEntry) -> int:
         """Return the place of a compaction's rule, see `add_rule`."""
@@ -294,11 +294,11 @@ class TranscriptModel:
                 return at
         return own
 
-    def _rules_at(self, place: int) -> list[Block]:
+    def _rules_at(self, index: int) -> list[Block]:
         """Return the rule of the newest compaction at a place, in a list; [] if there is none."""
         context = BuildContext(count_summarised=self.count_summarised)
         found = []
-        for entry in self.rules.get(place, ())[-1:]:
+        for entry in self.rules.get(index, ())[-1:]:
             found.extend(blocks_of(entry, context))
         return found
 
@@ -316,13 +316,13 @@ class TranscriptModel:
         found = self.standings
         if self.model_text is not None and found is not None:
             # Entries that are not shown take no lines, even before they are loaded.
-            for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
+            for index, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if (
                     kind != LIVE
                     and entry_id < found.boundary
                     and found.of(entry_id, kind) in _NOT_SEEN
                 ):
-                    heights[place] = 0
+                    heights[index] = 0
         if self._folds_turns and "outputs" not in self.opened:
             turns.zero_hidden_heights(self.kinds, heights)
         self.heights = HeightIndex(heights)
@@ -406,14 +406,14 @@ class TranscriptModel:
     def loaded(self) -> list[tuple[int, Item]]:
         return list(self._cache.items())
 
-    def _is_missing(self, place: int) -> bool:
+    def _is_missing(self, index: int) -> bool:
         """Return whether an item is not loaded, and will not be loaded together with another.
 
         A tool result is loaded with the answer that has its call.
         """
-        if place in self._cache or self.kinds[place] in _NEVER_LOADED:
+        if index in self._cache or self.kinds[index] in _NEVER_LOADED:
             return False
-        return self.kinds[place] != "tool_result" or self.owner_of(place) is None
+        return self.kinds[index] != "tool_result" or self.owner_of(index) is None
 
     def _load(self, index: int) -> None:
         start = max(index - _LOAD_AHEAD, 0)
@@ -503,7 +503,7 @@ class TranscriptModel:
         self._apply_folds(item)
         self._cache.put(index, item)
 
-    def is_hidden_mode_change(self, place: int, entry: Entry) -> bool:
+    def is_hidden_mode_change(self, index: int, entry: Entry) -> bool:
         """Return whether an entry is a mode change that is not shown.
 
         Of mode changes with nothing shown between them, only the last is, unless it returns to the
@@ -511,25 +511,25 @@ class TranscriptModel:
         """
         if not isinstance(entry, ModeChangeEntry):
             return False
-        after = range(place + 1, len(self.kinds))
+        after = range(index + 1, len(self.kinds))
         shown = (self.kinds[at] for at in after if self.kinds[at] not in HIDDEN)
         if next(shown, "") == entry.kind:
             return True
-        return entry.mode == self._mode_before(place) and entry.mode != Mode.YOLO
+        return entry.mode == self._mode_before(index) and entry.mode != Mode.YOLO
 
-    def mode_changes_before(self, place: int) -> list[int]:
+    def mode_changes_before(self, index: int) -> list[int]:
         """Return the places of the mode changes before a place with nothing shown after them."""
         found = []
-        for at in range(place - 1, -1, -1):
+        for at in range(index - 1, -1, -1):
             if self.kinds[at] == "mode_change":
                 found.append(at)
             elif self.kinds[at] not in HIDDEN:
                 break
         return found
 
-    def _mode_before(self, place: int) -> str:
+    def _mode_before(self, index: int) -> str:
         """Return the mode before the mode changes that end at a place."""
-        start = min([place, *self.mode_changes_before(place)])
+        start = min([index, *self.mode_changes_before(index)])
         for at in range(start - 1, -1, -1):
             if self.kinds[at] == "mode_change":
                 for entry in self.source.load([self.ids[at]]):
@@ -537,14 +537,14 @@ class TranscriptModel:
                         return entry.mode
         return self.first_mode
 
-    def forget_prunes(self, place: int) -> set[int]:
+    def forget_prunes(self, index: int) -> set[int]:
         """Unload the prunes directly before a compaction's item, and return their places.
 
         At most `_MAX_PRUNES`; pinned ones stay loaded. When loaded again, those that belong to the
         compaction have no blocks.
         """
         prunes: set[int] = set()
-        for at in range(place - 1, max(place - _MAX_PRUNES, 0) - 1, -1):
+        for at in range(index - 1, max(index - _MAX_PRUNES, 0) - 1, -1):
             if self.kinds[at] != "prune":
                 break
             if at not in self.pinned:
@@ -552,15 +552,15 @@ class TranscriptModel:
                 self._cache.pop(at, None)
         return prunes
 
-    def belongs_to_compaction(self, place: int, entry: Entry) -> bool:
+    def belongs_to_compaction(self, index: int, entry: Entry) -> bool:
         """Return whether an entry is not shown, because it belongs to a compaction's rule.
 
         Always False while only what the language model sees is shown.
         """
         if self.model_text is not None:
             return False
-        before = next((kind for kind in reversed(self.kinds[:place]) if kind not in HIDDEN), "")
-        following = (kind for kind in self.kinds[place + 1 : place + 3] if kind != entry.kind)
+        before = next((kind for kind in reversed(self.kinds[:index]) if kind not in HIDDEN), "")
+        following = (kind for kind in self.kinds[index + 1 : index + 3] if kind != entry.kind)
         return belongs_to_compaction(entry, before, next(following, ""))
 
     def _dialogue_after(self, index: int) -> str:
@@ -715,9 +715,9 @@ class TranscriptModel:
         changed = False
         for block in item.blocks:
             if isinstance(block, turns.TurnBlock):
-                place = self.index_of(item.id)
+                index = self.index_of(item.id)
                 block.work_standing = None
-                if place is not None and (turn := self.turn_at(place)) is not None:
+                if index is not None and (turn := self.turn_at(index)) is not None:
                     block.work_standing = self._standing_of(turn)
                 continue
             entry_id, kind = block.entry or (item.id, item.kind)
@@ -763,10 +763,10 @@ class TranscriptModel:
         if before is None:
             before = self._todo_list_before(result.id)
         self._newest_todo_list = result.id
-        place = self.index_of(before)
-        if place is None:
+        index = self.index_of(before)
+        if index is None:
             return None
-        item = self._cache.use(place)
+        item = self._cache.use(index)
         for block in item.blocks if item is not None else ():
             if (
                 isinstance(block, CardBlock)
@@ -774,7 +774,7 @@ class TranscriptModel:
                 and block.entry[0] == before
             ):
                 block.outdate()
-        return place
+        return index
 
     # -- finished turns
 
@@ -793,29 +793,29 @@ class TranscriptModel:
             self.fold_turns = how
             self.show_model_view(self.model_text)
 
-    def _starts_turn(self, place: int) -> bool:
-        known = self._starts.get(place)
+    def _starts_turn(self, index: int) -> bool:
+        known = self._starts.get(index)
         if known is None:
-            blocks = self.item(place).blocks
+            blocks = self.item(index).blocks
             known = any(isinstance(block, UserBlock) and block.starts_turn for block in blocks)
-            self._starts[place] = known
+            self._starts[index] = known
         return known
 
-    def turn_at(self, place: int) -> turns.Turn | None:
+    def turn_at(self, index: int) -> turns.Turn | None:
         """Return the finished turn, with at least one tool call, that contains an item.
 
         None if there is no such turn, or if turns are not folded.
         """
-        if not self._folds_turns or place >= len(self.kinds):
+        if not self._folds_turns or index >= len(self.kinds):
             return None
-        if self._last_turn is not None and place in self._last_turn:
+        if self._last_turn is not None and index in self._last_turn:
             return self._last_turn
         if self._newest_start < 0:
             last = len(self.kinds) - 1
-            self._newest_start = turns.start_of(self.kinds, self._starts_turn, last) or 0
-        if place >= self._newest_start:
+            self._newest_start = turns.turn_start(self.kinds, self._starts_turn, last) or 0
+        if index >= self._newest_start:
             return None
-        turn = turns.turn_at(self.kinds, self._starts_turn, place)
+        turn = turns.turn_at(self.kinds, self._starts_turn, index)
         if turn is None or not turn.calls:
             return None
         self._last_turn = turn
@@ -826,40 +826,40 @@ class TranscriptModel:
         preset = Fold.FULL if "outputs" in self.opened else Fold.CLOSED
         return self.folds.get(key, preset) is not Fold.CLOSED
 
-    def keep_turn_open(self, place: int) -> None:
+    def keep_turn_open(self, index: int) -> None:
         """Keep the turn that contains an item unfolded when it ends; the user is reading it."""
-        place = min(place, len(self.kinds) - 1)
-        start = turns.start_of(self.kinds, self._starts_turn, place)
+        index = min(index, len(self.kinds) - 1)
+        start = turns.turn_start(self.kinds, self._starts_turn, index)
         if start is not None and self.fold_turns != "off":
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
-    def end_turn(self, place: int) -> set[int]:
+    def end_turn(self, index: int) -> set[int]:
         """Fold the turn before the message at a place, if it is finished; return what to remeasure.
 
         That is the set of the places of the turn's items that have lines.
         """
         turn = None
-        if place:
-            turn = self.turn_at(place - 1)
+        if index:
+            turn = self.turn_at(index - 1)
         if turn is None:
             return set()
         self._reset_heights(turn)
         return {at for at in range(turn.start, turn.end) if at not in self._measured}
 
-    def refold_turn(self, place: int) -> None:
+    def refold_turn(self, index: int) -> None:
         """Update the items of the turn at a place after the user folded or unfolded it."""
-        turn = self.turn_at(place)
+        turn = self.turn_at(index)
         if turn is not None:
             self._reset_heights(turn)
 
-    def reveal(self, place: int) -> None:
+    def reveal(self, index: int) -> None:
         """Unfold the turn that hides the item at a place, if one does."""
-        turn = self.turn_at(place)
-        if turn is None or self._is_open(turn) or place == turn.start:
+        turn = self.turn_at(index)
+        if turn is None or self._is_open(turn) or index == turn.start:
             return
-        self.measure(place)
-        if turns.is_hidden_entirely(turn, self.kinds, place) or any(
-            block.left_out for block in self.item(place).blocks
+        self.measure(index)
+        if turns.is_hidden_entirely(turn, self.kinds, index) or any(
+            block.left_out for block in self.item(index).blocks
         ):
             self.folds[self.ids[turn.start], turns.KEY] = Fold.FULL
             self._reset_heights(turn)
@@ -868,19 +868,19 @@ class TranscriptModel:
     def _reset_heights(self, turn: turns.Turn) -> None:
         """Set the height of a turn's hidden items to 0, and have its other items measured again."""
         is_open = self._is_open(turn)
-        for place in range(turn.start, turn.end):
-            kind = self.kinds[place]
+        for index in range(turn.start, turn.end):
+            kind = self.kinds[index]
             if (
                 not is_open
-                and place not in self.rules
-                and turns.is_hidden_entirely(turn, self.kinds, place)
+                and index not in self.rules
+                and turns.is_hidden_entirely(turn, self.kinds, index)
             ):
-                self.heights[place] = 0
-                self._measured.add(place)
+                self.heights[index] = 0
+                self._measured.add(index)
                 continue
-            self._measured.discard(place)
+            self._measured.discard(index)
             if is_open and kind != LIVE:
-                self.heights[place] = estimate(kind, self._sizes[place], self.width)
+                self.heights[index] = estimate(kind, self._sizes[index], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
         """Hide or show an item's blocks, as its turn is folded or not; return True if it is."""
@@ -1015,10 +1015,10 @@ class TranscriptModel:
 
     def refold_group(self, group: GroupBlock) -> None:
         """Keep the fold that the user chose for a group of calls, and measure its items."""
-        for place in sorted(group.places):
-            if place < len(self.ids):
-                self.folds[self.ids[place], group.key] = group.fold
-                self.measure(place)
+        for index in sorted(group.item_indices):
+            if index < len(self.ids):
+                self.folds[self.ids[index], group.key] = group.fold
+                self.measure(index)
 
     # -- lines
 

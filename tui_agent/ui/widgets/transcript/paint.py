@@ -20,7 +20,7 @@ from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import frozen
-from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, runs_width
+from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, spans_width
 
 MARGIN: Final = 2
 """Cells left of the text: one for the context status, one for the bar of the focused block."""
@@ -181,15 +181,15 @@ def paint(
     for text, style in line.prefix:
         segments.append(Segment(text, palette[style]))
         used += cells(text)
-    runs = line.content()
-    plain = (Segment(text, palette[style]) for text, style in runs)
-    for segment in _highlighted(runs, palette, highlights) if highlights else plain:
+    spans = line.content()
+    plain = (Segment(text, palette[style]) for text, style in spans)
+    for segment in _highlighted(spans, palette, highlights) if highlights else plain:
         segments.append(segment)
         used += cells(segment.text)
     tail = line.tail
-    if focused and tail_end(line, width) - used - runs_width(tail) > len(focused) + 1:
+    if focused and tail_end(line, width) - used - spans_width(tail) > len(focused) + 1:
         tail = ((f"{focused} " if tail else focused, "marker"), *tail)
-    tail_width = runs_width(tail)
+    tail_width = spans_width(tail)
     space = tail_end(line, width) - used - tail_width
     if space > 0:
         segments.append(Segment(" " * space, palette[line.fill] if line.fill else base))
@@ -221,14 +221,14 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
     first character, so that a drag can begin there.
     """
     segments: list[Segment] = []
-    before = MARGIN + runs_width(line.prefix)
+    before = MARGIN + spans_width(line.prefix)
     start = Style.from_meta({"offset": (0, row_id)})
     segments.extend(Segment(" ", start) for _ in range(before))
     position = 0
     for text, _ in line.content():
         segments.append(Segment(text, Style.from_meta({"offset": (position, row_id)})))
         position += len(text)
-    used = before + runs_width(line.content())
+    used = before + spans_width(line.content())
     if used < width:
         segments.append(Segment(" " * (width - used)))
     return Strip(segments).adjust_cell_length(width)
@@ -241,7 +241,7 @@ def style_at(line: Line, x: int, width: int) -> str:
     """
     text = (*line.prefix, *line.content())
     tail = line.tail
-    for position, spans in ((MARGIN, text), (tail_end(line, width) - runs_width(tail), tail)):
+    for position, spans in ((MARGIN, text), (tail_end(line, width) - spans_width(tail), tail)):
         for part, style in spans:
             if position <= x < position + cells(part):
                 return style
@@ -254,7 +254,7 @@ def text_index_at(line: Line, x: int) -> int:
 
     0 left of the text, and the length of the text right of it.
     """
-    position = MARGIN + runs_width(line.prefix)
+    position = MARGIN + spans_width(line.prefix)
     text = line.text
     for index, character in enumerate(text):
         position += cells(character)
@@ -285,10 +285,10 @@ def selected_part(
 
 
 def _highlighted(
-    runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]
+    spans: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]
 ) -> Iterator[Segment]:
     offset = 0
-    for text, key in runs:
+    for text, key in spans:
         end = offset + len(text)
         cuts = {offset, end}
         for highlight in highlights:

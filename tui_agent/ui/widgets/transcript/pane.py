@@ -252,7 +252,7 @@ class BlockPane(Viewport):
         # A block opened at the bottom of the screen shows too little of its body.
         if isinstance(block, GroupBlock):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
-            place = next(at for at in sorted(block.places) if last in self.model.item(at).blocks)
+            place = next(at for at in sorted(block.item_indices) if last in self.model.item(at).blocks)
             self._bring_into_view(place, last, at_top=False)
             return
         seen = sum(row.block is block for row in self.visible_rows())

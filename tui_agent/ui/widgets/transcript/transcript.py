@@ -140,14 +140,14 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
-        place = None
+        index = None
         if anchor is not None and not from_start:
-            place = self.model.index_of(anchor)
-        self.following = place is None and not from_start
-        if place is None:
+            index = self.model.index_of(anchor)
+        self.following = index is None and not from_start
+        if index is None:
             self.top = Position(0)
         else:
-            self.top = Position(place, self.top.line)
+            self.top = Position(index, self.top.line)
         self.has_new = False
         self.update_view()
 
@@ -199,8 +199,8 @@ class Transcript(BlockPane, can_focus=True):
         anchor = self._anchor_id()
         yield
         self.focused_block = None
-        if anchor is not None and (place := self.model.index_of(anchor)) is not None:
-            self.top = Position(place)
+        if anchor is not None and (index := self.model.index_of(anchor)) is not None:
+            self.top = Position(index)
         self.update_view()
 
     def apply(self, event: AgentEvent) -> None:

@@ -24,7 +24,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
 )
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_runs
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_spans
 
 FoldTurns = Literal["off", "work", "all"]
 """How much of a finished turn is folded: nothing, its work, or also its last answer."""
@@ -55,8 +55,8 @@ class Turn:
     answer: int
     calls: int
 
-    def __contains__(self, place: int) -> bool:
-        return self.start <= place < self.end
+    def __contains__(self, index: int) -> bool:
+        return self.start <= index < self.end
 
 
 class TurnBlock(FoldingBlock):
@@ -95,12 +95,12 @@ class TurnBlock(FoldingBlock):
 
     def _head(self, width: int) -> Iterable[Line]:
         done, *facts = self._words()
-        runs: list[StyledSpan] = [
+        spans: list[StyledSpan] = [
             (f"{self.chevron} ", "marker act:toggle"),
             (done, "title act:toggle"),
             (f" · {' · '.join(facts)}", "muted act:toggle"),
         ]
-        icon, *text = crop_runs(runs, min(width, MAX_TEXT_WIDTH))
+        icon, *text = crop_spans(spans, min(width, MAX_TEXT_WIDTH))
         yield Line(text, prefix=(icon,))
 
 
@@ -129,17 +129,17 @@ def _named(names: Iterable[str]) -> str:
     return listed([sanitize.line(name) for name in names], _NAMES)
 
 
-def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> Turn | None:
+def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> Turn | None:
     """Return the finished turn that contains the item at a place; None if there is none.
 
     The newest turn is not finished. ``kinds`` are those of all items; ``starts`` returns whether
     the item of kind ``user`` at a place begins a turn.
     """
-    start = start_of(kinds, starts, place)
+    start = turn_start(kinds, starts, index)
     if start is None:
         return None
     end = None
-    for at in range(place + 1, len(kinds)):
+    for at in range(index + 1, len(kinds)):
         if kinds[at] == "user" and starts(at):
             end = at
             break
@@ -149,46 +149,46 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
     return Turn(start, end, answer, calls=kinds[start:end].count("tool_result"))
 
 
-def start_of(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> int | None:
+def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> int | None:
     """Return the place of the message that begins an item's turn; None before the first turn."""
-    for at in range(place, -1, -1):
+    for at in range(index, -1, -1):
         if kinds[at] == "user" and starts(at):
             return at
     return None
 
 
-def is_hidden_entirely(turn: Turn, kinds: Sequence[str], place: int) -> bool:
+def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
     """Return whether all of an item is hidden while its turn is folded, judging by its kind."""
     return (
-        turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
+        turn.start < index < turn.end and index != turn.answer and kinds[index] in _WORK - {"user"}
     )
 
 
-def hide_blocks(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
+def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
     """Hide those blocks of the item at ``place`` that are not shown while its turn is folded.
 
     The user's messages, the rules of compactions and the reasons of failures stay visible; with
     "work" for ``how``, so does the text of the last answer.
     """
-    if place == turn.start or kind not in _WORK:
+    if index == turn.start or kind not in _WORK:
         return
     for block in blocks:
         stays = is_rule(block) or isinstance(block, UserBlock | EndingBlock)
-        is_answer = place == turn.answer and isinstance(block, AnswerBlock)
+        is_answer = index == turn.answer and isinstance(block, AnswerBlock)
         block.left_out = not stays and not (is_answer and how == "work")
 
 
 def zero_hidden_heights(kinds: Sequence[str], heights: list[int]) -> None:
     """Set the estimated heights of the items that folded turns hide to 0."""
     ended = answered = False
-    for place in range(len(kinds) - 1, -1, -1):
-        kind = kinds[place]
+    for index in range(len(kinds) - 1, -1, -1):
+        kind = kinds[index]
         if kind == "user":
             ended = True
             answered = False
         elif ended and kind in _WORK:
             if answered or kind != "assistant":
-                heights[place] = 0
+                heights[index] = 0
             answered = answered or kind == "assistant"
 
 

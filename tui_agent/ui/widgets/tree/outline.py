@@ -44,7 +44,7 @@ class LineKind(Enum):
     """Kinds of lines: an entry, a run of tool calls, or the hidden entries of a folded branch."""
 
     ENTRY = "entry"
-    RUN = "run"
+    GROUP = "group"
     FOLD = "fold"
 
 
@@ -236,7 +236,7 @@ class Outline:
             last = placed.segment.last
         else:
             row = placed.rows[at]
-            what = LineKind.RUN if row.is_run else LineKind.ENTRY
+            what = LineKind.GROUP if row.is_group else LineKind.ENTRY
             last = placed.segment.headers.ids[row.last]
         return TreeLine(
             what,

@@ -104,7 +104,7 @@ class EntryPreview(Vertical):
         if line is None or not entries:
             return ""
         when = short_time(entries[-1].created_at, self._clock())
-        if line.what is LineKind.RUN and len(entries) > 2:
+        if line.what is LineKind.GROUP and len(entries) > 2:
             results = [entry for entry in entries if isinstance(entry, ToolResultEntry)]
             total = sum(map(self._agent.counter.entry, entries))
             facts = [

@@ -38,7 +38,7 @@ class RowSpan(NamedTuple):
 
     first: int
     last: int
-    is_run: bool
+    is_group: bool
     """Whether the row shows tool calls: a run of them, or one call of an opened run."""
 
 

@@ -19,7 +19,7 @@ from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.line_list import LineList, spread
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, runs_width
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, spans_width
 from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.search_matches import Hits
@@ -44,7 +44,7 @@ _NO_STANDINGS: Final = Standings()
 """Default: no entry's context status is known."""
 _NO_RUNNERS: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
-_RUN_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
+_GROUP_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
 class SessionTree(LineList):
@@ -172,7 +172,7 @@ class SessionTree(LineList):
     def action_close(self) -> None:
         """Fold the run or branch at the cursor, else move up to the start of its branch."""
         line = self.line
-        opened = self._opened_run()
+        opened = self._opened_group()
         if line is None:
             return
         if opened is not None:
@@ -193,9 +193,9 @@ class SessionTree(LineList):
             first = line.segment.headers.ids[line.row.first]
             self.set_options(self.view.folded(line.segment.key, folded=False), at=first)
         elif (
-            line.what is LineKind.RUN
+            line.what is LineKind.GROUP
             and line.row.last > line.row.first + 1
-            and self._opened_run() is None
+            and self._opened_group() is None
         ):
             run = line.segment.headers.ids[line.row.first]
             last = line.segment.headers.ids[line.row.first + 1]
@@ -210,15 +210,15 @@ class SessionTree(LineList):
         else:
             self.action_close()
 
-    def _opened_run(self) -> int | None:
+    def _opened_group(self) -> int | None:
         line = self.line
-        if line is None or line.what is not LineKind.RUN or not self.view.opened:
+        if line is None or line.what is not LineKind.GROUP or not self.view.opened:
             return None
         headers = line.segment.headers
         for offset in range(line.row.first, -1, -1):
             if headers.ids[offset] in self.view.opened:
                 return headers.ids[offset]
-            if headers[offset].kind not in _RUN_KINDS:
+            if headers[offset].kind not in _GROUP_KINDS:
                 break
         return None
 
@@ -267,13 +267,13 @@ class SessionTree(LineList):
             return ()
         tail = self._texts.tail(line, width, is_here=index == self.outline.here)
         used = 2 + cells(line.guide) + len(_MARK)
-        tail_width = runs_width(tail)
+        tail_width = spans_width(tail)
         if tail_width > width - used - 8:
             tail = tail[-1:]
-            tail_width = runs_width(tail)
+            tail_width = spans_width(tail)
         room = width - used - tail_width - (2 if tail else 0) - 1
         standing = standing_of(line, self.standings)
-        runs: list[StyledSpan] = [
+        spans: list[StyledSpan] = [
             (GLYPHS[standing], style_of(standing)),
             (line.guide, "guide"),
             (_MARK if line.active else "  ", "mark"),
@@ -289,24 +289,24 @@ class SessionTree(LineList):
         )
         if is_hit:
             text = self._marked(text)
-        runs += text
-        return spread([run for run in runs if run[0]], tail, width - 2)
+        spans += text
+        return spread([run for run in spans if run[0]], tail, width - 2)
 
-    def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
+    def _marked(self, spans: list[StyledSpan]) -> list[StyledSpan]:
         """Return the runs with the words of the search in the style ``match``.
 
         If none of the words is in the text, the last run is in that style.
         """
         found = []
         marked = []
-        for text, style in runs:
+        for text, style in spans:
             for piece, is_word in split_at_words(text, self._query):
                 found.append((piece, style))
                 marked.append((piece, f"{style} match" if is_word else style))
-        if marked != found or not runs:
+        if marked != found or not spans:
             return marked
-        text, style = runs[-1]
-        return [*runs[:-1], (text, f"{style} match")]
+        text, style = spans[-1]
+        return [*spans[:-1], (text, f"{style} match")]
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
@@ -318,7 +318,7 @@ def standing_of(line: TreeLine, standings: Standings) -> Standing:
         return Standing.UNSENT
     last = min(line.row.last, line.segment.active - 1)
     headers = line.segment.headers[line.row.first : last + 1]
-    if line.what is not LineKind.RUN:
+    if line.what is not LineKind.GROUP:
         return standings.of(headers.ids[-1], headers.kind(len(headers) - 1))
     results = headers.of_kinds(["tool_result"])
     return together(

@@ -61,16 +61,16 @@ class RowTexts:
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
-        if line.what is LineKind.RUN:
+        if line.what is LineKind.GROUP:
             return self._calls(line.segment.headers[line.row.first : line.row.last + 1], room)
         name, style, text = self._entry(header)
-        runs: list[StyledSpan] = []
+        spans: list[StyledSpan] = []
         if name:
-            runs = [(name, style)]
+            spans = [(name, style)]
         room -= cells(name)
         if room > 0:
-            return [*runs, (crop(text, room), "faint" if style == "faint" else "text")]
-        return runs
+            return [*spans, (crop(text, room), "faint" if style == "faint" else "text")]
+        return spans
 
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
         """Return the texts at the right edge: labels, runner, branch size, time, mark of the leaf.
@@ -78,26 +78,26 @@ class RowTexts:
         How much is shown depends on ``width``, that of the whole row in cells.
         """
         room = max(width // 4, 6)
-        runs: list[StyledSpan] = [
+        spans: list[StyledSpan] = [
             (f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)
         ]
-        runs += self._runner(line, width)
+        spans += self._runner(line, width)
         if line.is_head and width >= 50:
-            runs.append((f"{wording.tokens(line.segment.tokens):>6}", "faint"))
+            spans.append((f"{wording.tokens(line.segment.tokens):>6}", "faint"))
             if line.segment.cost and width >= 60:
-                runs.append((f"{wording.money(line.segment.cost):>6}", "faint"))
+                spans.append((f"{wording.money(line.segment.cost):>6}", "faint"))
         header = line.segment.headers[line.row.last]
         if (
             width >= 70
             and line.what is not LineKind.FOLD
             and (line.is_head or header.kind == "user")
         ):
-            runs.append((short_time(header.created_at, self.now), "faint"))
+            spans.append((short_time(header.created_at, self.now), "faint"))
         if is_here:
-            runs.append((HERE_MARK, "here"))
+            spans.append((HERE_MARK, "here"))
         gap = ("  ", "text")
         parted: list[StyledSpan] = []
-        for run in runs:
+        for run in spans:
             if parted:
                 parted.append(gap)
             parted.append(run)
@@ -243,29 +243,29 @@ class RowTexts:
     def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
         """Return the calls of a run that fit in ``room`` cells, and the number of the others."""
         results = headers.of_kinds(["tool_result"])
-        runs: list[StyledSpan] = []
+        spans: list[StyledSpan] = []
         for position, at in enumerate(results):
             between: list[StyledSpan] = []
-            if runs:
+            if spans:
                 between = [(" · ", "faint")]
-            sign = " · ● " if runs else "● "
+            sign = " · ● " if spans else "● "
             text = _call(sanitize.line(headers[at].preview))
             left = len(results) - position
             more = ""
-            if runs:
+            if spans:
                 more = f" · {left} more"
             need = cells(sign) + cells(text) + (cells(f" · {left - 1} more") if left > 1 else 0)
-            if runs and need > room:
-                runs.append((crop(more, room), "faint"))
+            if spans and need > room:
+                spans.append((crop(more, room), "faint"))
                 break
             icon, style = self._icon(headers.ids[at])
-            runs += [
+            spans += [
                 *between,
                 (f"{icon} ", style),
                 (crop(text, max(room - cells(sign), 0)), "aside"),
             ]
             room -= cells(sign) + cells(text)
-        return runs
+        return spans
 
 
 def _short_mention(found: re.Match[str]) -> str:
