@@ -1,4 +1,4 @@
-"""Shows the images that the draft mentions: name, size in pixels, tokens."""
+"""The list above the prompt of the images that the draft mentions: name, size in pixels, tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ MAX_SHOWN = 4
 
 @frozen
 class Attachment:
-    """An image sent with the message; ``width`` and ``height`` are pixels, 0 if unknown."""
+    """An image that will be sent with the message.
+
+    ``name`` is as the draft mentions it. ``width`` and ``height`` are in pixels, 0 if unknown.
+    """
 
     name: str
     width: int
@@ -34,7 +37,7 @@ class Attachment:
 
 
 class AttachmentStrip(Widget):
-    """The list of attached images above the prompt; hidden if the draft mentions none."""
+    """Lists the images that the draft mentions, up to `MAX_SHOWN`. Hidden if there are none."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"attachments--name", "attachments--facts", "attachments--warning"}
@@ -47,12 +50,14 @@ class AttachmentStrip(Widget):
         self.display = False
 
     def follow(self, text: str) -> None:
+        """Show the images that the draft ``text`` mentions."""
         names = _image_names(text)
         if names != self.names:
             self.names = names
             self._load(names)
 
     def reload(self) -> None:
+        """Read the sizes of the mentioned images again."""
         if self.names:
             self._load(self.names)
 
@@ -77,7 +82,7 @@ class AttachmentStrip(Widget):
         if len(self.attachments) > len(shown):
             lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
         if not takes_images:
-            warning = f"▲ {one_line(agent.model, 40)} takes no images: it gets only their names."
+            warning = f"▲ {one_line(agent.model, 40)} can't see images: it gets only their names."
             lines.append(Content.styled(warning, ".attachments--warning"))
         return Content("\n").join(lines)
 
@@ -103,7 +108,7 @@ def _image_names(text: str) -> tuple[str, ...]:
 
 
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
-    """Return the image mentioned as ``name``, with its size; None if it is no readable file."""
+    """Return the image mentioned as ``name``, with its size. None if its file can't be read."""
     try:
         path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):

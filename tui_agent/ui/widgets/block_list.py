@@ -1,4 +1,7 @@
-"""The list of the context map: the blocks of the next request, sorted and grouped."""
+"""The list of the context map: the blocks of the next request, sorted and grouped by the user.
+
+Marks and folds are kept here; the page with the list acts on the marked blocks.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +24,23 @@ Listed: TypeAlias = "ListedBlock | ListedGroup"
 _Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
-"""Name of the group of the head's blocks; this group is also shown if grouping is off."""
+"""Name of the group with the blocks of the head. The group is shown even without grouping."""
 
 REST = "not in a block (overhead)"
-"""Name of the last row, shown if the measured size differs from the sum of the blocks."""
+"""Name of the last row, which is shown if the request's size differs from the sum of its blocks."""
 
 MIN_WIDTH_FOR_AGE = 64
-"""Least width, in cells, to show the column for the age: the number of answers since the block."""
+"""Least width, in cells, to show the age column: the number of answers after the block."""
 
 MIN_WIDTH_FOR_SHARE = 50
-"""Least width, in cells, to show the columns for the share and the cache."""
+"""Least width, in cells, to show the share and cache columns."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
 
 class SortOrder(StrEnum):
-    """Orders of the blocks; the key steps through them as listed here."""
+    """Orders of the blocks. The sort key switches between them in this order."""
 
     REQUEST = "request order"
     SIZE = "largest first"
@@ -45,7 +48,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """Groupings of the blocks; the key steps through them as listed here."""
+    """Groupings of the blocks. The group key switches between them in this order."""
 
     NONE = "none"
     KIND = "by kind"
@@ -55,14 +58,17 @@ class Grouping(StrEnum):
 
 @frozen
 class ListedBlock:
-    """A row for a block; ``place`` is the block's index in the request."""
+    """A row for one block; ``place`` is the block's index in the request."""
 
     place: int
 
 
 @frozen
 class ListedGroup:
-    """A row that heads a group of blocks; ``places`` are their indices in the request."""
+    """The heading of a group of blocks; ``places`` are the blocks' indices in the request.
+
+    ``tokens`` is the sum of the blocks, and ``folded`` says whether they are hidden.
+    """
 
     name: str
     places: tuple[int, ...]
@@ -78,8 +84,8 @@ def arrange(
 ) -> list[Listed]:
     """Return the rows of the list, sorted and grouped.
 
-    Of a group whose name is in ``folded``, only the heading is included. Sorted by size, the groups
-    are in the order of their sums, else in that of their first blocks.
+    A group whose name is in ``folded`` has only a heading. If sorted by size, the group with the
+    most tokens comes first; otherwise groups are in the order of their first blocks.
     """
     sort_keys: dict[SortOrder, Callable[[int], Any]] = {
         SortOrder.REQUEST: lambda place: place,
@@ -110,9 +116,10 @@ def arrange(
 def _ungrouped(
     blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
 ) -> list[Listed]:
-    """Return a row for each block in the order of ``places``, with the head's blocks as a group.
+    """Return a row for each block in the order of ``places``, and one group for the head's blocks.
 
-    The group is first in the order of the request, last if sorted by age, else placed by its sum.
+    The group comes first in request order and last if sorted by age. If sorted by size, its place
+    depends on the sum of its tokens.
     """
     others = [place for place in places if not blocks[place].is_head]
     head = tuple(place for place in places if blocks[place].is_head)
@@ -141,7 +148,7 @@ def kind_name(block: ContextBlock) -> str:
 
 
 def _group_of(block: ContextBlock, grouping: Grouping) -> str:
-    """Return the name of the block's group: its kind, its file, or its tool."""
+    """Return the name of a block's group: its kind, its file or its tool, as ``grouping`` says."""
     if grouping is Grouping.KIND:
         return kind_name(block)
     if grouping is Grouping.FILE:
@@ -152,9 +159,9 @@ def _group_of(block: ContextBlock, grouping: Grouping) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of ``width`` cells, filled to a share of 0 to 1.
+    """Return a bar of ``width`` cells as text, filled to ``share`` (0 to 1).
 
-    A share above 0 fills at least an eighth of a cell.
+    If the share is above 0, at least an eighth of a cell is filled.
     """
     eighths = min(width * 8, max(1 if share > 0 else 0, round(share * width * 8)))
     full, rest = divmod(eighths, 8)
@@ -162,7 +169,7 @@ def bar(share: float, width: int) -> str:
 
 
 class BlockList(LineList):
-    """Lists the blocks of a context map, with sorting, grouping, folding and marking by keys."""
+    """Lists the blocks of a context map. Keys sort, group, fold and mark them."""
 
     HEADED = True
     BINDINGS = [
@@ -181,12 +188,13 @@ class BlockList(LineList):
         self._new: frozenset[_Address] = frozenset()
         self._marked: set[_Address] = set()
         self._largest = 1
-        """Tokens of a full bar: those of the largest row, a block or a group."""
+        """Tokens that a full bar stands for: those of the largest block or group."""
 
     def show(self, shown: ContextMap, new: Iterable[ContextBlock] = ()) -> None:
-        """List a map's blocks. The cursor stays on its block; at first it is on the newest one.
+        """List the blocks of a context map, with the blocks in ``new`` marked as new.
 
-        ``new`` are the blocks to mark as new; if there are any, the cursor moves to the first one.
+        The cursor moves to the first new block, if any. Otherwise it stays on its block; the first
+        time, it is on the last block of the request.
         """
         self._new = frozenset(block.address for block in new)
         kept = self._address(self._at(self.cursor))
@@ -202,9 +210,9 @@ class BlockList(LineList):
         self._arrange(kept if newest is None else shown.blocks[newest].address)
 
     def arrange_by_next(self, by: Literal["order", "grouping"]) -> None:
-        """Switch to the next order or grouping, after the last one to the first.
+        """Switch to the next order or grouping; the last one is followed by the first.
 
-        A new grouping unfolds all groups; without grouping, the head's blocks are folded.
+        A new grouping unfolds all groups, except that `Grouping.NONE` folds the head's group.
         """
         if by == "order":
             self.order = next_member(SortOrder, self.order)
@@ -230,7 +238,10 @@ class BlockList(LineList):
         self.set_count(len(self.rows), cursor=at)
 
     def action_mark(self) -> None:
-        """Mark the blocks of the cursor's row, or unmark them if all are marked, and move down."""
+        """Mark the blocks of the row under the cursor, and move the cursor down.
+
+        If all of them are marked already, unmark them instead.
+        """
         addresses = {self._blocks[place].address for place in self.places}
         if addresses <= self._marked:
             self._marked = self._marked - addresses
@@ -247,6 +258,7 @@ class BlockList(LineList):
 
     @property
     def marked_places(self) -> tuple[int, ...]:
+        """Indices in the request of the marked blocks."""
         places = []
         for place, block in enumerate(self._blocks):
             if block.address in self._marked:
@@ -255,7 +267,7 @@ class BlockList(LineList):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Indices in the request of the block, or of the group's blocks, under the cursor."""
+        """Indices in the request of the blocks under the cursor: one block, or those of a group."""
         row = self._at(self.cursor)
         if isinstance(row, ListedBlock):
             return (row.place,)
@@ -265,6 +277,7 @@ class BlockList(LineList):
 
     @property
     def block(self) -> ContextBlock | None:
+        """The block under the cursor; None if the cursor is on a group."""
         row = self._at(self.cursor)
         if self.shown and isinstance(row, ListedBlock):
             return self.shown.blocks[row.place]
@@ -272,6 +285,7 @@ class BlockList(LineList):
 
     @property
     def group(self) -> ListedGroup | None:
+        """The group heading under the cursor; None if the cursor is on a block."""
         row = self._at(self.cursor)
         if isinstance(row, ListedGroup):
             return row
@@ -399,9 +413,9 @@ class BlockList(LineList):
 
 
 def _label(block: ContextBlock) -> str:
-    """Return a block's label without what other columns show.
+    """Return a block's label without the words that the name column already shows.
 
-    For a result that is the name of its tool, for a schema the word “tool”.
+    These are the tool's name for a tool result, and the word “tool” for a tool schema.
     """
     label = block.label
     if block.tool:

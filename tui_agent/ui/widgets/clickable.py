@@ -5,7 +5,7 @@ from textual.style import Style
 
 
 def clickable(text: str, style: str, action: str) -> Content:
-    """Return ``text`` in a style such as ``.status--key``; a click runs ``action``, "" for none."""
+    """Return ``text`` in a style such as ``.status--key``. A click on it runs ``action``, if any."""
     content = Content.styled(text, style)
     if not action:
         return content

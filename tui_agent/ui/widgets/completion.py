@@ -1,6 +1,7 @@
 """The list above the prompt that offers commands, files and entries while the user types.
 
-It never has the focus: the prompt handles the keys, moves the highlight and inserts the choice.
+It searches its sources for candidates and shows them, but never has the focus: the prompt handles the
+keys, moves the highlight and inserts the highlighted candidate.
 """
 
 import asyncio
@@ -23,15 +24,15 @@ log = logging.getLogger(__name__)
 
 
 KEYS_SHOWN = 7
-"""Number of keys shown for a question mark; a list of more would have to be scrolled."""
+"""Number of keys listed after a question mark; more would need scrolling."""
 ARGUMENT_SHOWN = 60
-"""Maximum characters of a command's argument that are shown."""
+"""Maximum length, in characters, of the argument shown for a command."""
 HELP = ".completion--help"
 MATCH = ".completion--match"
 
 
 class CompletionPopup(Options, can_focus=False):
-    """Offers candidates for the word under the prompt's cursor."""
+    """Offers candidates that complete the word at the prompt's cursor."""
 
     COMPONENT_CLASSES = {"completion--match", "completion--help"}
 
@@ -41,7 +42,7 @@ class CompletionPopup(Options, can_focus=False):
 
     @dataclass
     class Picked(Message):
-        """A candidate was clicked; it is the list's ``choice`` now."""
+        """The user clicked a candidate, or the only candidate was picked; it is in ``choice``."""
 
     def __init__(
         self,
@@ -49,23 +50,25 @@ class CompletionPopup(Options, can_focus=False):
         sources: Sequence[CompletionSource],
         keys: Callable[[], Sequence[tuple[str, str]]],
     ) -> None:
-        """``keys`` returns the prompt's keys and what they do, most useful first."""
+        """``keys`` returns pairs of a key of the prompt and what it does, most useful first."""
         super().__init__()
         self._keys = keys
         self._commands = commands
         self._sources = sources
         self.has_moved = False
-        """Whether the user moved the highlight since the list was opened."""
+        """Whether the user has moved the highlight since the list was opened."""
         self.token: Token | None = None
-        """The word being completed, None if there is none."""
+        """The word being completed; None if there is none."""
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
+        """Row and start column of the word whose list the user closed; None if there is none."""
         self._picks_single = False
-        """Whether a single candidate is picked at once."""
+        """Whether to pick the candidate without asking if the search finds only one."""
         self.display = False
 
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
+        """The word being completed and the highlighted candidate; None if there is no candidate."""
         if (
             self.token is None
             or not self.display
@@ -77,13 +80,13 @@ class CompletionPopup(Options, can_focus=False):
 
     @property
     def is_completing(self) -> bool:
-        """Whether the list is of words that complete the prompt's, not of keys."""
+        """Whether the list completes a word, rather than showing the prompt's keys."""
         return self.token is not None and self.token.kind != "keys"
 
     def follow(self, token: Token | None) -> None:
-        """Offer candidates for a word; None closes the list.
+        """Offer candidates for the word ``token``, or close the list if it is None.
 
-        Does nothing for a word whose list was dismissed.
+        Does nothing if the user has dismissed the list for this word.
         """
         if token is None:
             self.token = self._dismissed = None
@@ -101,14 +104,14 @@ class CompletionPopup(Options, can_focus=False):
                 self._find(token)
 
     def argument_of(self, name: str) -> str:
-        """Return the argument of the command called ``name``, as in the help; "" for none."""
+        """Return the argument of the command ``name`` as in its help. "" if it is unknown or has none."""
         command = find(name, self._commands())
         if command is None:
             return ""
         return one_line(command.argument, ARGUMENT_SHOWN)
 
     def complete(self, token: Token) -> None:
-        """Offer candidates for a word, even if its list was dismissed; pick a single one at once."""
+        """Offer candidates for a word, even if its list was dismissed. A single one is picked."""
         self.follow(None)
         self._picks_single = True
         self.follow(token)
@@ -116,7 +119,7 @@ class CompletionPopup(Options, can_focus=False):
     def dismiss(self) -> None:
         """Close the list, and keep it closed while the user types the same word."""
         if self.token is not None and self.token.kind == "path":
-            # The user asks for each of these lists.
+            # Tab opens this list explicitly, so it may open again for the same word.
             self.follow(None)
             return
         if self.token is not None:
@@ -140,7 +143,7 @@ class CompletionPopup(Options, can_focus=False):
                 found.append(answer)
         candidates = merged(found)
         query = token.query
-        if token != self.token:  # the user has typed on in the meantime
+        if token != self.token:  # The user has typed more in the meantime.
             return
         picks_single = self._picks_single
         self._picks_single = False
@@ -158,7 +161,7 @@ class CompletionPopup(Options, can_focus=False):
             self._open()
 
     def _show_keys(self) -> None:
-        """Show the most useful keys; none of the rows can be chosen."""
+        """Show the most useful keys as rows that can't be chosen."""
         self._candidates = []
         shown = (*self._keys()[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
         width = max(len(keys) for keys, _text in shown)

@@ -1,4 +1,7 @@
-"""Base of widgets that draw their own lines and have a cursor: its moves, messages and styles."""
+"""`CursorWidget`, the base class of widgets that draw their own lines and have a cursor.
+
+It moves the cursor, posts messages about it, and caches the styles of component classes.
+"""
 
 from typing import ClassVar
 
@@ -11,26 +14,26 @@ from tui_agent.lazy import dataclass
 
 
 class CursorWidget(Widget):
-    """A widget with a cursor on one of ``count`` places, which are numbered from 0.
+    """A widget with a cursor on one of ``count`` positions, which are numbered from 0.
 
-    A subclass binds keys to the actions and draws the cursor.
+    A subclass binds keys to the actions, and draws the cursor.
     """
 
     ALLOW_SELECT = False
     STYLE_PREFIX: ClassVar[str]
-    """Prefix of the widget's component classes, before ``--``."""
+    """The part of the names of the widget's component classes before ``--``."""
 
     cursor: var[int] = var(0, init=False)
 
     @dataclass
     class Highlighted(Message):
-        """The cursor moved, or its place has new content."""
+        """The cursor moved, or the position under it has new content."""
 
         index: int
 
     @dataclass
     class Chosen(Message):
-        """A place was chosen with Enter or a double click."""
+        """The user chose a position with Enter or a double click."""
 
         index: int
 
@@ -41,7 +44,7 @@ class CursorWidget(Widget):
 
     @property
     def page_step(self) -> int:
-        """Number of places that a page key moves the cursor by."""
+        """Number of positions by which a page key moves the cursor."""
         raise NotImplementedError
 
     def validate_cursor(self, cursor: int) -> int:
@@ -52,12 +55,12 @@ class CursorWidget(Widget):
         self.post_message(self.Highlighted(cursor))
 
     def draw_cursor(self, before: int) -> None:
-        """Redraw after the cursor moved away from ``before``; by default, the whole widget."""
+        """Redraw after the cursor left the position ``before``; by default, redraw everything."""
         del before
         self.refresh()
 
     def put_cursor(self, place: int) -> None:
-        """Move the cursor and post `Highlighted`, even if the cursor is at ``place`` already."""
+        """Move the cursor to a position, and post `Highlighted` even if it was already there."""
         if self.validate_cursor(place) == self.cursor:
             self.post_message(self.Highlighted(self.cursor))
         self.cursor = place
@@ -66,7 +69,7 @@ class CursorWidget(Widget):
         self.cursor += places + pages * self.page_step
 
     def action_go(self, place: int) -> None:
-        """Move the cursor to a place; -1 is the last."""
+        """Move the cursor to a position; -1 is the last one."""
         if place < 0:
             place += self.count
         self.cursor = place
@@ -80,7 +83,10 @@ class CursorWidget(Widget):
         self._styles.clear()
 
     def style_of(self, names: str) -> RichStyle:
-        """Return the style of component classes named without prefix, such as ``bar cursor``."""
+        """Return the combined style of component classes.
+
+        ``names`` are their names without `STYLE_PREFIX`, separated by spaces, such as ``bar cursor``.
+        """
         if names not in self._styles:
             classes = [f"{self.STYLE_PREFIX}--{name}" for name in names.split()]
             self._styles[names] = self.get_visual_style(*classes).rich_style

@@ -1,8 +1,10 @@
-"""Paints widgets without border, tint or opacity faster than Textual, by reusing painted lines.
+"""Paints plain widgets (no border, tint or opacity) faster than Textual does, by caching lines.
 
-Textual composes each line of a widget from its styles in every frame. For large widgets that takes
-a quarter of the time of a frame. If a line's strip is the same object in each frame, Textual also
-reuses its filtered and cropped versions.
+Textual computes the style of every line again in each frame; for large widgets this takes a quarter
+of the frame's time. If a line's strip is the same object as in the last frame, Textual also reuses
+the filtered and cropped strips that it made from it.
+
+Also contains `paint_now`, which draws a change without waiting for the next frame.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> list[Strip] | None:
-    """Return the lines of a widget within ``crop``, made by ``line`` from the row number.
+    """Return the lines of a widget within ``crop``. ``line`` returns the line with a given number.
 
-    None if the widget has a border, tint or opacity; Textual has to draw it then.
+    Returns None if the widget has a border, tint or opacity; Textual then has to draw it.
     """
     if not _is_plain(widget):
         return None
@@ -40,9 +42,9 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
-    """Return blank lines in the widget's background for all of ``crop``.
+    """Return blank lines in the widget's background color that fill ``crop``.
 
-    None if the widget has a border, tint or opacity; Textual has to draw it then.
+    Returns None if the widget has a border, tint or opacity; Textual then has to draw it.
     """
     if not _is_plain(widget):
         return None
@@ -52,10 +54,10 @@ def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
 
 
 def paint_now(widget: Widget) -> None:
-    """Draw a widget's changes on the screen at once, not in the next frame.
+    """Draw a widget's changes immediately instead of in the next frame.
 
-    For what the user is waiting for: a frame takes up to 8 ms to begin, and other work gets in
-    between. Does nothing while another screen covers the widget's.
+    Use it for changes that the user is waiting for: the next frame may be 8 ms away, and other work
+    may delay it further. Does nothing while another screen covers the widget's screen.
     """
     screen = widget.screen
     screen._dirty_widgets.add(widget)  # noqa: SLF001 - Textual has no public way to draw at once
@@ -63,7 +65,7 @@ def paint_now(widget: Widget) -> None:
 
 
 class BackgroundContainer(Container):
-    """A container that draws only a background behind its children, faster than Textual's own."""
+    """A container with nothing but a background, which it draws faster than Textual's `Container`."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return empty_lines(self, crop) or super().render_lines(crop)
@@ -71,7 +73,7 @@ class BackgroundContainer(Container):
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
     """Return the lines of a scroll bar within ``crop``, with cached strips where possible."""
-    from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
+    from textual.scrollbar import ScrollBarRender  # Textual also imports it only when needed.
 
     match bar.render():
         case (
@@ -80,7 +82,7 @@ def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
             ) as drawn
         ) if (
             crop.bottom
-            <= bar.size.height  # a layout may ask for more lines than the bar had when it was last measured
+            <= bar.size.height  # During a layout, Textual may ask for more lines than the bar had before.
         ):
             look = drawn.virtual_size, drawn.window_size, drawn.position, drawn.thickness
             cells = drawn.render_bar(bar.size.height, *look, True, back, colour).segments  # noqa: FBT003

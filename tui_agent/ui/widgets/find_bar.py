@@ -1,4 +1,8 @@
-"""The search line of the conversation: a text, the number of matches, and keys to step."""
+"""The find bar: searches the conversation for a text and steps through the matching lines.
+
+The store finds the matching entries (find_commands.py); the transcript finds the lines in each entry,
+unfolds and shows them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ KEYS = "n older  N newer  esc back"
 
 
 class FindBar(Horizontal, can_focus=True):
-    """Searches the conversation while shown, from the newest match to older ones."""
+    """Takes the text to find, and shows the matches one by one, the newest first."""
 
     BINDINGS = [
         hidden("escape", "end", "end the search"),
@@ -44,7 +48,7 @@ class FindBar(Horizontal, can_focus=True):
         transcript: Transcript,
         give_back: Callable[[Widget | None], None],
     ) -> None:
-        """``give_back`` is called when the search ends, with the widget focused before it began."""
+        """``give_back`` is called when the search ends, with the widget that had the focus before."""
         super().__init__()
         self._give_back = give_back
         self._before: Widget | None = None
@@ -71,7 +75,7 @@ class FindBar(Horizontal, can_focus=True):
         self.field.focus()
 
     def action_end(self) -> None:
-        """End the search and return the focus to the widget that had it before."""
+        """End the search, and give the focus back to the widget that had it before."""
         self.display = False
         self.field.value = ""
         self._transcript.query_text = ""
@@ -104,7 +108,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show()
 
     def action_step(self, step: int) -> None:
-        """Go to the next older match (1) or newer match (-1), wrapping around at the ends."""
+        """Go to the next older (1) or newer (-1) match; after the last one, start over."""
         if not self._found:
             return
         self._line -= step
@@ -115,9 +119,9 @@ class FindBar(Horizontal, can_focus=True):
         self._show(first=step < 0)
 
     def _show(self, *, first: bool = False) -> None:
-        """Go to the last matching line of the current entry, or to its first one (``first``).
+        """Go to the last matching line of the current entry, or with ``first`` to its first one.
 
-        Goes to the entry itself if no line contains the whole text. Without matches, says so.
+        If no line contains the whole text, go to the entry. If there are no matches, say so.
         """
         query = self.field.value.strip()
         if not self._found:

@@ -1,6 +1,7 @@
 """The widget above the prompt of an empty session: model, directory, recent sessions and hints.
 
-`FirstHints.greet` decides what is shown, by what the session is and what the user has sent before.
+`FirstHints.greet` decides what is shown. This depends on the session (demo, empty, read-only) and on
+how many messages the user has sent in all sessions. `render` leaves out parts on low terminals.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from tui_agent.session.store import Store
 
 MAX_BEGINNER_MESSAGES = 5
+"""Number of sent messages from which a user gets a single tip instead of the beginner's hints."""
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""Maximum earlier messages, of all sessions, that are counted to choose the hints."""
+"""Number at which counting the messages that the user has sent in all sessions stops."""
 
 _BEGINNER_HINTS = {
     "mode": "plan first, change later",
@@ -48,22 +50,23 @@ _TIPS = (
     ("race", "runs several attempts at one task"),
     ("compact", "shows a summary before it replaces the history"),
 )
-"""Commands and descriptions; one of them is the tip for users who know the basics."""
+"""Commands and their descriptions. A user who knows the basics sees one of them as a tip."""
 
 MARGIN = ("█", "the model sees this block")
+"""The hint that explains the margin of the conversation."""
 
 
 ROOM_FOR_TITLE = 18
-"""Least rows of a terminal on which the title is shown."""
+"""Least number of terminal rows to show the title."""
 ROOM_FOR_FACTS = 23
-"""Least rows on which model, directory and sandbox are shown."""
+"""Least number of terminal rows to show model, directory and sandbox."""
 ROOM_FOR_ALL = 30
-"""Least rows on which hints for beginners are shown in addition to sessions."""
+"""Least number of terminal rows to show the beginner's hints below the recent sessions."""
 
 
 @frozen
 class Recent:
-    """A session that can be opened: its id, name and age."""
+    """A recent session of the directory. ``age`` is a text such as ``2 h``."""
 
     id: str
     name: str
@@ -71,7 +74,10 @@ class Recent:
 
 
 class FirstHints(Widget, can_focus=True):
-    """Shown above the prompt of an empty session; after Tab, its keys open a recent session."""
+    """Shows how to begin, above the prompt of an empty session.
+
+    Tab moves the focus here; Enter or a number then opens a recent session.
+    """
 
     ALLOW_SELECT = False
     FOCUS_ON_CLICK = False
@@ -85,19 +91,19 @@ class FirstHints(Widget, can_focus=True):
 
     title: reactive[str] = reactive("", layout=True)
     facts: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """Names and values of the facts: model, directory and sandbox."""
+    """Names and values of the model, the directory and the sandbox."""
     recent: reactive[tuple[Recent, ...]] = reactive((), layout=True)
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """Keys, and what they do."""
+    """The hints: keys and what each does."""
 
     is_brief: reactive[bool] = reactive(default=False, layout=True)
-    """Whether to show only title and facts, because a question needs the room."""
+    """Whether to show only title and facts, because a question above the prompt needs the room."""
 
     is_demo = False
-    """Whether the session is an empty demo session."""
+    """Whether the session is an empty session of the demo."""
 
     class Chosen(Message):
-        """The user wants to open one of the last sessions."""
+        """The user wants to open a recent session."""
 
         def __init__(self, session_id: str) -> None:
             super().__init__()
@@ -115,7 +121,10 @@ class FirstHints(Widget, can_focus=True):
             self.post_message(self.Chosen(self.recent[place].id))
 
     def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
-        """Show how to begin if the agent's session is empty and not read-only, else hide."""
+        """Show the hints for the agent's session, or hide if it has entries or is read-only.
+
+        An empty session of the demo always gets the demo's hints.
+        """
         self._agent = agent
         is_empty = agent.session.leaf is None
         self.is_demo = is_empty and agent.model == DEMO_MODEL
@@ -131,7 +140,7 @@ class FirstHints(Widget, can_focus=True):
 
     @work(exclusive=True, group="first-facts")
     async def _show_facts(self, agent: Agent) -> None:
-        """Show model, directory and sandbox, after examining the sandbox in a thread."""
+        """Show model, directory and sandbox. The sandbox is examined in a thread, as this is slow."""
         from tui_agent.app.status_commands import sandbox_words
 
         contained = await asyncio.to_thread(sandbox_words, agent)
@@ -144,19 +153,22 @@ class FirstHints(Widget, can_focus=True):
 
     def _offer_demo(self) -> None:
         self.title = (
-            "This is the demo: a script plays the model, the tools are real. No key, no network."
+            "This is the demo: a script plays the model, but the tools are real. No API key needed."
         )
         self.facts = self.recent = ()
         self.lines = (
-            ("tour", "then enter: a tour of two minutes"),
-            ("help", "lists all that the demo can play"),
+            ("tour", "then enter: a two-minute tour"),
+            ("help", "lists everything the demo can show"),
             ("escape", "stops the demo's answer"),
             ("ctrl+q", "quit; the demo's files are in a scratch directory"),
             MARGIN,
         )
 
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
-        """Show hints for commands, or only a tip to a user who has sent enough ``messages``."""
+        """Show the beginner's hints, or one tip if the user has sent enough ``messages``.
+
+        Commands without a key in ``keymap`` are left out.
+        """
         self.title = f"tui-agent {__version__}"
         known = {}
         for command in commands:
@@ -207,9 +219,9 @@ class FirstHints(Widget, can_focus=True):
 
 
 def _others(store: Store, agent: Agent, now: float) -> Iterator[Recent]:
-    """Yield at most `MAX_SESSIONS` last sessions of the directory, except the agent's own.
+    """Yield up to `MAX_SESSIONS` recent sessions of the agent's directory.
 
-    Sessions without entries are left out.
+    The agent's own session and sessions without entries are left out.
     """
     found = store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
     others = (info for info in found if info.id != agent.session.id and info.entry_count)

@@ -1,4 +1,8 @@
-"""The gauge: how full the context window is, as a bar and in numbers, on one line."""
+"""The gauge: one line that shows how full the context window is, as a bar and in numbers.
+
+Also shows the state of the provider's cache and a button to compact. The screen measures the context
+and passes a `GaugeReading`; this module only decides how to show it.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +33,9 @@ if TYPE_CHECKING:
     from tui_agent.context.budget import ContextSize
 
 WARNING = 70
-"""Percentage of the window in use from which the gauge warns."""
+"""Percentage of the context window in use from which the gauge has the color of a warning."""
 ERROR = 90
-"""Percentage of the window in use from which the gauge shows an error."""
+"""Percentage of the context window in use from which the gauge has the color of an error."""
 
 GLYPHS = {
     "fixed": "▓",
@@ -41,26 +45,26 @@ GLYPHS = {
     "reserve": "╱",
     "tick": "│",
 }
-"""Character for each part of the bar.
+"""The character of each part of the bar.
 
-Parts differ without color too. Each context status has the same character as in the margin of the
-conversation.
+The parts can be told apart without color. A context status has the same character as in the margin
+of the conversation.
 """
 
 FREED_SECONDS = 5.0
-"""Seconds for which the gauge shows by how much the next request became smaller."""
+"""Seconds for which the gauge shows how many tokens were freed."""
 MIN_FREED = 200
-"""Least tokens by which the next request has to become smaller for the gauge to show it."""
+"""Least number of freed tokens that the gauge shows."""
 
 WARM_SECONDS = 60.0
-"""The gauge warns that the provider's cache expires when at most this many seconds are left."""
+"""Seconds before the prompt cache expires at which the gauge begins to show the remaining time."""
 LOW_CACHE_SHARE = 0.5
-"""Share of the last request read from the provider's cache below which the gauge shows it."""
+"""The gauge shows the share of the last request that came from the prompt cache if it is lower."""
 
 MIN_WIDTH_FOR_LABEL = 140
-"""Least width, in cells, at which the numbers say what they count."""
+"""Least width, in cells, to add “of the context” to the numbers."""
 NUMBERS_WIDTH = 24
-"""Cells reserved for the numbers beside the bar, so that its length does not change."""
+"""Cells reserved for the numbers, so that the bar's length doesn't depend on them."""
 EXTRAS_WIDTH = 28
 """Cells reserved for the texts after the numbers."""
 
@@ -71,16 +75,16 @@ _WINDOW_NOTES = {
     "learnt": "window from the server",
     "config": "window from config",
 }
-"""Texts on how the size of the window is known, by ``ContextSize.window_origin``."""
+"""Texts that say where the size of the context window comes from, by ``ContextSize.window_origin``."""
 
 
 @frozen
 class GaugeReading:
-    """The gauge's numbers.
+    """The values that the gauge shows.
 
-    ``cache_share`` is the share of the last request that was read from the cache, 0 to 1; ``cost``
-    is that of the session in US dollars; ``warm_until`` is when the provider's cache expires, in
-    seconds since the epoch. Each is None if unknown.
+    ``cache_share`` is the share of the last request that was read from the prompt cache, 0 to 1.
+    ``cost`` is the cost of the session in US dollars. ``warm_until`` is when the prompt cache
+    expires, in seconds since the epoch. Each of them is None if unknown.
     """
 
     size: ContextSize
@@ -88,17 +92,20 @@ class GaugeReading:
     cost: float | None = None
     warm_until: float | None = None
     shares: Mapping[Standing, int] = field(default_factory=dict)
-    """Tokens of the history by context status; the rest of the history is in context."""
+    """Tokens of the history by context status. The rest of the history is in context (``SENT``)."""
     pinged: float | None = None
-    """US dollars spent to keep the provider's cache warm since the last answer; None for none."""
+    """US dollars spent since the last answer on pings that keep the prompt cache warm; or None."""
     has_summary: bool = False
+    """Whether a prepared summary is ready for the next compaction."""
     can_compact: bool = False
+    """Whether to show the button to compact, if there is room for it."""
 
 
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
-    """Return the tokens of the history by context status, in the order of the bar.
+    """Return the tokens of the history by context status, in the order in which the bar shows them.
 
-    ``shares`` are limited to the size of the history; the rest of it is in context (``SENT``).
+    ``shares`` are cut so that they don't exceed the size of the history. What they leave is in
+    context (``SENT``).
     """
     order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
     left = size.history
@@ -112,11 +119,11 @@ def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing
 def bar(
     size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})
 ) -> list[tuple[str, int]]:
-    """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
+    """Return the parts of a bar of ``width`` cells, from left to right, as (part, cells).
 
-    Used parts other than ``SENT`` get at least one cell if there is room; the threshold's tick
-    replaces the cell it is on.
-    Returns an empty list if the window is unknown or the bar would be shorter than 4 cells.
+    A part that contains tokens gets at least one cell, as long as the used part of the bar has room;
+    ``SENT`` gets what the others leave. The tick of the threshold replaces the cell at its position.
+    Returns an empty list if the window is unknown or ``width`` is less than 4.
     """
     if not size.window or width < 4:
         return []
@@ -145,6 +152,7 @@ def bar(
 
 
 def level(size: ContextSize) -> str:
+    """Return how full the window is: “ok”, “warning” or “error”."""
     if size.percent >= ERROR:
         return "error"
     if size.percent >= WARNING:
@@ -153,9 +161,9 @@ def level(size: ContextSize) -> str:
 
 
 def numbers(size: ContextSize) -> str:
-    """Return the size as text, ``~84.2k / 200k 42%``; ``… / 200k`` if it is unknown.
+    """Return a size as text, such as ``~84.2k / 200k 42%``, or ``… / 200k`` if it is unknown.
 
-    A high percentage has a mark before it.
+    A percentage from `WARNING` or `ERROR` on is preceded by a mark.
     """
     if not size.is_known:
         return f"… / {tokens(size.window)}"
@@ -165,10 +173,10 @@ def numbers(size: ContextSize) -> str:
 
 
 def extras(reading: GaugeReading, now: float) -> list[str]:
-    """Return the texts after the numbers, most important first.
+    """Return the texts that follow the numbers, most important first.
 
-    The provider's cache is mentioned only if it is about to expire, has expired, is kept warm by
-    pings, or was hardly used. ``now`` is in seconds since the epoch.
+    The prompt cache is mentioned only if it is about to expire, has expired, is kept warm by pings,
+    or was hardly used by the last request. ``now`` is in seconds since the epoch.
     """
     found = []
     if reading.size.total > reading.size.window:
@@ -194,9 +202,9 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
 
 
 class Gauge(Widget):
-    """The line under the prompt that shows a `GaugeReading`.
+    """The line below the prompt that shows a `GaugeReading`.
 
-    A click on the line posts `Pressed`; a click on its button compacts.
+    A click on the line posts `Pressed`. A click on its button runs the command ``compact``.
     """
 
     ALLOW_SELECT = False
@@ -214,28 +222,32 @@ class Gauge(Widget):
     }
 
     reading: reactive[GaugeReading | None] = reactive(None)
-    """The numbers shown; None before a session is open."""
+    """The values shown; None before a session is open."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
         self._cooling = Later(self, self._cooled)
         self._freed = 0, 0.0
-        """Tokens by which the request became smaller, and until when the gauge shows them."""
+        """The number of freed tokens, and the time until which the gauge shows it."""
         self.measured: GaugeReading | None = None
-        """The newest reading passed to `measure`, which does not include a streaming answer."""
+        """The last reading passed to `measure`. It doesn't include an answer being streamed."""
 
     def update_cache_time(self) -> None:
-        """Update the cache's remaining time now: timers don't run while the machine sleeps."""
+        """Redraw the remaining time of the prompt cache, and start the timer for the next minute.
+
+        Timers don't run while the machine sleeps, so the time left is computed again each time.
+        """
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
             self.watch_reading()
 
     def measure(self, reading: GaugeReading | None) -> None:
-        """Show a reading taken between answers.
+        """Show a reading that doesn't include an answer being streamed.
 
-        If the next request became smaller by at least `MIN_FREED` tokens, the difference is shown
-        for `FREED_SECONDS`; not if the window changed too, or a count only replaced an estimate.
+        If the next request has become smaller by at least `MIN_FREED` tokens, the difference is
+        shown for `FREED_SECONDS`. It isn't shown if the window has another size now, or if the
+        provider's count has only replaced an estimate.
         """
         before = self.measured
         self.measured = reading
@@ -250,14 +262,14 @@ class Gauge(Widget):
         freed = before.size.total - reading.size.total
         if freed < 0:
             self._freed = 0, 0.0
-        # A provider's report that corrects an estimate frees no tokens.
+        # No tokens are freed if the provider's count only corrects an estimate.
         corrected = before.size.estimated and not reading.size.estimated
         if freed >= MIN_FREED and not corrected:
             self._freed = freed, self._clock() + FREED_SECONDS
             self.set_timer(FREED_SECONDS + 0.01, self.refresh)
 
     def watch_reading(self) -> None:
-        """Start the timer for the next redraw: each minute while the cache is warm, else never."""
+        """Start the timer for the next redraw: each full minute while the prompt cache is warm."""
         self._cooling.stop()
         if self.reading is not None and self.reading.warm_until is not None and self.is_attached:
             left = self.reading.warm_until - self._clock()
@@ -269,11 +281,11 @@ class Gauge(Widget):
         self.post_message(self.Cooled())
 
     class Cooled(Message):
-        """A minute of the provider's cache has passed, or the cache has expired."""
+        """The prompt cache is a minute closer to expiring, or has expired."""
 
     @dataclass
     class Pressed(Message):
-        """The gauge was clicked; the receiver shows what fills the context window."""
+        """The user clicked the gauge, to see what fills the context window."""
 
     def render(self) -> Content:
         reading = self.reading
@@ -288,7 +300,7 @@ class Gauge(Widget):
             text += f"  −{tokens(freed)}"
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
         room = width - (len(button) + 2 if button else 0)
-        # The bar's length depends on the width alone: equal lengths mean equal sizes.
+        # The bar's length depends only on the width, so that bars can be compared over time.
         cells = min(72, max(room - NUMBERS_WIDTH - EXTRAS_WIDTH, min(12, room - NUMBERS_WIDTH)))
         room -= max(cells, 0) + 1 + len(text)
         shown: list[str] = []
@@ -306,7 +318,7 @@ class Gauge(Widget):
         for extra in reversed(shown):
             line += Content.styled(f"  {extra}", ".gauge--extras")
         if button:
-            # At the right edge, like the keys in the line below, even if the bar could be longer.
+            # At the right edge, like the keys in the line below.
             line = line.pad_right(width - line.cell_length - len(button))
             line += clickable(button, ".gauge--button", "screen.command('compact')")
         return line

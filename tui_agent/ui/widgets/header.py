@@ -1,4 +1,4 @@
-"""The header line of the screen: the session's title, its directory and branch."""
+"""The header line of the screen: the session's title, its directory and its git branch."""
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
@@ -13,7 +13,7 @@ MIN_TERMINAL_SIZE = Size(30, 8)
 
 
 class SessionHeader(Widget):
-    """Shows the title on the left, directory and branch on the right."""
+    """Shows the session's title on the left, and its directory and git branch on the right."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {
@@ -29,17 +29,17 @@ class SessionHeader(Widget):
     """Text after the title: “read only”, or how to leave a subagent."""
 
     cramped: reactive[bool] = reactive(default=False)
-    """Whether the terminal is too small; the header then shows only the size that is needed."""
+    """Whether the terminal is smaller than `MIN_TERMINAL_SIZE`; only that size is shown then."""
 
     def __init__(self, directory: str) -> None:
         super().__init__()
         self.set_reactive(SessionHeader.directory, directory)
 
     def render(self) -> Content:
-        """Return the line: title on the left, directory and branch on the right.
+        """Return the content of the line.
 
-        If room is short, first the start of the directory is cut, then the end of the title. If
-        ``cramped``, only the size that is needed is shown.
+        If it doesn't fit, the start of the directory is cut first, then the end of the title. If
+        `cramped`, the line contains only the least size of the terminal.
         """
         width = self.size.width
         if self.cramped:

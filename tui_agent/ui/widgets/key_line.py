@@ -1,4 +1,7 @@
-"""The line of key hints at the bottom of a screen or dialog: as many as fit, all clickable."""
+"""`KeyLine`, the line of key hints at the bottom of a screen or dialog; and the parsing of hints.
+
+The status line uses the same functions to choose and draw its hints.
+"""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +16,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.clickable import clickable
 
 Hint = tuple[str, str, str]
-"""A key, its label, and the action of a click, "" for none."""
+"""A key, its label, and the action that a click runs ("" for none)."""
 
 _GAP: Final = 2
 _NAMES: Final = {
@@ -24,18 +27,22 @@ _NAMES: Final = {
     "↑": "up",
     "↓": "down",
 }
-"""Textual's names of keys that are shown under another name."""
+"""Textual's names of the keys that hints show under another name."""
 _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
 )
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
-"""Actions of clicks on hints of two keys."""
+"""The actions that a click runs on hints for two keys."""
 _OBVIOUS: Final = "↑↓"
-"""Keys whose hint is left out first if room is short, because users try them anyway."""
+"""The keys whose hint is the first to go if room is short, because users try them anyway."""
 
 
 def read_hints(text: str) -> tuple[Hint, ...]:
-    """Parse hints like ``enter open  esc back``: two spaces between them, one after the key."""
+    """Parse hints such as ``enter open  esc back``.
+
+    Two spaces separate hints, and one space separates a key from its label. A click on a hint
+    presses its key, if it is a single key.
+    """
     hints: list[Hint] = []
     for part in re.split(r" {2,}", text.strip()):
         key, _, label = part.partition(" ")
@@ -51,8 +58,8 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
     """Return the hints that fit in ``room`` cells.
 
-    The last ``keep`` hints stay in any case; of the others, ``↑↓`` is dropped first, then those at
-    the end.
+    The last ``keep`` hints always stay. Of the others, ``↑↓`` is dropped first, and then one after
+    another from the end.
     """
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:
@@ -66,7 +73,7 @@ def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
 
 
 def render_hints(hints: Sequence[Hint], style: str) -> Content:
-    """Return hints in one line, styled as the classes ``STYLE--key`` and ``STYLE--label``."""
+    """Return hints in one line, in the styles of the classes ``STYLE--key`` and ``STYLE--label``."""
     parts = []
     for key, label, action in hints:
         part = clickable(key, f".{style}--key", action)
@@ -84,13 +91,13 @@ def _width(hints: Sequence[Hint]) -> int:
 
 
 class KeyLine(Widget):
-    """Shows as many of its key hints as fit in one line."""
+    """Shows the key hints that fit in its line; a click on a hint presses the key."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """The hints, most important first; the key that goes back is last and always shown."""
+    """The hints, most important first, except that those that are always shown are last."""
 
     def __init__(
         self,
@@ -100,6 +107,7 @@ class KeyLine(Widget):
         id: str | None = None,  # noqa: A002 - as Textual calls it
         classes: str | None = None,
     ) -> None:
+        """``text`` is parsed by `read_hints`; the last ``keep`` hints are always shown."""
         super().__init__(id=id, classes=classes)
         self._keep = keep
         self.set_reactive(KeyLine.hints, read_hints(text))

@@ -1,4 +1,7 @@
-"""Base of list widgets that make only their visible rows, so that lists of any length are cheap."""
+"""`LineList`, the base class of list widgets, and `spread`, which lays out a row.
+
+A list builds only its visible rows, so a list of any length is drawn quickly.
+"""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -33,23 +36,23 @@ STYLES = (
 E = TypeVar("E", bound=Enum)
 
 
-def next_member(choices: type[E], now: E) -> E:
-    """Return the choice after ``now``; after the last one, the first."""
+def next_member(choices: type[E], current: E) -> E:
+    """Return the enum member after ``current``, or the first member if ``current`` is the last."""
     rows = list(choices)
-    return rows[(rows.index(now) + 1) % len(rows)]
+    return rows[(rows.index(current) + 1) % len(rows)]
 
 
 class LineList(CursorWidget, ScrollView, can_focus=True):
     """A scrolling list of rows with a cursor.
 
-    A subclass sets the number of rows with ``set_count`` and makes a row in ``row``.
+    A subclass sets the number of rows with `set_count` and returns the content of a row from `row`.
     """
 
     STYLE_PREFIX = "line-list"
     HEADED = False
-    """Whether the first line on screen is a heading that does not scroll (``heading``)."""
+    """Whether `heading` is shown in the top line, where it does not scroll."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """When the cursor's row is highlighted; with ``never`` the list does not scroll to it."""
+    """When the row under the cursor is highlighted. If ``never``, the list doesn't scroll to it."""
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
     BINDINGS = [
@@ -63,29 +66,34 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
     ]
 
     class Highlighted(CursorWidget.Highlighted):
-        """The cursor moved to a row, or its row has new content."""
+        """The cursor moved to another row, or the row under it has new content."""
 
     class Chosen(CursorWidget.Chosen):
-        """A row was chosen with Enter or a double click."""
+        """The user chose a row with Enter or a double click."""
 
     # -- for subclasses
 
     row: Callable[[int, int], Sequence[StyledSpan]]
-    """Returns the spans of a row, given its index and the width in cells; longer rows are cut."""
+    """Takes the index of a row and the width in cells, and returns the row's spans.
+
+    Spans beyond the width are cut off.
+    """
     heading: Callable[[int], Sequence[StyledSpan]]
-    """Returns the spans of the heading for a width in cells; needed if `HEADED`."""
+    """Takes the width in cells, and returns the spans of the heading. Required if `HEADED`."""
 
     # -- rows
 
     @property
-    def page(self) -> int:
+    def page_height(self) -> int:
+        """Number of rows that are visible at once, at least 1."""
         return max(1, self.scrollable_content_region.height - self.HEADED)
 
     @property
     def page_step(self) -> int:
-        return max(1, self.page - 1)
+        return max(1, self.page_height - 1)
 
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
+        """Set the number of rows, and move the cursor to the row ``cursor`` (None: don't move it)."""
         self.count = count
         self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
         self.put_cursor(self.cursor if cursor is None else cursor)
@@ -104,7 +112,7 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
 
     def _show_cursor(self) -> None:
         top = self.scroll_offset.y
-        page = self.page
+        page = self.page_height
         if self.CURSOR == "never":
             return
         if self.cursor < top:
@@ -132,6 +140,7 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
         self.cursor = index
 
     def index_at(self, y: int) -> int | None:
+        """Return the index of the row at line ``y`` of the widget, or None if no row is there."""
         index = y - self.HEADED + self.scroll_offset.y
         if y >= self.HEADED and 0 <= index < self.count:
             return index
@@ -162,9 +171,10 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
 
 
 def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
-    """Return a line of ``width`` cells as spans: ``left``, cut to fit, then ``right`` at the end.
+    """Return the spans of a line with ``left`` at its start and ``right`` at its end.
 
-    If ``right`` is empty, the line may be shorter.
+    The line is ``width`` cells wide, and ``left`` is cut off where it would overlap ``right``. If
+    ``right`` is empty, the line may be shorter.
     """
     wanted = spans_width(right)
     if not wanted:

@@ -1,4 +1,4 @@
-"""The line above the prompt for notices, warnings and errors, with a key that offers a remedy."""
+"""The line above the prompt that shows notices, warnings and errors, each with an optional remedy."""
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -12,24 +12,25 @@ from tui_agent.ui.widgets.clickable import clickable
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
 MAX_WARNINGS = 3
-"""Maximum warnings shown together."""
+"""Maximum number of warnings that are shown together."""
 BRIEF_SECONDS = 5
-"""Seconds for which a brief message is shown."""
+"""Seconds after which a message of `NoticeLine.say_briefly` disappears."""
 
 
 class NoticeLine(Widget):
-    """Shows a message until it is replaced or cleared; hidden if there is none."""
+    """Shows a message until it is replaced or cleared. Hidden while there is no message."""
 
     COMPONENT_CLASSES = {"notice--mark", "notice--key"}
 
     message: reactive[str] = reactive("", layout=True)
     severity: reactive[Severity] = reactive("information")
     remedy: reactive[Remedy | None] = reactive(None)
+    """What the user can do about the message: a key, its label, and the action of a click."""
 
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """Number of warnings and errors shown that were added by `add`."""
+        """Number of warnings and errors that `add` put into the message; 0 after `say`."""
         self._clearing = Later(self, self.clear)
 
     def say(
@@ -38,7 +39,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show a message in place of what is shown."""
+        """Replace what is shown by ``message``."""
         self._clearing.stop()
         self.warnings = 0
         self.severity = severity
@@ -52,7 +53,11 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show a message; a warning is added to warnings that are shown, `MAX_WARNINGS` at most."""
+        """Show a message in place of the current one, but keep warnings together.
+
+        While a warning is shown, another warning goes below it. Only the last `MAX_WARNINGS` lines
+        stay.
+        """
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
             self.warnings = int(severity != "information")
@@ -62,6 +67,7 @@ class NoticeLine(Widget):
         self.message = "\n".join([*self.message.split("\n"), message][-MAX_WARNINGS:])
 
     def say_briefly(self, message: str) -> None:
+        """Show a message for `BRIEF_SECONDS`."""
         self.say(message)
         self._clearing.after(BRIEF_SECONDS)
 

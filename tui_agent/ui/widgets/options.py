@@ -1,15 +1,18 @@
-"""Textual's option list without two of its crashes: early page keys, and clicks on removed rows."""
+"""`Options`, an option list that avoids two crashes of Textual's `OptionList`.
+
+Textual's crashes if a page key is pressed before the first layout, and on a click on a removed row.
+"""
 
 from textual.events import Click
 from textual.widgets import OptionList
 
 
 class Options(OptionList):
-    """An option list in which page keys before the first layout are ignored."""
+    """An option list that ignores page keys before its first layout, and clicks on removed rows."""
 
     @property
     def enabled(self) -> list[int]:
-        """Indices of the options that can be chosen."""
+        """Indices of the options that are not disabled."""
         return [place for place, option in enumerate(self.options) if not option.disabled]
 
     @property
@@ -19,7 +22,7 @@ class Options(OptionList):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Ignore a click on a row that is still drawn but whose option no longer exists."""
+        """Ignore a click on a row whose option has been removed but which is still on the screen."""
         if event.style.meta.get("option", 0) >= self.option_count:
             event.prevent_default()
 

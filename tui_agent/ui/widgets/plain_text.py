@@ -1,4 +1,4 @@
-"""A static text that is shown verbatim: nothing in it is markup."""
+"""`PlainText`, a static text that is shown literally, even if it looks like markup."""
 
 from textual.content import Content
 from textual.visual import VisualType
@@ -6,7 +6,7 @@ from textual.widgets import Static
 
 
 class PlainText(Static):
-    """A `Static` without markup: square brackets are shown as such."""
+    """A `Static` that doesn't parse markup: square brackets are shown as they are."""
 
     def __init__(
         self,
@@ -18,10 +18,9 @@ class PlainText(Static):
         super().__init__(content, id=id, classes=classes, markup=False)
 
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
-        """Show another text.
+        """Replace the text.
 
-        The screen is laid out again only if it has to be: not for the same text, and not while the
-        widget is hidden.
+        Does nothing if the text is the same, and causes no layout while the widget is hidden.
         """
         shown = self.content
         if isinstance(content, str) and isinstance(shown, str) and content == shown:

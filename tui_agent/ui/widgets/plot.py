@@ -1,4 +1,4 @@
-"""A widget that plots a value for each of many steps, with a cursor; used for the timeline."""
+"""The `Plot` widget: bars for the values of a series, with a cursor. The timeline uses it."""
 
 from itertools import accumulate
 
@@ -13,16 +13,17 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.cursor import CursorWidget
 
 _GUTTER = 7
-"""Cells left of the plot for the labels of its axis."""
+"""Width, in cells, of the axis labels at the left of the plot."""
 _ROOMY = 60
-"""Least width, in cells, of a plot with labels."""
+"""Least width, in cells, at which the axis is labelled."""
 _EMPTY = Series(((),), 1.0)
 
 
 class Plot(CursorWidget, can_focus=True):
-    """Plots a series in the widget's whole width.
+    """Plots a series across the full width of the widget.
 
-    The cursor is on one of the steps; its column and the mark below are highlighted.
+    The cursor is on one step of the series. The column that contains the step is highlighted, and
+    so is the mark below the column.
     """
 
     STYLE_PREFIX = "plot"
@@ -58,11 +59,16 @@ class Plot(CursorWidget, can_focus=True):
         self._series = _EMPTY
         self._arranged_size = Size()
         self.columns: list[Column] = []
+        """The columns that are drawn, from left to right. A column may contain several steps."""
         self.edges: list[int] = [0]
+        """Offset, in cells, of the left edge of each column and of the right edge of the last."""
         self._rows: list[list[Cell]] = []
 
     def show(self, series: Series, *, cursor: int) -> None:
-        """Show a series with the cursor at a step; posts `Highlighted` even if it was there."""
+        """Show a series with the cursor on the step ``cursor``.
+
+        Posts `Highlighted` even if the cursor was already on that step.
+        """
         self._series = series
         self.count = series.count
         self._arrange()

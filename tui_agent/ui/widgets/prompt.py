@@ -1,6 +1,7 @@
-"""The prompt: a text area with history, completion, pastes as chips, and an external editor.
+"""The prompt: a text area with history, completion, vi keys, pastes as chips, and an external editor.
 
-It sends nothing: the main screen gets its messages, such as `Prompt.Sent`.
+It owns the draft, the draft that was put away, and the position in the history. It sends nothing to
+the agent: it posts messages such as `Prompt.Sent`, and the main screen acts on them.
 """
 
 import re
@@ -32,31 +33,31 @@ PLACEHOLDERS = (
     "Ask anything · / @ # ! · {palette}",
     "Ask anything",
 )
-"""Placeholders of the empty prompt, longest first; see `Prompt.invite` for the key in braces."""
+"""Placeholders of the empty prompt, longest first. `Prompt.set_placeholders` replaces the braces."""
 READ_ONLY_PLACEHOLDERS = (
-    "Read only · {palette} has all commands: fork continues in a copy",
-    "Read only · /fork continues in a copy",
-    "Read only",
+    "Read-only · {palette} lists all commands · fork continues in a copy",
+    "Read-only · /fork continues in a copy",
+    "Read-only",
 )
-"""Placeholders of the prompt of a read-only session, longest first."""
+"""Placeholders of the prompt in a read-only session, longest first."""
 
 _MAX_STASHED_CHARS = 40
-"""Maximum characters that the placeholder shows of a draft that was put away."""
+"""Maximum number of characters of a draft that was put away in the placeholder."""
 _COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
-"""A command without an argument."""
+"""Matches a command without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
-    """Return text without control characters except tab and line feed, the only line end."""
+    """Return ``text`` with line feeds as line ends, and without control characters except tabs."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class Prompt(TextArea, inherit_bindings=False):
-    """The text area for the user's messages and commands; posts `Sent` with the text as written."""
+    """The text area in which the user writes messages and commands; posts `Sent` with the text."""
 
-    # All keys of a text area are here with an id, so that the user can change every one.
-    # A key after a space is the second of a sequence; only `CHORD` begins one.
+    # All keys of the text area are listed with an id, so that the user can change each of them.
+    # Two keys separated by a space are a sequence. All sequences begin with `CHORD`.
     BINDINGS = [
         hidden("enter", "send", "send"),
         Binding("alt+enter", "send(True)", "queue", id="prompt.queue"),
@@ -77,23 +78,23 @@ class Prompt(TextArea, inherit_bindings=False):
         hidden("ctrl+c", "copy", "copy the selection"),
         hidden("super+c", "copy", "copy the selection", id="prompt.copy"),
         hidden("alt+a", "select_all", "select all", id="prompt.select_all"),
-        hidden("ctrl+underscore,ctrl+slash,super+z", "undo", "undo writing", id="prompt.undo"),
-        # Ctrl+Y inserts deleted text in a shell; it redoes in a text area.
-        hidden("alt+underscore,super+y", "redo", "redo writing", id="prompt.redo"),
-        hidden("ctrl+y", "yank", "insert what was erased last", id="prompt.yank"),
+        hidden("ctrl+underscore,ctrl+slash,super+z", "undo", "undo typing", id="prompt.undo"),
+        # Ctrl+Y inserts deleted text, as in a shell. In Textual's text area it would redo.
+        hidden("alt+underscore,super+y", "redo", "redo typing", id="prompt.redo"),
+        hidden("ctrl+y", "yank", "insert the text erased last", id="prompt.yank"),
         hidden("ctrl+d", "delete_or_quit", "erase or quit", id="prompt.erase_or_quit"),
         hidden("backspace", "delete_left", "erase to the left", id="prompt.erase_left"),
         hidden("delete", "delete_right", "erase to the right", id="prompt.erase_right"),
         hidden(
             "ctrl+w,ctrl+backspace,alt+backspace",
             "delete_word_left",
-            "erase the word before",
+            "erase the previous word",
             id="prompt.erase_word_left",
         ),
         hidden(
             "alt+delete,alt+d",
             "delete_word_right",
-            "erase the word after",
+            "erase the next word",
             id="prompt.erase_word_right",
         ),
         hidden(
@@ -109,12 +110,12 @@ class Prompt(TextArea, inherit_bindings=False):
             id="prompt.erase_to_end",
         ),
         hidden("ctrl+shift+k", "delete_line", "erase the line", id="prompt.erase_line"),
-        hidden("up", "cursor_up", "line before, or earlier message", id="prompt.up"),
-        hidden("down", "cursor_down", "line after, or later message", id="prompt.down"),
-        hidden("left", "cursor_left", "to the left", id="prompt.left"),
-        hidden("right", "cursor_right", "to the right", id="prompt.right"),
-        hidden("ctrl+left", "cursor_word_left", "word before", id="prompt.word_left"),
-        hidden("ctrl+right", "cursor_word_right", "word after", id="prompt.word_right"),
+        hidden("up", "cursor_up", "previous line, or earlier message", id="prompt.up"),
+        hidden("down", "cursor_down", "next line, or later message", id="prompt.down"),
+        hidden("left", "cursor_left", "left", id="prompt.left"),
+        hidden("right", "cursor_right", "right", id="prompt.right"),
+        hidden("ctrl+left", "cursor_word_left", "previous word", id="prompt.word_left"),
+        hidden("ctrl+right", "cursor_word_right", "next word", id="prompt.word_right"),
         hidden("home,ctrl+a", "cursor_line_start", "start of the line", id="prompt.line_start"),
         hidden("end,ctrl+e", "cursor_line_end", "end of the line", id="prompt.line_end"),
         hidden("pageup", "screen.scroll_page(-1)", "page up", id="prompt.page_up"),
@@ -126,13 +127,13 @@ class Prompt(TextArea, inherit_bindings=False):
         hidden(
             "ctrl+shift+left",
             "cursor_word_left(True)",
-            "select the word before",
+            "select the previous word",
             id="prompt.select_word_left",
         ),
         hidden(
             "ctrl+shift+right",
             "cursor_word_right(True)",
-            "select the word after",
+            "select the next word",
             id="prompt.select_word_right",
         ),
         hidden(
@@ -150,23 +151,24 @@ class Prompt(TextArea, inherit_bindings=False):
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
-    """Whether the agent is running: then a message can also be queued for later."""
+    """Whether the agent is running, so that a message can also be queued for later."""
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
-
+    """Whether the text is a shell command, that is, begins with ``!``."""
     vim: var[bool] = var(False, toggle_class="-vim")  # noqa: FBT003 - how Textual spells it
+    """Whether vi keys are enabled."""
 
     @dataclass
     class Sent(Message):
         """The user sent a message."""
 
         text: str
-        """The whole text, with pastes expanded."""
+        """The whole text; chips are replaced by the pasted text."""
         follow_up: bool
-        """Whether the message waits until the agent is idle."""
+        """Whether to send the message as a follow-up, when the agent is idle."""
 
     @dataclass
     class SentNothing(Message):
-        """The user sent the prompt while it was empty or blank."""
+        """The user pressed Enter while the prompt was empty or blank."""
 
     @dataclass
     class QuitAsked(Message):
@@ -174,11 +176,11 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @dataclass
     class PasteAsked(Message):
-        """The user wants to paste the system's clipboard: an image, or else text."""
+        """The user wants to paste the clipboard: its image, or its text if it has no image."""
 
     @dataclass
     class EditorFailed(Message):
-        """The external editor could not be used; ``reason`` is a sentence for the user."""
+        """The external editor failed; ``reason`` is a sentence for the user."""
 
         reason: str
 
@@ -200,37 +202,41 @@ class Prompt(TextArea, inherit_bindings=False):
         self._key_of = key_of
         """`SessionFrame.key_of`."""
         self._take_back = take_back
-        """Puts the last message that waits to be sent into the prompt; False if none waits."""
+        """Moves the last queued message into the prompt; returns False if no message is queued."""
         self._recalled = ""
+        """The text that was last taken from the history, with chips."""
         self._restored = ""
+        """The text, with chips, that `restore` put into the empty prompt; "" if there is none."""
         self._vi = Vim()
         self._vi_at = 0
-        """Offset of the vi cursor while text is selected: it is on a selected character, while the
-        text area's own cursor is after the selection."""
+        """Offset of the vi cursor while text is selected.
+
+        The vi cursor is on a selected character; the text area's own cursor is after the selection.
+        """
         self.last_typed = float("-inf")
         """When the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
-        """Whether the last key was `CHORD` without a selection; the next may end a sequence."""
+        """Whether the last key was `CHORD` without a selection, so that the next completes a sequence."""
         self.stashed = ""
-        """A draft that was put away, with pastes expanded; empty if there is none."""
+        """The draft that was put away, with chips replaced by the pasted text; "" if there is none."""
         self._killed = KilledText()
         self._deleted = ""
-        """The text that the last key deleted."""
+        """The text that the last key deleted, with chips."""
         self.use_keys({})
 
     def on_mount(self) -> None:
-        """Keep the terminal's cursor at the caret, because input methods show their text there."""
+        """Keep the terminal's cursor at the caret, where input methods show their text."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
         self.set_placeholders(self._placeholders)
 
     def set_placeholders(self, texts: Sequence[str]) -> None:
-        """Set the placeholder to the first of ``texts`` that fits, else to the last one.
+        """Use the first of ``texts`` that fits as the placeholder, or the last one if none fits.
 
-        The choice is made again when the width or the keys change. ``{palette}`` is replaced by the
-        key of the list of commands; a text with it is left out if there is no such key. A draft that
-        was put away comes first.
+        Chooses again when the width or the keys change. ``{palette}`` stands for the key that opens
+        the list of commands; texts that contain it are skipped if there is no such key. While a
+        draft is put away, the placeholder shows that draft instead.
         """
         self._placeholders = texts
         if self.stashed:
@@ -250,13 +256,13 @@ class Prompt(TextArea, inherit_bindings=False):
         """Move the terminal's cursor to the caret if the prompt has the focus."""
         if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
             self.app.cursor_position = self.cursor_screen_offset
-            # The terminal's cursor moves when something is drawn next.
+            # The terminal's cursor moves only when something is drawn.
             self.refresh()
 
     def use_keys(self, keymap: Mapping[str, str], of_screen: Iterable[BindingType] = ()) -> None:
-        """Use the user's keys, by binding id, in place of the prompt's own.
+        """Replace the prompt's keys by those of the user; ``keymap`` maps ids of bindings to keys.
 
-        ``of_screen`` are the screen's bindings, whose sequences of keys only the prompt can hear.
+        ``of_screen`` are the screen's bindings, whose key sequences only the prompt receives.
         """
         self._keys = dict(keys_of(self.BINDINGS, keymap))
         for key, bindings in keys_of(of_screen, keymap).items():
@@ -271,14 +277,14 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @property
     def full_text(self) -> str:
-        """The text with every chip replaced by the text that was pasted."""
+        """The text, with chips replaced by the pasted text."""
         return self._pastes.expand(self.text)
 
     @property
     def draft(self) -> str:
-        """The user's unsent text, with pastes expanded.
+        """The user's unsent text, with chips replaced by the pasted text.
 
-        While a message from the history is shown, this is the text from before it was shown.
+        While a message from the history is shown, this is the text that the prompt had before.
         """
         if self._is_recalled:
             return self._history_walk.draft
@@ -289,26 +295,26 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._history_walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        """Show a text in place of the prompt's, with the cursor at the end and chips for pastes."""
+        """Replace the text by ``text``, with chips for known pastes, and move the cursor to its end."""
         self.load_text(self._pastes.fold_known(clean(text)))
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the prompt's text by ``text``, and add the former text to the history.
+        """Replace the text by ``text``, and add the former text to the history.
 
-        It is not added if it is blank or a message shown from the history.
+        The former text isn't added if it is blank or came from the history unchanged.
         """
         if self.full_text.strip() and not self._is_recalled:
             self._history_walk.add(self.full_text)
         self.set_draft(text)
 
     def clear_to_history(self) -> None:
-        """Clear the prompt; its text goes to the history, see `replace_draft`."""
+        """Clear the prompt, and add its text to the history as `replace_draft` does."""
         self.replace_draft("")
         self.reset()
 
     def action_stash(self) -> None:
-        """Put the draft away and bring back the one that was put away before, if there is one."""
+        """Put the draft away, and bring back the draft that was put away before, if any."""
         brought = self.stashed
         self.stashed = ""
         if self.full_text.strip():
@@ -325,7 +331,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.set_placeholders(self._placeholders)
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the draft and to the messages in the history."""
+        """Apply ``clean`` to everything that the user typed and the prompt still has.
+
+        These are the draft, the draft that was put away, the history, the pastes and the erased text.
+        """
         self._history_walk.rewrite(clean)
         self._killed.rewrite(clean)
         self._pastes.rewrite(clean)
@@ -334,10 +343,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self.set_draft(clean(self.full_text))
 
     def restore(self, text: str) -> None:
-        """Put a sent text back into the prompt, on the lines before the draft if there is one.
+        """Put a sent text back into the prompt, on the lines above the draft if there is one.
 
-        A text that was restored earlier and not edited since is replaced. If there is no draft,
-        typing ``/`` after the restored text replaces it by the command.
+        A restored text that was not edited counts as no draft: it is replaced. If ``/`` is typed
+        right after a text that was restored without a draft, the command replaces the text.
         """
         draft = ""
         if self.text != self._restored:
@@ -349,9 +358,9 @@ class Prompt(TextArea, inherit_bindings=False):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Clear a restored text that was not edited, or restore ``earlier`` in its place.
+        """Replace a restored text that was not edited by ``earlier``; "" clears the prompt.
 
-        Also restores ``earlier`` if the prompt is empty. Any other text is kept.
+        Also restores ``earlier`` if the prompt is empty. Keeps any other text.
         """
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
@@ -362,12 +371,14 @@ class Prompt(TextArea, inherit_bindings=False):
             self.reset()
 
     def resume_typing(self, text: str) -> None:
+        """Insert text that was typed while another widget had the focus, and take the focus."""
         self.last_typed = self._clock()
         self.insert(clean(text))
-        # Immediately, because more input of the same burst follows.
+        # Immediately, because more keys may follow in the same burst of input.
         self.screen.set_focus(self)
 
     def reset(self) -> None:
+        """Clear the text and the pastes, leave the history, and reset vi's mode."""
         self._vi.reset()
         self._show_vi()
         self._pastes.clear()
@@ -377,10 +388,10 @@ class Prompt(TextArea, inherit_bindings=False):
     # -- sending
 
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
-        """Post `Sent` with the text and clear the prompt; post `SentNothing` if the text is blank.
+        """Post `Sent` and clear the prompt, or post `SentNothing` if the text is blank.
 
-        Without ``follow_up``, Enter may instead complete a word, or break the line after a
-        backslash. With it, the message waits until the agent is idle.
+        ``follow_up`` is passed on in `Sent`. Without it, Enter first tries to complete a word, and
+        breaks the line after a backslash.
         """
         if not follow_up:
             self._update_completion()
@@ -398,10 +409,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.Sent(text, follow_up))
 
     def _break_after_backslash(self) -> bool:
-        """Insert a line break and return True if a backslash is before the cursor.
+        """If a backslash is before the cursor, insert a line break and return True.
 
-        For terminals that send the same key for Enter and Shift+Enter. The backslash is removed,
-        except in a shell command.
+        The backslash is removed, except in a shell command. This is for terminals that can't
+        distinguish Shift+Enter from Enter.
         """
         row, column = self.cursor_location
         if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
@@ -447,11 +458,14 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @property
     def escape_ends_mode(self) -> bool:
-        """Whether vi's insert mode is on, in which Escape and a letter are pressed in one go."""
+        """Whether vi's insert mode is on, so that Alt with a letter counts as Escape and the letter.
+
+        Terminals send the same bytes for both.
+        """
         return self.vim and self._vi.mode is Mode.INSERT
 
     def _press_vi(self, event: events.Key) -> bool:
-        """Handle a key with vi enabled; return False if the prompt should handle it as usual."""
+        """Handle a key while vi keys are enabled; return False if the prompt should handle it."""
         writes = self._vi.mode is Mode.INSERT
         if writes and (event.key != "escape" or self._popup.display):
             return False
@@ -486,7 +500,7 @@ class Prompt(TextArea, inherit_bindings=False):
         return True
 
     def _edit_to(self, text: str) -> None:
-        """Change the prompt's text to ``text`` with a single edit, which one undo reverts."""
+        """Change the text to ``text`` in a single edit, so that a single undo reverts it."""
         now = self.text
         if text == now:
             return
@@ -533,13 +547,13 @@ class Prompt(TextArea, inherit_bindings=False):
             event.stop()
             event.prevent_default()
             return
-        # Not as priority bindings: these would overtake keys typed before that still wait.
+        # Priority bindings would run before earlier keys that are still in the queue.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # A command replaces an unchanged restored text, which goes into the history.
+                # The command replaces an unedited restored text, which goes into the history.
                 if (
                     self._restored
                     and self.text == self._restored
@@ -554,9 +568,9 @@ class Prompt(TextArea, inherit_bindings=False):
         event.prevent_default()
 
     async def _press_chord(self, key: str) -> bool:
-        """Run the action of a sequence that begins with `CHORD`; return True if the key is part of one.
+        """Handle a key of a sequence that begins with `CHORD`; return True if it is part of one.
 
-        `CHORD` is not while text is selected: it cuts.
+        While text is selected, `CHORD` doesn't begin a sequence: it cuts the text.
         """
         begun = self._begins_chord
         self._begins_chord = key == CHORD and self.selection.is_empty
@@ -566,9 +580,9 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
-        """Run the action that the prompt's bindings have for a key; return False if none has run.
+        """Run the action that is bound to a key of the prompt; return False if none was run.
 
-        Awaited, so that the action has run before the next key is handled.
+        Waits for the action, so that it is finished before the next key is handled.
         """
         for binding in self._keys.get(key, ()):
             namespace, action, parameters = parse(binding.action)
@@ -586,7 +600,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.last_typed = self._clock()
         text = clean(event.text)
         if not text:
-            # Terminals paste an image as an empty text.
+            # When the clipboard has an image, terminals send an empty text.
             self.action_paste()
             return
         if self.shell:
@@ -605,7 +619,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.PasteAsked())
 
     def insert_image(self, name: str) -> None:
-        """Insert ``@name`` for a pasted image as a chip, which a single Backspace deletes."""
+        """Insert the mention ``@name`` of a pasted image as a chip, which one Backspace deletes."""
         self._pastes[f"@{name}"] = f"@{name}"
         mention = f"{self._space_before()}@{name} "
         if result := self._replace_via_keyboard(mention, *self.selection):
@@ -613,7 +627,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.focus()
 
     def _space_before(self) -> str:
-        """Return what separates a mention from the text before it: a space, or "" if none is needed."""
+        """Return a space if a mention inserted at the cursor needs one before it, else ""."""
         row, column = min(self.selection)
         before = self.document.get_line(row)[:column]
         if before and not before[-1].isspace():
@@ -621,11 +635,11 @@ class Prompt(TextArea, inherit_bindings=False):
         return ""
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002, FBT001, FBT002 - as inherited
-        """Return the start of the cursor's line; as in readline, not of its row if it is wrapped."""
+        """Return the start of the cursor's line; in a wrapped line, not that of the row on screen."""
         return self.cursor_location[0], 0
 
     def get_cursor_line_end_location(self) -> tuple[int, int]:
-        """Return the end of the cursor's line; as in readline, not of its row if it is wrapped."""
+        """Return the end of the cursor's line; in a wrapped line, not that of the row on screen."""
         row = self.cursor_location[0]
         return row, len(self.document.get_line(row))
 
@@ -661,7 +675,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self._kill(super().action_delete_line, forward=True)
 
     def _kill(self, delete: Callable[[], None], *, forward: bool) -> None:
-        """Delete text with an action and keep it for `action_yank`, with pastes expanded."""
+        """Call ``delete``, and keep the text that it deletes for `action_yank`.
+
+        ``forward`` says whether it deletes text after the cursor. Chips are kept as pasted text.
+        """
         before = (self.text, self.cursor_location)
         self._deleted = ""
         delete()
@@ -670,7 +687,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._killed.add(killed, forward=forward, before=before, after=after)
 
     def action_yank(self) -> None:
-        """Insert the text that was deleted last by word or line, in place of the selection."""
+        """Insert the text that was last erased by word or line, in place of the selection."""
         text = self._killed.text
         if is_large(text):
             text = self._pastes.fold(text)
@@ -678,9 +695,9 @@ class Prompt(TextArea, inherit_bindings=False):
             self.move_cursor(result.end_location)
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip that ends (``before``) or begins at the cursor.
+        """Delete the chip directly before the cursor, or directly after it if not ``before``.
 
-        Returns False, and deletes nothing, if there is none or text is selected.
+        Returns False, and deletes nothing, if there is no such chip or text is selected.
         """
         row, column = self.cursor_location
         for span in (
@@ -692,10 +709,10 @@ class Prompt(TextArea, inherit_bindings=False):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up in the completion list or the text; in the first line, show an older message.
+        """Move up in the completion list or the text; in the first row, show an older message.
 
-        In an empty prompt take back a message that waits: shown as an older one, it would be sent
-        twice.
+        If the prompt is empty, a queued message is taken back first. If it were only shown as an
+        older message, it could be sent twice.
         """
         if self._popup.display and not select:
             self._popup.move(-1)
@@ -706,7 +723,7 @@ class Prompt(TextArea, inherit_bindings=False):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move down in the completion list or the text; in the last line, show a newer message."""
+        """Move down in the completion list or the text; in the last row, show a newer message."""
         if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
@@ -735,7 +752,7 @@ class Prompt(TextArea, inherit_bindings=False):
         row, column = self.cursor_location
         if self.suggestion:
             self._show_argument()
-        # Most lines contain no sign that starts a completion.
+        # Searching for a word is skipped for lines without a character that starts a completion.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
 
@@ -746,7 +763,7 @@ class Prompt(TextArea, inherit_bindings=False):
             return None
         if not self.shell:
             return token_at(self.document.lines, row, column)
-        # In a shell command, Tab asks for the list of a word.
+        # In a shell command, a word is completed only after Tab.
         asked = self._popup.token
         path = path_at(self.document.lines, row, column)
         if asked is None or path is None or (asked.row, asked.start) != (path.row, path.start):
@@ -754,18 +771,19 @@ class Prompt(TextArea, inherit_bindings=False):
         return path
 
     def _update_completion(self) -> None:
-        """Update an outdated completion list: list commands for the current text, else close it.
+        """If the completion list is outdated, list the commands that match now, else close it.
 
-        A key can be handled before the messages about the text changes of earlier keys.
+        The list can be outdated because a key may be handled before the messages about the text that
+        earlier keys changed.
         """
         choice = self._popup.choice
         token = self._token()
         if choice is not None and choice[0] != token:
-            # Files for the new text are not known yet, and one for the old text would be wrong.
+            # Finding files takes time, and the file offered for the former text would be wrong.
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
-        """Insert the highlighted candidate; without a list in a shell command, open that of files."""
+        """Insert the highlighted candidate, or open the list of files in a shell command."""
         self._update_completion()
         if self._popup.choice is not None:
             self.insert_choice()
@@ -773,7 +791,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.complete(path)
 
     def _show_argument(self) -> None:
-        """Show the argument of the command that was typed, after it and dimmed, until one is typed."""
+        """Show a hint at the argument of the typed command, dimmed after it, until one is typed."""
         hint = ""
         typed = _COMMAND.fullmatch(self.text)
         if typed is not None and self.cursor_location == self.document.end:
@@ -783,13 +801,13 @@ class Prompt(TextArea, inherit_bindings=False):
         self.suggestion = hint
 
     def action_cursor_right(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move to the right; unlike in other text areas, the hint at the end is never inserted."""
+        """Move to the right. Unlike in Textual's text area, this never inserts the dimmed hint."""
         self.suggestion = ""
         super().action_cursor_right(select)
         self._show_argument()
 
     def action_close_completion(self) -> None:
-        """Close the list; the question mark that opened the list of keys goes with it."""
+        """Close the list. If it is the list of keys, also remove the ``?`` that opened it."""
         token = self._popup.token
         self._popup.dismiss()
         if token is not None and token.kind == "keys":
@@ -809,10 +827,10 @@ class Prompt(TextArea, inherit_bindings=False):
         )
 
     def _take_completion(self) -> bool:
-        """Complete the word on Enter; return False if the text should then be sent.
+        """Insert the highlighted candidate on Enter; return False if the text should now be sent.
 
-        A command that only resembles the typed word is completed but not sent, so that ``/stop``
-        does not run ``/mode``.
+        A command that only resembles the typed word is completed but not sent. Otherwise ``/stop``
+        could run ``/mode``.
         """
         choice = self._popup.choice
         if choice is None:
@@ -820,7 +838,7 @@ class Prompt(TextArea, inherit_bindings=False):
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
         if token.kind != "command" and not self._popup.has_moved:
-            # A name typed in full, or a number, is meant literally, even if longer ones begin so.
+            # A complete name or number is taken literally, even if longer ones begin with it.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
                 token.kind == "entry" and token.query.isdigit()
@@ -833,7 +851,7 @@ class Prompt(TextArea, inherit_bindings=False):
     # -- external editor
 
     def action_edit_outside(self) -> None:
-        # Not awaited: the key is handled when the editor begins, not when it ends.
+        # Not awaited: the handling of the key must not last until the editor is closed.
         self.call_later(self._edit_outside)
 
     async def _edit_outside(self) -> None:

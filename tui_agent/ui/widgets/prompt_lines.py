@@ -1,6 +1,6 @@
-"""The lines between the conversation and the prompt: queued messages, the to-do in progress, new text.
+"""The lines above the prompt: queued messages, the to-do in progress, and the chip for new text.
 
-Also the line on other pages saying that a question is waiting. `SessionView` updates them.
+Also the chip that says on other pages that a question is waiting. `SessionView` updates all of them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_MESSAGES = 4
-"""Maximum lines of the list of queued messages."""
+"""Maximum number of lines in the list of queued messages."""
 SENDS_NOW = "enter sends now"
-"""Key for the messages for the next step, shown after the last of them while it works."""
+"""The hint after the last message for the next step, shown while Enter sends these messages."""
 ROOM_FOR_QUEUE_KEYS = 60
-"""Least width, in cells, at which a long last message is cut to make room for the keys."""
+"""Least width, in cells, to show key hints in the list. A long message is cut to make room."""
 
 
 class QuestionChip(PlainText):
-    """Shows the waiting question on pages other than the conversation; a click goes to it."""
+    """Shows the waiting question on other pages than the main screen. A click returns there."""
 
     ALLOW_SELECT = False
 
@@ -70,16 +70,16 @@ class QuestionChip(PlainText):
 
 
 class QueueList(Widget):
-    """Lists the queued messages, a line each; hidden while there are none."""
+    """Lists the queued messages, one in each line. Hidden if there are none."""
 
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
     has_draft: reactive[bool] = reactive(default=False)
-    """Whether the prompt has a text, which Enter sends."""
+    """Whether the prompt contains text, which Enter would send."""
     has_question: reactive[bool] = reactive(default=False)
-    """Whether a question waits, which Enter answers."""
+    """Whether a question waits, which Enter would answer."""
     is_settled: reactive[bool] = reactive(default=True)
-    """Whether Enter acts: not right after a message, because a key may bounce."""
+    """False for a moment after a message was sent, as a second Enter may be an accident."""
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
         """``key_of`` is `SessionFrame.key_of`."""
@@ -88,7 +88,7 @@ class QueueList(Widget):
 
     @property
     def sends_now(self) -> bool:
-        """Whether Enter in the prompt sends the messages for the next step now."""
+        """Whether Enter in the prompt sends the messages queued for the next step immediately."""
         is_free = not self.has_draft and not self.has_question
         return bool(self.queue.steer) and is_free and self.is_settled
 
@@ -127,7 +127,7 @@ class QueueList(Widget):
 class TodoLine(PlainText):
     """Shows the to-do in progress above the prompt while the agent works.
 
-    A list that an earlier turn wrote is not shown: the model may never mark it as done.
+    A to-do list from an earlier turn is not shown, because the model may never mark it as done.
     """
 
     ALLOW_SELECT = False
@@ -137,7 +137,7 @@ class TodoLine(PlainText):
         self.display = False
 
     def follow(self, agent: Agent, entry: Entry | None) -> None:
-        """Update the line after ``entry`` was appended; None: after the path changed."""
+        """Update the line after ``entry`` was appended, or after the path changed (None)."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
@@ -146,7 +146,7 @@ class TodoLine(PlainText):
             self._show(current_todos(path) if is_current else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show how many are done, and the one in progress; hide the line if none is left."""
+        """Show how many to-dos are done and which is in progress; hide the line if all are done."""
         now = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
         done, count = done_of(todo.status for todo in todos)
         self.display = done < count
@@ -157,7 +157,7 @@ class TodoLine(PlainText):
 
 
 class NewChip(PlainText):
-    """Says that there is new text below the visible part of the conversation; a click shows it."""
+    """Says that there is new text below the visible part of the conversation. A click scrolls there."""
 
     ALLOW_SELECT = False
 

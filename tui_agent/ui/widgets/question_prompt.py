@@ -1,8 +1,8 @@
-"""The widget that asks the user a question above the prompt, and decides which keys answer it.
+"""The widget that shows questions above the prompt, and decides when keys answer them.
 
-The question is never modal: the user can continue to write. What an answer does is decided by the
-question (`WaitingQuestion.settle`). An answered question stays until `SessionView` removes it: when the agent
-reports the decision, or when whoever asked has got the answer.
+It owns the queue of waiting questions. A question is never modal: the user can continue to write.
+What an answer does is up to the question (`WaitingQuestion.settle`). An answered question stays on
+the screen until `SessionView` removes it, once the agent or the command has received the answer.
 """
 
 from collections.abc import Callable
@@ -26,24 +26,24 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.line_view import LineView
 
 KEY_HOLD_SECONDS = 0.2
-"""Seconds before a key counts as an answer; if another key follows sooner, both are text."""
+"""Seconds before a key counts as an answer. If another key follows sooner, both are text."""
 ENTER_GRACES = 2
 """Number of grace periods after which Enter answers a question."""
 OPEN = "open"
-"""Choice made with ``o``: open the page with all details of the question."""
+"""The choice that the key ``o`` makes: open the page with all details of the question."""
 MORE = "more"
-"""Choice made with ``m``: show the remaining answers."""
+"""The choice that the key ``m`` makes: list the remaining answers."""
 
-WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
+WORDS_HINT = "enter answers “no, but” with your text · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 
-PATTERN_HINT = "* matches anything. Enter accepts it, Escape goes back"
+PATTERN_HINT = "* matches anything. Enter accepts the pattern, Escape goes back"
 """Shown in place of the question's reason while the user edits the pattern of a rule."""
 
 
 class QuestionChoices(Options, can_focus=True):
-    """The list of answers; a printable key chooses an answer, or is text for the prompt."""
+    """The list of answers. A printable key chooses an answer, or goes to the prompt as text."""
 
     FOCUS_ON_CLICK = False
     BINDINGS = [
@@ -52,15 +52,16 @@ class QuestionChoices(Options, can_focus=True):
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
-        """``hold`` is the seconds before a key counts as an answer; 0 for at once."""
+        """``hold``: seconds before a key counts as an answer; with 0, it counts immediately."""
         super().__init__(compact=True)
         self._question = question
         self.hold = hold
         self._held = ""
+        """A key that may be an answer once ``hold`` is over; "" for none."""
         self.typed = False
-        """Whether text was typed since the list got the focus; further keys are then text too."""
+        """Whether text was typed since the list got the focus. Further keys are text too, then."""
         self.touched = False
-        """Whether the user moved the highlight; Enter then chooses the answer without a delay."""
+        """Whether the user moved the highlight or clicked. Enter then needs no waiting time."""
 
     def action_select(self) -> None:
         if self.touched or self._question.accepts_enter:
@@ -108,9 +109,9 @@ class QuestionChoices(Options, can_focus=True):
 class QuestionPrompt(VerticalGroup):
     """Shows the oldest waiting question, and how many others wait.
 
-    Keys stay text during a grace period, while the user is typing, and while the prompt has text.
-    If that text is sent, it answers a question about a tool call with “no, but …”. Tab moves the
-    focus to the question at any time.
+    Keys remain text for the prompt during a grace period, while the user is typing, and while the
+    prompt contains text. If that text is sent, it answers a question about a tool call with “no, but
+    …”. Tab moves the focus to the question at any time.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
@@ -128,7 +129,10 @@ class QuestionPrompt(VerticalGroup):
         clock: Callable[[], float],
         show: Callable[[Page], None],
     ) -> None:
-        """``show`` opens a page with all details of a question; times are in seconds."""
+        """``show`` opens the page with all details of a question.
+
+        ``grace`` and ``typing_pause`` are as in `set_delays`.
+        """
         super().__init__()
         self._show_page = show
         self._prompt = prompt
@@ -146,22 +150,24 @@ class QuestionPrompt(VerticalGroup):
             placeholder="What should the agent do instead?  Enter sends, Escape goes back",
             compact=True,
         )
-        """The field for what the agent should do instead of the call."""
+        """The input field for what the agent should do instead of the call."""
         self._pattern = Input(compact=True, select_on_focus=False)
-        """The field for the pattern of a rule."""
+        """The input field for the pattern of a rule."""
         self._edited_rules: list[str] = []
-        """The rules that an answer creates, with the user's edits: ``allow bash: git commit *``."""
+        """The rules of the question with the user's edits, such as ``allow bash: git commit *``."""
         self._edited_index = 0
+        """Index of the rule whose pattern is in the input field."""
         self._shows_all = False
+        """Whether all answers are listed, not only the first ones."""
         self._is_scrolled = False
         self._chosen_by_key = False
-        """Whether the last answer was chosen by its key or number, not at the cursor."""
+        """Whether the last answer was chosen by its key or number, not with Enter or a click."""
         self.display = False
 
     def set_delays(self, *, grace: float, typing_pause: float) -> None:
-        """Set how many seconds a question waits before it takes the focus.
+        """Set how many seconds a question waits before it gets the focus.
 
-        ``grace`` counts from when it is shown, ``typing_pause`` from when the user last typed.
+        ``grace`` counts from when the question is shown, ``typing_pause`` from the last typed key.
         """
         self._grace = grace
         self._typing_pause = typing_pause
@@ -177,17 +183,18 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def asked(self) -> WaitingQuestion | None:
-        """The question shown, the oldest waiting one; None if none waits."""
+        """The question that is shown, which is the oldest waiting one; None if none waits."""
         if self._waiting:
             return self._waiting[0]
         return None
 
     @property
     def accepts_enter(self) -> bool:
-        """Whether Enter in the list of answers is meant for the question.
+        """Whether Enter in the list of answers may answer the question.
 
-        True if the prompt is empty, and the user asked for the question, or is not typing and has
-        seen it for `ENTER_GRACES` grace periods.
+        False while the prompt contains text. Unless the user is waiting for the question, also False
+        while the user is typing, and until the question has been shown for `ENTER_GRACES` grace
+        periods.
         """
         if self.asked is not None and self.asked.is_awaited:
             return not self._prompt.text
@@ -198,9 +205,9 @@ class QuestionPrompt(VerticalGroup):
         )
 
     def ask(self, asked: WaitingQuestion) -> None:
-        """Add a question, shown once those before it are settled.
+        """Add a question to the queue. It is shown once the questions before it are removed.
 
-        Ignored if a question with the same key waits already.
+        Does nothing if a question with the same key waits already.
         """
         if any(waiting.key == asked.key for waiting in self._waiting):
             return
@@ -212,7 +219,7 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def remove_question(self, key: str) -> None:
-        """Remove the question with ``key``, answered here or elsewhere, and show the next one."""
+        """Remove the question with ``key`` from the queue, and show the next one."""
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
         if (asked := self.asked) is None:
@@ -225,15 +232,15 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def comes_first(self) -> bool:
-        """Whether the question shown has to be answered before a message can be sent."""
+        """Whether the shown question must be answered before a message can be sent."""
         return self.asked is not None and self.asked.comes_first
 
     def answer_in_words(self, text: str) -> bool:
-        """Answer the question with a text sent from the prompt; return False if it is no answer.
+        """Answer the question with text sent from the prompt. Return False if it isn't an answer.
 
         A question about a tool call is answered with “no, but …” once its grace period is over. A
-        question that takes the focus only by Tab is answered if the text is the key of an answer.
-        Any other question is dismissed, if it allows that, and False is returned.
+        question that gets the focus only by Tab is answered if the text is the key of an answer. Any
+        other question is dismissed, if possible, and False is returned.
         """
         asked = self.asked
         if asked is None:
@@ -250,7 +257,7 @@ class QuestionPrompt(VerticalGroup):
         return was_seen
 
     def _choose_by_letter(self, text: str) -> bool:
-        """Give the answer whose key is ``text``; return False if there is none."""
+        """Choose the answer whose key is ``text``; return False if there is none."""
         answer = self._letter(text)
         if answer is None:
             return False
@@ -259,7 +266,7 @@ class QuestionPrompt(VerticalGroup):
         return True
 
     def _letter(self, text: str) -> Answer | None:
-        """Return the answer whose key is ``text`` and that can be chosen, None if there is none."""
+        """Return the answer that can be chosen and has the key ``text``; None if there is none."""
         key = text.strip().lower()
         possible = (one for one in self._answers() if one.is_possible)
         for one in possible:
@@ -268,6 +275,7 @@ class QuestionPrompt(VerticalGroup):
         return None
 
     def draft_changed(self) -> None:
+        """Update the hint after the prompt's text changed; an empty prompt may give up the focus."""
         if self.asked is None or self._choices.has_focus:
             return
         self._show_hint()
@@ -275,7 +283,7 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def restart_grace(self) -> None:
-        """Restart the grace period, because the user returned to the screen.
+        """Restart the grace period because the user has returned to the screen.
 
         Does nothing while the user is writing a note or a pattern.
         """
@@ -286,9 +294,9 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def choose_at_cursor(self) -> None:
-        """Give the highlighted answer to a question that takes the focus only by Tab.
+        """Choose the highlighted answer of a question that gets the focus only by Tab.
 
-        Does nothing for other questions, and until `ENTER_GRACES` grace periods are over.
+        Does nothing for other questions, and before `ENTER_GRACES` grace periods are over.
         """
         asked = self.asked
         row = self._choices.highlighted_option
@@ -298,10 +306,10 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def clear(self) -> None:
-        """Remove all questions except those that take the focus only by Tab.
+        """Remove all questions except those that get the focus only by Tab.
 
-        A choice is settled with no answer. A permission question is only removed from the screen;
-        its agent keeps the request.
+        Choices are dismissed. Questions about a tool call are only removed from the screen; the agent
+        keeps its request.
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
@@ -311,7 +319,7 @@ class QuestionPrompt(VerticalGroup):
     # -- showing
 
     def _release(self) -> None:
-        """Move the focus from the answers to the prompt, where keys are text."""
+        """Move the focus from the answers to the prompt, so that keys are text again."""
         self.armed = False
         if self._choices.has_focus:
             self._prompt.focus()
@@ -340,9 +348,9 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """List the answers with their keys; highlight the one named ``at``, else the first.
+        """List the answers with their keys, and highlight the answer named ``at``, else the first.
 
-        Until the user asks for more, only the question's first answers and “more…” are listed.
+        Until the user chooses “more…”, only the question's first answers are listed.
         """
         if (asked := self.asked) is None:
             return
@@ -383,7 +391,7 @@ class QuestionPrompt(VerticalGroup):
         self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
-        """Scroll to the top, or to the first changed line of a diff if it would not be visible."""
+        """Scroll the details to the top, or further down if the first change of a diff is hidden there."""
         lines = enumerate(self._details.lines(self._details.size.width))
         rows = self._scroll.size.height
         first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
@@ -412,7 +420,7 @@ class QuestionPrompt(VerticalGroup):
         self._hint.update(hint)
 
     def _words_hint(self, asked: WaitingQuestion) -> str:
-        """Return the hint shown while the prompt has text: what Enter does, or how to answer."""
+        """Return the hint for a prompt that contains text: what Enter does, or how to answer."""
         if asked.takes_words:
             return WORDS_HINT
         answer = self._letter(self._prompt.text)
@@ -442,11 +450,11 @@ class QuestionPrompt(VerticalGroup):
             or self.screen.focused is None
             or self.has_focus_within
         ):
-            # Otherwise another widget, such as the search, keeps the focus until the user returns.
+            # Any other widget, such as the find bar, keeps the focus until the user leaves it.
             self.arm()
 
     def arm(self) -> None:
-        """Move the keyboard focus to the list of answers, so that keys answer the question."""
+        """Move the focus to the list of answers, so that keys answer the question."""
         self.armed = True
         self._choices.typed = False
         self._choices.focus()
@@ -458,7 +466,7 @@ class QuestionPrompt(VerticalGroup):
         return self._note.has_focus or self._pattern.has_focus
 
     def on_descendant_blur(self) -> None:
-        """Disarm the question if another widget got the focus, but not if the terminal lost it."""
+        """Disarm the question if another widget got the focus, but not if the terminal lost the focus."""
         if self.app.app_focus:
             self.call_later(self._disarm_if_unfocused)
 
@@ -476,9 +484,9 @@ class QuestionPrompt(VerticalGroup):
             self.choose(event.option_id)
 
     def meaning(self, character: str) -> str | None:
-        """Return what a key chooses: the name of an answer, `OPEN` or `MORE`; None if it is text.
+        """Return what a key chooses: the name of an answer, `OPEN` or `MORE`. None if it is text.
 
-        An answer can be chosen with its key or with its number, counted from 1.
+        An answer can be chosen by its key or by its number, starting with 1.
         """
         known = self._answers()
         names = {answer.key: answer.name for answer in known if answer.is_possible}
@@ -509,7 +517,7 @@ class QuestionPrompt(VerticalGroup):
 
     @on(Input.Submitted)
     def _field_submitted(self, event: Input.Submitted) -> None:
-        """Answer with the note, or store a rule's pattern and edit the next rule, if any."""
+        """Answer with the note; or store the pattern of a rule, and edit the next rule, if any."""
         event.stop()
         text = event.value.strip()
         if event.input is self._note:
@@ -524,7 +532,7 @@ class QuestionPrompt(VerticalGroup):
             self.action_back()
 
     def _show_field(self, field: Input | None) -> None:
-        """Show an input field in place of the answers; None shows the answers again."""
+        """Show an input field instead of the answers; None shows the answers again."""
         for known in (self._note, self._pattern):
             known.display = known is field
         if field is not None:
@@ -541,7 +549,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether Escape does something here, see `action_back`."""
+        """Whether `action_back`, which is bound to Escape, has something to close or dismiss."""
         asked = self.asked
         return asked is not None and (
             self._is_field_focused or self._shows_all or not asked.takes_words
@@ -551,9 +559,9 @@ class QuestionPrompt(VerticalGroup):
         return action != "back" or self.can_go_back
 
     def action_back(self) -> None:
-        """Close the input field; else shorten the list of answers; else dismiss the question.
+        """Close the input field; or shorten the list of answers again; or dismiss the question.
 
-        A question that needs an answer, such as one about a tool call, is not dismissed.
+        A question that needs an answer, such as one about a tool call, can't be dismissed.
         """
         is_field = self._note.display or self._pattern.display
         if is_field:
@@ -571,7 +579,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def ticks_at_cursor(self) -> bool:
-        """Whether the answer at the cursor has a tick box, and keys answer the question."""
+        """Whether keys answer the question, and the highlighted answer has a tick box."""
         row = self._choices.highlighted_option
         return (
             self.armed and self.asked is not None and row is not None and row.id in self.asked.ticks
@@ -583,14 +591,15 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def choose_by_key(self, name: str) -> None:
+        """Act on a choice that the user made by its key or number; see `choose`."""
         self._chosen_by_key = True
         self.choose(name)
 
     def choose(self, name: str) -> None:
-        """Act on a choice made by key, Enter or click; ignored unless the question is armed.
+        """Act on a choice of the user; does nothing unless the question is armed.
 
-        `OPEN` opens the details, `MORE` shows all answers, and the answers ``rule`` and ``note``
-        open an input field. Any other name is given as the answer.
+        `OPEN` opens the details, `MORE` lists all answers, and the answers ``rule`` and ``note``
+        open an input field. Any other ``name`` is passed to the question as the answer.
         """
         asked = self.asked
         if asked is None or not self.armed:
@@ -626,7 +635,7 @@ class QuestionPrompt(VerticalGroup):
         asked.settle(name, words, patterns if name in {"session", "project"} else ())
 
     def on_click(self, event: events.Click) -> None:
-        """Arm the question if its grace period is over, even if the user has just typed."""
+        """Arm the question on a click after its grace period, even if the user has just typed."""
         if (
             self.asked is not None
             and not self.armed

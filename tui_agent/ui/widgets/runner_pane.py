@@ -1,4 +1,4 @@
-"""Shows the conversation of one runner of a race while it works."""
+"""A pane on the page of a race that shows the conversation of one runner while it works."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 class RunnerPane(Vertical):
-    """Shows one agent's conversation, scrolled to its end."""
+    """Shows the conversation of one agent, under a title, and adds its events as they arrive."""
 
     title = getters.query_one(".runner-title", PlainText)
     transcript = getters.query_one(Transcript)
@@ -35,7 +35,7 @@ class RunnerPane(Vertical):
         self._leave()
 
     def follow(self, title: str, agent: Agent) -> None:
-        """Show an agent's conversation and its new events under ``title``, in place of another."""
+        """Show the conversation of ``agent`` instead of the current one, with ``title`` above it."""
         self.title.update(title)
         if agent is self._agent:
             return

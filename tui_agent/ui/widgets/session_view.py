@@ -1,8 +1,10 @@
-"""The part of the main screen that shows the open session and updates itself by the agent's events.
+"""The part of the main screen that shows the open session and reacts to the agent's events.
+
+Decides what each event changes on the screen, including the widgets around it (session_frame.py),
+and when questions appear and disappear. Records warnings for `/doctor`, and passes the user's answers
+and the actions chosen in the conversation to the agent and the controller.
 
 Mounted after the first paint, because importing its parts takes longer than painting the prompt.
-Decides what each event changes on the screen, including the widgets around it (session_frame.py),
-which questions wait, and which warnings `/doctor` will list.
 """
 
 from __future__ import annotations
@@ -71,19 +73,20 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.session_frame import SessionFrame
 
 FACTS_SECONDS = 0.1
-"""Seconds that a block has to have the focus before its size is computed for the status line."""
+"""Seconds that a block must have the focus before its size is computed for the status line."""
 
 INTERRUPTED = "Interrupted."
+"""Error of a compaction that the user interrupted."""
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 WRITING = frozenset({Phase.STREAMING, Phase.THINKING})
-"""Phases in which the model's words arrive."""
+"""Phases of a run in which the model's text arrives."""
 
 
 class SessionView(BackgroundContainer):
-    """Shows a session: the conversation, questions, plan, queued messages and side panel.
+    """Shows a session: conversation, questions, to-do in progress, queued messages and side panel.
 
-    Receives the agent's events and passes them to its widgets and those of the main screen.
+    Takes the agent's events from its inbox, and updates its widgets and those of the main screen.
     """
 
     transcript = getters.query_one(Transcript)
@@ -96,7 +99,7 @@ class SessionView(BackgroundContainer):
     find_bar = getters.query_one(FindBar)
 
     class Opened(Message):
-        """A session was opened and is shown."""
+        """A session was opened and is on the screen now."""
 
     def __init__(self, main: SessionFrame, services: AppServices) -> None:
         super().__init__()
@@ -107,9 +110,9 @@ class SessionView(BackgroundContainer):
         self._focused_entry: int | None = None
         self._showing_block_facts = Later(self, self._show_block_facts)
         self._facts_changed = False
-        """Whether header, gauge and status line have to be refreshed after the current events."""
+        """Whether header, gauge and status line must be refreshed after the current events."""
         self._announced_compaction = 0
-        """Id of the newest automatic compaction that was reported to the user, 0 for none."""
+        """Id of the last automatic compaction that a notice reported; 0 for none."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(
             self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0)
@@ -144,6 +147,10 @@ class SessionView(BackgroundContainer):
     # -- sessions
 
     def show_opened(self, agent: Agent) -> None:
+        """Show the session of ``agent`` instead of the current one, with its open question.
+
+        Warns if entries of the session could not be read.
+        """
         self.inbox.take()
         self.question.clear()
         self.leave_question()
@@ -173,7 +180,10 @@ class SessionView(BackgroundContainer):
         self.post_message(self.Opened())
 
     def go_if_open(self, request: OpenRequest) -> bool:
-        """If the requested session is open, go to the requested entry; return whether it is."""
+        """Return True if the requested session is open already; then scroll to the requested entry.
+
+        Returns False for requests of another kind, such as to open the session read-only.
+        """
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
         if request.entry is not None:
@@ -181,11 +191,12 @@ class SessionView(BackgroundContainer):
         return True
 
     def show_entry(self, entry_id: int) -> None:
+        """Scroll to an entry, or open the tree at it if it is not on the path."""
         if not self.transcript.jump_to(entry_id):
             self._controller.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
-        """Show how to begin, in the hints and in the empty prompt."""
+        """Show the hints for an empty session, and set the placeholder of the prompt."""
         self.hints.greet(agent, self._controller, self._main.keymap)
         if self.hints.is_demo:
             self._main.prompt.set_placeholders(("Type tour and press enter",))
@@ -225,7 +236,7 @@ class SessionView(BackgroundContainer):
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Pass an event to the conversation, and update the other widgets that it concerns.
 
-        The state in the status line is updated by the caller.
+        The caller updates the run state in the status line.
         """
         self.transcript.apply(event)
         match event:
@@ -318,7 +329,7 @@ class SessionView(BackgroundContainer):
         if ended.error == INTERRUPTED:
             self._main.say(COMPACTION_STOPPED, "warning")
         elif ended.error and ended.trigger == "manual":
-            # If an automatic compaction fails, the agent reports how the work continues.
+            # If an automatic compaction fails, the agent itself says how the work continues.
             self._main.say(ended.error, "warning")
         elif not ended.error and ended.trigger != "manual":
             self._report_compaction()
@@ -326,7 +337,7 @@ class SessionView(BackgroundContainer):
         self._main.refresh_bindings()
 
     def _report_compaction(self) -> None:
-        """Report the newest compaction in a notice with the undo key, once."""
+        """Show a notice about the newest compaction, with the undo key, unless it was shown before."""
         if self.agent is None:
             return
         made = newest(self.agent.session.active_path(), CompactionEntry)
@@ -365,13 +376,14 @@ class SessionView(BackgroundContainer):
                 pass
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
-        """Return whether the leaf is an answer with this error, which the conversation shows."""
+        """Return True if the leaf is an answer with this error; the conversation shows it then."""
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
         entry = self.agent.session.entry(leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
+        """Show the activity line for a run state, or remove it if no run is active."""
         agent = self.agent
         key = self._main.key_of("prompt.background")
 
@@ -384,9 +396,9 @@ class SessionView(BackgroundContainer):
         self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
-        """Update the chip for new text and the status line after scrolling to or from the end."""
+        """Update the “new” chip and the status line after the view reached or left the end."""
         self.new_chip.show(shown=self.transcript.has_new)
-        for status in self._main.query(StatusLine):  # none while the screen is being emptied
+        for status in self._main.query(StatusLine):  # Empty while the screen is being removed.
             status.is_activity_shown = self.transcript.following
 
     def on_mount(self) -> None:
@@ -405,9 +417,9 @@ class SessionView(BackgroundContainer):
             self.question.restart_grace()
 
     def announce_question(self) -> None:
-        """Show the waiting question as a chip on the top screen, unless that is the main screen.
+        """Show a chip about the waiting question on the top screen, unless that is the main screen.
 
-        Removes the chips of other screens, or all if no question waits.
+        Chips on other screens are removed; all chips are, if no question waits.
         """
         asked = self.question.asked
         stack = self.app.screen_stack
@@ -423,9 +435,10 @@ class SessionView(BackgroundContainer):
                 screen.mount(QuestionChip(self._main, asked))
 
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
-        """Focus ``taken_from``, or the prompt if that widget is gone or a question waits.
+        """Give the focus back to ``taken_from``, the widget that had it before.
 
-        The waiting question's grace period starts again.
+        The prompt gets it instead if that widget is gone or a question waits. The grace period of
+        the waiting question starts again.
         """
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
@@ -433,6 +446,10 @@ class SessionView(BackgroundContainer):
         self.question.restart_grace()
 
     def leave_question(self) -> None:
+        """Update the screen after a question was removed.
+
+        If no question is left, the prompt gets the focus that the question had.
+        """
         self.announce_question()
         if self.question.asked is None and self.question.has_focus_within:
             self._main.prompt.focus()
@@ -448,10 +465,11 @@ class SessionView(BackgroundContainer):
     def ask_choice(
         self, choice: Choice, answered: Callable[[str | None], None], *, awaited: bool
     ) -> Callable[[], None]:
-        """Ask the user above the prompt; return a function that withdraws the question.
+        """Ask the user a question above the prompt; return a function that withdraws it.
 
-        ``answered`` gets the name of the answer, None if the user gave none. ``awaited``: the user
-        gave a command that asks this, and has pressed no key since.
+        ``answered`` is called with the name of the answer, or with None if the user dismissed the
+        question. ``awaited`` says that the question follows directly from a command of the user, who
+        has pressed no key since.
         """
         asked = ChoiceQuestion(choice, answered)
         asked.is_awaited = awaited
@@ -460,7 +478,7 @@ class SessionView(BackgroundContainer):
         return partial(self.end_question, asked.key)
 
     def end_question(self, key: str) -> None:
-        """Remove the question with ``key``; if none is left, move its focus to the prompt."""
+        """Remove the question with ``key``. If no question is left, the prompt gets its focus."""
         if self.is_attached:
             self.question.remove_question(key)
             self.leave_question()
@@ -468,7 +486,7 @@ class SessionView(BackgroundContainer):
     # -- the side panel
 
     def on_resize(self) -> None:
-        """Show or hide the side panel: as the user chose, else depending on the width."""
+        """Show or hide the side panel: as the user chose, or by the width if they have not chosen."""
         if self._wants_panel is None:
             wanted = self.size.width >= MIN_WIDTH_FOR_PANEL
         else:
@@ -476,15 +494,16 @@ class SessionView(BackgroundContainer):
         self.panel.show(shown=wanted)
 
     def toggle_view(self) -> bool:
-        """Switch the conversation between everything and only what the model sees.
+        """Switch the conversation between all entries and only what the model sees.
 
-        Returns True if only what the model sees is shown now.
+        Returns True if it now shows only what the model sees.
         """
         seen = self.transcript.model.model_text is None
         self.transcript.show_model_view(self._model_text if seen else None)
         return seen
 
     def _model_text(self, entry_id: int) -> str:
+        """Return what the next request contains of an entry, as text; "" for nothing."""
         if self.agent is not None:
             sent = self.agent.inspector.next_request().messages
         else:
@@ -519,10 +538,10 @@ class SessionView(BackgroundContainer):
         message.stop()
         self._focused_entry = message.entry_id
         if message.entry_id is None:
-            for status in self._main.query(StatusLine):  # none while the screen is being emptied
+            for status in self._main.query(StatusLine):  # Empty while the screen is being removed.
                 status.block = ""
         else:
-            # After a pause: measuring every block of a long session takes a moment.
+            # After a pause, because counting the tokens of a block takes time in a long session.
             self._showing_block_facts.debounce(FACTS_SECONDS)
 
     def _show_block_facts(self) -> None:

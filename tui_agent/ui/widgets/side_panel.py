@@ -1,4 +1,7 @@
-"""The side panel: an outline of the tree, to-dos, changed files and background jobs."""
+"""The side panel: an outline of the session tree, the to-dos, changed files and background jobs.
+
+The panel reads the session after each change; panel_content.py computes the outline and the facts.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -28,22 +31,22 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
-"""Least width of the panel, in cells; it takes the width that the conversation leaves."""
+"""Least width of the panel, in cells. It gets the width that the conversation doesn't use."""
 MAX_WIDTH = 84
 """Greatest width of the panel, in cells."""
 MIN_WIDTH_FOR_PANEL = 140
-"""Least columns of a terminal on which the panel is shown by default."""
+"""Least width of a terminal, in cells, to show the panel by default."""
 
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
 MIN_TREE_ROWS = 6
-"""Least rows of the tree that are shown, even if the panel overflows."""
+"""Least number of rows for the tree, even if the other parts then don't fit in the panel."""
 
 
 @frozen
 class _Line:
-    """A line of the panel, with ``tail`` at the right edge.
+    """A line of the panel; ``tail`` is at its right edge.
 
-    Choosing the line shows the entry with the id ``entry``, if any.
+    Choosing the line shows the entry with the id ``entry``. None: choosing it does nothing.
     """
 
     spans: tuple[StyledSpan, ...] = ()
@@ -52,14 +55,14 @@ class _Line:
 
 
 class SidePanel(LineList):
-    """Shows an outline of the session tree, the to-dos, the changed files and the running jobs."""
+    """Shows the outline, to-dos, changed files and jobs as lines; some lines lead to an entry."""
 
     CURSOR = "focused"
     FOCUS_ON_CLICK = False
 
     @dataclass
     class Jumped(Message):
-        """The user chose an entry to see in the conversation."""
+        """The user chose a line, to see its entry in the conversation."""
 
         entry_id: int
 
@@ -72,7 +75,7 @@ class SidePanel(LineList):
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
         self._summarised: tuple[int, list[Entry]] = (0, [])
-        """Id of the newest compaction, and the entries before it that changed files."""
+        """Id of the newest compaction, 0 for none, and the entries before it that changed files."""
         self._stale = True
         self._rebuilding = Later(self, self._rebuild)
 
@@ -85,7 +88,7 @@ class SidePanel(LineList):
         self._rebuild_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Update the panel after ``entry`` was appended; None: the leaf moved."""
+        """Update the panel after ``entry`` was appended, or after the leaf moved (None)."""
         if entry is None:
             self._rows = []
         else:
@@ -103,7 +106,7 @@ class SidePanel(LineList):
                 self._rebuild_soon()
 
     def _rebuild_soon(self) -> None:
-        """Update the panel after the next screen refresh, or, if it is hidden, once it is shown."""
+        """Rebuild the panel after the next screen refresh, or once it is shown if it is hidden."""
         self._stale = True
         if self.display:
             self._rebuilding.after_refresh()

@@ -1,4 +1,8 @@
-"""The status line: mode, model, effort, leaf and activity; on the right the available keys."""
+"""The status line at the bottom of the main screen.
+
+On the left: mode, model, effort, leaf, cost, what runs elsewhere, warnings and the agent's activity.
+On the right: the keys that are available now.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -23,19 +27,22 @@ _FIRST_ACTIONS = (
     "step_back",
     "send(True)",
 )
-"""Actions whose keys are shown before all others, most important first."""
+"""Actions whose keys come first in the line, most important first."""
 MIN_WIDTH_FOR_USED = 100
-"""Least width, in cells, at which the tokens used are shown."""
+"""Least width, in cells, to show the tokens used by the session."""
 MIN_WIDTH_FOR_USED_LABEL = 140
-"""Least width, in cells, at which the tokens used say what they count."""
+"""Least width, in cells, to label that number in full."""
 MIN_WIDTH_FOR_TODAY = 80
-"""Least width, in cells, at which the day's budget is shown."""
+"""Least width, in cells, to show the day's budget."""
 _PALETTE = "command_palette"
-"""Action that Textual binds with a hidden key; the status line shows the key all the same."""
+"""The action that opens the list of commands. Its key is shown although Textual hides the binding."""
 
 
 def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
-    """Return a key hint for the first visible binding of each action, most important first."""
+    """Return a hint for the key of each action, most important first.
+
+    Uses the first visible binding of an action, and skips actions without one.
+    """
     hints: dict[str, Hint] = {}
     for binding in bindings:
         label = binding.description
@@ -50,7 +57,10 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
 
 
 class StatusLine(Widget):
-    """Shows the facts that are set as its attributes; redrawn each second while the agent works."""
+    """Shows the values of its attributes, which the screen sets.
+
+    Redrawn every second while the agent works, because the activity includes the elapsed time.
+    """
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {
@@ -67,33 +77,37 @@ class StatusLine(Widget):
     mode: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
     stands_in_for: reactive[str] = reactive("")
-    """The chosen model while a fallback model answers in its place; else empty."""
+    """Name of the chosen model while a fallback model answers instead of it; else empty."""
     effort: reactive[str] = reactive("")
-    """The effort that the model is asked for; empty for the model's default."""
+    """The effort in use; empty for the model's default."""
     leaf: reactive[int | None] = reactive(None)
+    """Id of the leaf; None in an empty session."""
     warnings: reactive[int] = reactive(0)
     """Number of unread warnings that are no longer on the screen; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     cost: reactive[float | None] = reactive(None)
-    """US dollars that the session has cost, None if unknown."""
+    """Cost of the session in US dollars; None if unknown."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
-    """Texts about the session's budget (shown after the cost) and the day's; "" without one."""
+    """A text about the session's budget, shown after the cost, and one about the day's budget.
+
+    Each is empty if there is no such budget.
+    """
     plan: reactive[str] = reactive("")
-    """Text about a usage window of the user's plan that is nearly used up; else empty."""
+    """A warning that a limit of the user's subscription is nearly reached; else empty."""
     used: reactive[int | None] = reactive(None)
-    """Input and output tokens of the session as counted by the provider, None if unknown."""
+    """Input and output tokens of the session, as counted by the provider; None if unknown."""
     race: reactive[str] = reactive("")
-    """State of a race while its page is closed; empty without one."""
+    """State of a running race while its page is closed; else empty."""
     goal: reactive[str] = reactive("")
-    """The command of the active goal or loop, a comma, and the round; empty without one."""
+    """The command of the active goal or loop, a comma, and the number of the round; else empty."""
     asides: reactive[str] = reactive("")
-    """State of the sessions that run off the screen; empty without any."""
+    """State of the sessions that continue while this one is on the screen; empty if none does."""
     jobs: reactive[int] = reactive(0)
     """Number of running background jobs."""
     block: reactive[str] = reactive("")
-    """Tokens and context status of the focused block, shown in place of mode and model."""
+    """Tokens and context status of the focused block, shown instead of mode and model; or empty."""
     is_activity_shown: reactive[bool] = reactive(default=False)
-    """Whether the conversation shows the agent's activity, so that this line does not."""
+    """Whether the activity line of the conversation is visible; this line then omits the activity."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """The available keys, most important first."""
 
@@ -112,7 +126,7 @@ class StatusLine(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen and not self._hints_are_stale:
             self._hints_are_stale = True
-            self.call_later(self._update_hints)  # once for all changes of one moment
+            self.call_later(self._update_hints)  # Once for several changes at the same time.
 
     def _update_hints(self) -> None:
         self._hints_are_stale = False
@@ -133,7 +147,7 @@ class StatusLine(Widget):
     def render(self) -> Content:
         left = self._left()
         if self.block and self.hints:
-            # The key back to the prompt is always visible.
+            # The key that leads back to the prompt stays visible.
             way_back = cell_len(" ".join(self.hints[0][:2])) + 2
             left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
@@ -150,13 +164,16 @@ class StatusLine(Widget):
             piece = clickable(text, f".status--{style}", action)
             ground = self.get_component_styles(f"status--{style}")
             if ground.has_rule("background"):
-                # Textual leaves an opaque background out of a partial style.
+                # A style on a part of a text gets no opaque background from Textual.
                 piece = piece.stylize(Style(background=ground.background))
             pieces.append(piece)
         return Content.styled(" · ", ".status--plain").join(pieces)
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the texts on the left as (text, style, command that a click runs or "")."""
+        """Yield the texts on the left as (text, style, command).
+
+        A click on the text runs the command; "" for none.
+        """
         now = ""
         if not self.is_activity_shown:
             now = describe(self.state, self._clock())
@@ -178,7 +195,7 @@ class StatusLine(Widget):
             yield now, "asking" if self.state.phase == "permission" else "activity", ""
 
     def _settings(self, *, brief: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield mode, model, leaf and spending like `_facts`; only the mode if ``brief``."""
+        """Yield mode, model, leaf and spending in the form of `_facts`; if ``brief``, only the mode."""
         if self.mode:
             yield one_line(self.mode, 12), "danger" if self.mode == "yolo" else "mode", "mode"
         if brief:

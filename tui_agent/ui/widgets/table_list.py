@@ -1,4 +1,4 @@
-"""A table with a cursor and a fixed heading, drawn line by line."""
+"""`TableList`, a table with a cursor and a heading that doesn't scroll; and the layout of its rows."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,17 +9,18 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_spans,
 
 _GAP: Final = 2
 _MIN_GROWING: Final = 10
-"""Least width of the column that takes the remaining cells."""
+"""Least width, in cells, of a column that ``grows``."""
 
 Cells = Sequence[StyledSpan]
+"""The cells of a row, one span for each column."""
 
 
 @frozen
 class Column:
     """A column of a table.
 
-    If room is short, the columns with the least ``wanted`` are left out first. ``right``: aligned
-    to the right. ``grows``: the column gets the remaining cells.
+    If the table is too narrow, the columns with the lowest ``wanted`` are left out first. ``right``
+    aligns the texts to the right. A column that ``grows`` gets the width that the others leave.
     """
 
     title: str
@@ -29,9 +30,10 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
-    """Return the width in cells of each column to show, by the column's index.
+    """Return the widths, in cells, of the columns that are shown, by column index.
 
-    Columns without a text in any row are left out, as are those that don't fit in ``room`` cells.
+    Columns that are empty in every row are left out, and so are columns that don't fit in ``room``
+    cells.
     """
     natural: dict[int, int] = {}
     shown: dict[int, int] = {}
@@ -57,6 +59,7 @@ def _spare(shown: dict[int, int], room: int) -> int:
 
 
 def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:
+    """Return the spans of a row, with its cells cut or padded to the widths ``wide``."""
     spans: list[StyledSpan] = []
     for place, width in wide.items():
         cell = list(crop_spans([row[place]], width))
@@ -71,7 +74,7 @@ def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> li
 
 
 class TableList(LineList):
-    """A list of rows of cells, with the titles of the columns as a heading that does not scroll."""
+    """A scrolling table; the titles of its columns stay at the top."""
 
     HEADED = True
 
@@ -82,7 +85,7 @@ class TableList(LineList):
         self._wide: tuple[int, dict[int, int]] = (-1, {})
 
     def show(self, rows: Sequence[Cells], *, cursor: int | None = None) -> None:
-        """Replace the rows; the cursor keeps its index if ``cursor`` is None."""
+        """Replace the rows, and move the cursor to the row ``cursor`` (None: don't move it)."""
         if rows == self._cells and cursor is None:
             return
         self._cells = rows

@@ -1,4 +1,4 @@
-"""Wraps texts of two columns, such as keys and descriptions, so that both columns stay aligned."""
+"""Wraps text in two columns, such as keys and their descriptions, and keeps the columns aligned."""
 
 import re
 from typing import Final
@@ -12,16 +12,16 @@ from tui_agent.ui.widgets.plain_text import PlainText
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
-"""Least width of the second column, in cells; a narrower one goes below the first column."""
+"""Least width, in cells, of the second column. If it would be narrower, it goes below the first."""
 _BELOW: Final = 2
-"""Cells by which a second column below the first one is indented."""
+"""Indentation, in cells, of a second column that is below the first."""
 
 
 def wrap_columns(text: Content, width: int) -> Content:
-    """Return ``text`` wrapped to ``width`` cells, each line continued under its second column.
+    """Wrap ``text`` to ``width`` cells, and indent wrapped lines to the start of the second column.
 
-    The second column begins after the first two or more spaces in a line. A line without one is
-    continued at its own indentation.
+    The second column begins after the first gap of two or more spaces in a line. A line with only
+    one column continues at its own indentation.
     """
     parts = []
     for line in text.split("\n", allow_blank=True):
@@ -50,7 +50,7 @@ def _wrapped(line: Content, width: int) -> list[Content]:
 
 
 class HangingText(PlainText):
-    """A static text in two columns, wrapped to the widget's width by `wrap_columns`."""
+    """Static text in two columns, wrapped to the width of the widget by `wrap_columns`."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
         """Return the width of the longest line, plus one cell for the container's scroll bar."""

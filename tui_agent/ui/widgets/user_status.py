@@ -1,7 +1,7 @@
-"""The user's own status line (``ui.status_line``): the first line of the output of a command.
+"""The user's own status line: the first line that the command in ``ui.status_line`` prints.
 
-The command gets the state of the session as JSON on standard input. The main screen says what that
-state is and when it changed; user_commands.py runs the command.
+The command reads the state of the session as JSON from standard input. The main screen provides the
+state and reports changes; this widget decides when the command runs, and user_commands.py runs it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.ui.later import Later
 
 PAUSE = 0.3
-"""Seconds from a change until the command runs, so that one run covers several changes."""
+"""Seconds between a change and the run of the command, so that one run covers several changes."""
 SECONDS = 5.0
 """Time limit of the command, in seconds."""
 _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
-"""Color sequences, which are removed from the output; other control sequences are made visible."""
+"""Color sequences, which are removed from the output. Other control sequences become visible."""
 
 
 class UserStatusLine(Widget):
-    """Runs the user's command after changes, never twice at once, and shows its output.
+    """Runs the user's command after changes, one run at a time, and shows its first output line.
 
-    Hidden without a command.
+    Hidden if there is no command.
     """
 
     ALLOW_SELECT = False
@@ -43,9 +43,10 @@ class UserStatusLine(Widget):
         cwd: Callable[[], Path],
         warn: Callable[[str], None],
     ) -> None:
-        """``state`` returns the command's input, None if the command should not run.
+        """``state`` returns the command's input, or None if the command must not run now.
 
-        ``warn`` gets a sentence when the command fails, once until it works again.
+        ``warn`` gets a sentence for the user when the command fails. It isn't called again until
+        the command has succeeded in between.
         """
         super().__init__()
         self._warn = warn
@@ -59,7 +60,7 @@ class UserStatusLine(Widget):
         self.display = False
 
     def set_command(self, command: str | None) -> None:
-        """Set the command, "" or None for none; another one is run soon."""
+        """Set the command ("" or None for no command), and run it soon if it is a new one."""
         if command != self._command:
             self._command = command or None
             self._has_failed = False
@@ -69,7 +70,7 @@ class UserStatusLine(Widget):
             self.run_soon()
 
     def run_soon(self) -> None:
-        """Have the command run after `PAUSE`, if its input is another one by then."""
+        """Run the command after `PAUSE` if its input has changed by then."""
         if self._command is not None and self.is_mounted:
             self._run_later.after(PAUSE)
 

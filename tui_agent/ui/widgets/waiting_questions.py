@@ -1,4 +1,7 @@
-"""Questions shown above the prompt, as data: text, reason, details, and answers with their keys."""
+"""The questions that can wait above the prompt: their text, reason, details and answers.
+
+`QuestionPrompt` shows them and chooses an answer. A question passes its answer on to whoever asked.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,16 @@ from tui_agent.ui.widgets.transcript.line_view import diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_spans
 
 LOOP_RESULTS = 3
-"""Maximum results of a repeated call that are shown."""
+"""Maximum number of results shown for a repeated call."""
 LOOP_LINES = 3
-"""Maximum lines shown of each result of a repeated call."""
+"""Maximum number of lines shown for each result of a repeated call."""
 
 MAX_FIRST = 7
-"""Maximum answers of a choice shown at first; of more answers, one fewer is shown, and “more…”."""
+"""Maximum number of rows listed at first for a choice; the last one is “more…” if rows are left."""
 
 
 class WaitingQuestion:
-    """Base of the questions that can wait above the prompt for an answer."""
+    """Base class of the questions that can wait above the prompt."""
 
     key: str
     """Identifies the question among the waiting ones."""
@@ -41,28 +44,28 @@ class WaitingQuestion:
     why: str
     """Why the question is asked, in one line; may be empty."""
     at: str | None
-    """Name of the answer that the cursor begins on."""
+    """Name of the answer that is highlighted at first; None for the first answer."""
     ticks: Sequence[str] = ()
-    """Names of the answers with a tick box, which Space chooses at the cursor."""
+    """Names of the answers that have a tick box; Space chooses the highlighted one."""
     after_digits: str | None = None
-    """Name of the answer that the cursor begins on if the user ticked by a digit just before."""
+    """Name of the answer to highlight instead of ``at`` if the last answer was chosen by its key."""
     rules: Sequence[str] = ()
-    """Rules that the user may change before answering, such as ``allow bash: git *``."""
+    """Rules that the user may edit before answering, such as ``allow bash: git *``."""
     takes_words = False
-    """Whether a text sent from the prompt answers the question."""
+    """Whether text that is sent from the prompt answers the question."""
     takes_keys = True
-    """Whether the question takes the keyboard focus without a Tab or a click."""
+    """Whether the question gets the focus without Tab or a click, so that keys answer it."""
     is_awaited = False
-    """Whether the user asked for the question and waits for it: it takes keys at once."""
+    """Whether the user is waiting for the question, so that it may get the focus immediately."""
     comes_first = False
-    """Whether the question has to be answered before a message can be sent."""
+    """Whether no message can be sent before the question is answered."""
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Return the details of the question as lines for a width in cells."""
+        """Return the details of the question as lines of at most ``width`` cells."""
         raise NotImplementedError
 
     def answers(self, rules: Sequence[str]) -> list[Answer]:
-        """Return all answers. ``rules``: the question's rules, with the edits made by the user."""
+        """Return all answers. ``rules`` are the rules of the question as the user has edited them."""
         raise NotImplementedError
 
     def first(self) -> Sequence[str]:
@@ -70,27 +73,30 @@ class WaitingQuestion:
         raise NotImplementedError
 
     def page(self) -> Page | None:
-        """Return the page with all details of the question; None (the default) if there is none."""
+        """Return a page with all details of the question; None, the default, if there is no such page."""
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
         """Answer the question with the answer called ``name``.
 
-        ``words`` is a note by the user. ``patterns`` are the patterns of all rules, in order, if
-        the user changed any of them.
+        ``words`` is the user's note. ``patterns`` are the patterns of all rules, in order, if the
+        user has changed a rule; else empty.
         """
         raise NotImplementedError
 
     def leave(self) -> bool:
-        """Settle the question with no answer; return False, and do nothing, if it needs an answer.
+        """Dismiss the question without an answer. Return False if it can't be dismissed.
 
-        By default, a question needs an answer.
+        The default does nothing and returns False.
         """
         return False
 
 
 class ToolCallQuestion(WaitingQuestion):
-    """The question whether a tool call may run, because it needs permission or repeats itself."""
+    """Asks whether a tool call may run that needs permission, or whether a doom loop may continue.
+
+    ``settle`` is called with the user's answer.
+    """
 
     takes_words = True
 
@@ -106,10 +112,11 @@ class ToolCallQuestion(WaitingQuestion):
         self._settle = settle
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Yield the details of the call as lines; which ones depends on why permission is asked.
+        """Yield the details of the call as lines.
 
-        In a doom loop, these are the results of the repeated calls. Else the command with its parts
-        that need permission; else the diffs, commands and other texts that need it.
+        For a doom loop, these are the results of the repeated calls. For a command with several
+        parts, they are the command and the parts that need permission. For any other call, they are
+        the diffs, commands and texts that need permission.
         """
         request = self.request
         if request.loop:
@@ -157,7 +164,10 @@ class ToolCallQuestion(WaitingQuestion):
 
 
 class ChoiceQuestion(WaitingQuestion):
-    """A question with a few answers; ``settle`` gets the answer's name, None for no answer."""
+    """Asks the user to choose one of several answers.
+
+    ``settle`` is called with the name of the answer, or with None if the user dismisses the question.
+    """
 
     def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:
         self.key = f"choice-{id(self)}"
@@ -217,7 +227,7 @@ def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
-    # For an answer that repeats itself, ``loop`` holds its text twice.
+    # If the model's text repeats itself, ``loop`` contains that text twice.
     if request.question:
         first = len(request.loop) - 1
     else:

@@ -1,7 +1,7 @@
-"""Lays out the tree's segments as lines: their order, indentation and folds. Pure.
+"""Lays out the segments of a session tree as lines: their order, indentation and folds. Pure.
 
-Only branch points indent. A branch off the path is folded at first: its first row is shown, and a
-line with the number of entries below.
+Only branch points add indentation. A long branch off the path is folded at first: only its first row
+is shown, followed by a line with the number of hidden entries.
 """
 
 from bisect import bisect_right
@@ -16,32 +16,33 @@ from tui_agent.ui.widgets.tree.rows import Filter, Rows, RowSpan, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_DEPTH = 12
-"""Maximum levels of indentation shown; deeper lines show the last levels."""
+"""Maximum number of indentation levels that are drawn; deeper lines show only the last levels."""
 
 _MIN_FOLDED_ROWS = 3
-"""Least rows of a branch off the path that is folded at first."""
+"""Least number of rows of a branch off the path that is folded at first."""
 
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The user's choices for the tree: filter, folds and opened runs; and the entries' labels.
+    """The user's choices for the tree (filter, folds, unfolded groups), and the entries' labels.
 
-    ``labels`` are by entry id. ``folds`` holds whether a branch is folded, by the id of its first
-    entry; other branches are folded by default if they are off the path and not short.
+    ``labels`` maps entry ids to labels. ``folds`` maps the id of a branch's first entry to whether
+    the user folded it. All other branches are folded if they are off the path and long enough.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """Ids of the first entries of those runs of tool calls that have a row for each call."""
+    """Ids of the first entries of the unfolded groups of tool calls, which have a row for each call."""
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
+        """Return these options, but with the branch whose first entry is ``key`` folded or not."""
         return replace(self, folds={**self.folds, key: folded})
 
 
 class LineKind(Enum):
-    """Kinds of lines: an entry, a run of tool calls, or the hidden entries of a folded branch."""
+    """Kinds of lines: an entry, a group of tool calls, or the hidden entries of a folded branch."""
 
     ENTRY = "entry"
     GROUP = "group"
@@ -51,8 +52,8 @@ class LineKind(Enum):
 class TreeLine(NamedTuple):
     """A line of the tree.
 
-    ``guide`` are the connecting lines drawn before its text. ``entry`` is the id of the entry that
-    keys act on: the last one of the row, or for a fold the newest one of the branch.
+    ``guide`` is the text of the connecting lines before its content. ``entry`` is the id of the entry
+    that keys act on: the last one of the row, or for a fold the newest one of the branch.
     """
 
     what: LineKind
@@ -67,14 +68,15 @@ class TreeLine(NamedTuple):
 
     @property
     def active(self) -> bool:
+        """Whether the line's first entry is on the path to the leaf. False for a fold."""
         return self.what is not LineKind.FOLD and self.row.first < self.segment.active
 
 
 class _Placed(NamedTuple):
-    """A segment in the layout, with the number of its first line.
+    """A segment in the layout; ``start`` is the number of its first line.
 
-    ``lead`` and ``rest`` are the guides of its first line and of the others. ``head`` is the index,
-    among the placed segments, of the first segment of its branch.
+    ``lead`` is the guide of its first line, and ``rest`` that of its other lines. ``head`` is the
+    index, among the placed segments, of the first segment of its branch.
     """
 
     segment: Segment
@@ -95,13 +97,13 @@ class _Placed(NamedTuple):
 
 
 class Outline:
-    """The lines of a tree under the user's choices.
+    """The lines of a tree, laid out as the user's options say.
 
-    Creating an outline visits every entry once; reading a line is a binary search.
+    Creating an outline visits every entry once; finding a line takes a binary search.
     """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
-        """``base`` is an earlier outline, whose unchanged rows are reused."""
+        """``base`` is an earlier outline of the session; its rows are reused if they are the same."""
         self.index = index
         self.view = view
         self.by_segment: list[Rows] = self._rows_from(base)
@@ -115,14 +117,14 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        # Count the rows below each segment, and replace segments without rows by those below them.
+        # Count the rows of each segment and all below it, and skip segments without rows.
         for segment in reversed(index.segments):
             for child in segment.children:
                 self._below[segment.number] += self._below[child.number]
                 self._shown[segment.number] += self._stand_ins(child)
         self._place()
         self.here = -1
-        """Number of the leaf's line, or of the nearest one above it; -1 if there is no line."""
+        """Number of the line with the leaf, or of the nearest line above it; -1 if there is none."""
         if index.leaf is not None and self.total:
             self.here = self.find(index.leaf)
 
@@ -202,11 +204,12 @@ class Outline:
     def _branches(
         self, segments: list[Segment], rest: str, head: int
     ) -> list[tuple[Segment, str, str, int]]:
-        """Return segments to place, last first, as (segment, first guide, other guides, head).
+        """Return segments to place, last first, as (segment, guide of line 1, other guides, head).
 
-        ``rest`` is the guide of the line above them. The head is -1 for the start of a branch.
+        ``rest`` is the guide of the line above them. The head is -1 if a branch starts with the
+        segment.
         """
-        # Subagents' branches are indented beside the continuation, which is not.
+        # The branches of subagents are indented; the continuation of the path is not.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
         if len(ways) == 1 and (head >= 0 or not rest):
@@ -220,9 +223,10 @@ class Outline:
             hung[-1] = (branches[-1], _cropped(f"{rest}└─"), _cropped(f"{rest}  "), -1)
         return [*hung, *found][::-1]
 
-    # -- asking
+    # -- reading
 
     def line(self, y: int) -> TreeLine | None:
+        """Return the line with the number ``y``, from 0; None if there is no such line."""
         if not 0 <= y < self.total:
             return None
         placed = self._placed[bisect_right(self._starts, y) - 1]
@@ -252,8 +256,8 @@ class Outline:
     def find(self, entry_id: int | None) -> int:
         """Return the number of the line that shows an entry, from 0.
 
-        An entry in a fold is on the fold's line; one that the filter hides, on the nearest line
-        above. 0 if there is no such entry.
+        For an entry in a fold, this is the line of the fold. For an entry that the filter hides, it is
+        the nearest line above. Returns 0 if there is no such entry.
         """
         found = self.index.locate(entry_id)
         if found is None:
@@ -264,7 +268,7 @@ class Outline:
             placed = self._placed[place]
             row = bisect_right(placed.rows.firsts, offset) - 1
             if placed.is_folded:
-                # An entry below the first row is represented by the line of the fold.
+                # All entries below the first row are in the fold.
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
             if row >= 0:
                 return placed.start + row
@@ -282,7 +286,7 @@ class Outline:
     def branch_point_above(self, y: int) -> int:
         """Return the number of the first line of the branch that contains line ``y``.
 
-        If ``y`` is that line, return the line above from which the branch starts.
+        If ``y`` is that line itself, return the line of the branch point above it.
         """
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
@@ -293,8 +297,8 @@ class Outline:
     def branch_point_below(self, y: int) -> int:
         """Return the number of the last line before the next branch below line ``y``.
 
-        If ``y`` is that line, return the first line of the next branch. After the last branch, the
-        number of the tree's last line.
+        If ``y`` is that line itself, return the first line of the next branch. If no branch follows,
+        return the last line of the tree.
         """
         place = bisect_right(self._starts, y) - 1
         while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:
@@ -306,9 +310,9 @@ class Outline:
         return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
-        """Return the current options with all folds opened that hide an entry.
+        """Return the options with all branches unfolded that hide an entry.
 
-        The same object if none hides it. This outline does not change; the widget makes another.
+        Returns the same object if nothing hides it. This outline itself doesn't change.
         """
         view = self.view
         found = self.index.locate(entry_id)
@@ -335,7 +339,7 @@ class Outline:
         return view
 
     def segments_in_order(self) -> list[Segment]:
-        """Return all segments from top to bottom, folded ones included."""
+        """Return all segments from top to bottom, including those in folds."""
         order: list[Segment] = []
         stack = self.index.roots[::-1]
         while stack:
@@ -345,14 +349,14 @@ class Outline:
         return order
 
     def has_rows_of(self, other: "Outline") -> bool:
-        """Return True if both outlines have the same rows, whether they are folded or not."""
+        """Return True if both outlines have the same rows, regardless of what is folded."""
         return self.by_segment is other.by_segment or (
             len(self.by_segment) == len(other.by_segment)
             and all(map(is_, self.by_segment, other.by_segment))
         )
 
     def row_numbers(self, segment: Segment) -> list[int]:
-        """Return, for each entry of a segment, the number of its row; -1 if the filter hides it."""
+        """Return the row number of each entry of a segment; -1 for entries that the filter hides."""
         numbers = self._numbers.get(segment.number)
         if numbers is None:
             numbers = self.by_segment[segment.number].numbers(len(segment.headers))

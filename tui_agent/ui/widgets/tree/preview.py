@@ -1,4 +1,7 @@
-"""Shows the entries of one row of the tree as in the conversation, below a line of facts."""
+"""The preview on the page of the tree: the entries of one row as in the conversation, and facts.
+
+The facts are ids, time, tokens, cost and the files that the entries changed.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,17 +39,17 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 MAX_ENTRIES = 40
-"""Maximum entries of a run of calls that are shown, or searched for changed files."""
+"""Maximum number of entries shown for a group of calls, and of those searched for changed files."""
 
 _OPENED = 2
-"""Maximum entries of a row whose blocks are unfolded: one, or a call with its result."""
+"""Maximum number of entries in a row whose blocks are unfolded: one, or a call with its result."""
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
-"""Kinds of entries between a call and the checkpoint with its changes."""
+"""Kinds of entries that may stand between a call and the checkpoint with its changes."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return entries by their ids; a system prompt as a user's message, so that it is shown."""
+    """Return entries by their ids. System prompts become user entries, because those are shown."""
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 
@@ -58,7 +61,7 @@ def _as_shown(entry: Entry) -> Entry:
 
 
 class EntryPreview(Vertical):
-    """Shows the entries of a line of the tree as a conversation, with a line of facts above."""
+    """Shows the entries of a line of the tree as in the conversation, with lines of facts above."""
 
     facts = getters.query_one("#preview-facts", PlainText)
     transcript = getters.query_one(Transcript)
@@ -76,9 +79,9 @@ class EntryPreview(Vertical):
     def show(
         self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None
     ) -> None:
-        """Show the entries of a line of the tree, with their context status if it is on the path.
+        """Show the entries of a line of the tree, and their context status if it is on the path.
 
-        Without a line, show nothing.
+        If ``line`` is None, the preview is empty.
         """
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
@@ -139,10 +142,11 @@ class EntryPreview(Vertical):
         return text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
-        """Return the entries after a row that list its changed files.
+        """Return the entries after a row that contain the files it changed.
 
-        For a user's message, these are the results and checkpoints of its turn (at most
-        `MAX_ENTRIES`); for calls and commands, the checkpoint that follows them; for a fold, none.
+        After a user's message, these are the results and checkpoints of its turn, up to
+        `MAX_ENTRIES`. After calls and commands, they are the checkpoints that follow directly. After
+        a fold, there are none.
         """
         headers = line.segment.headers
         whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
@@ -162,10 +166,10 @@ class EntryPreview(Vertical):
 
 
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
-    """Return the headers of a line's entries, oldest first, at most `MAX_ENTRIES`.
+    """Return the headers of a line's entries, oldest first, up to `MAX_ENTRIES`.
 
-    An answer is followed by the results of its calls. For a fold, the result is only the newest
-    entry of the branch; it is empty without a line.
+    An answer is followed by the results of its calls. A fold has only the newest entry of its branch.
+    Returns an empty sequence if ``line`` is None.
     """
     if line is None:
         return ()

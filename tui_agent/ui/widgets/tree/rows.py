@@ -1,7 +1,7 @@
-"""Computes the rows of a segment under a filter. Pure.
+"""Computes which rows a segment has under a filter. Pure.
 
-A row is one entry, or a run of tool calls with their results. Subagents' branches and former attempts
-are left out by outline.py, not here.
+A row shows one entry, or a group of successive tool calls with their results. outline.py, not this
+module, leaves out the branches of subagents and former attempts.
 """
 
 import re
@@ -15,16 +15,16 @@ from tui_agent.session.skeleton import SILENT_CALL, Headers
 _QUIET = "".join(entry.letter for entry in KINDS.values() if entry.is_quiet)
 _RESULT = ToolResultEntry.letter
 
-# An answer that only calls tools says the same as the results under it.
+# An answer that only calls tools needs no row: the rows of the results show its calls.
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""Matches, in a string of one letter for each entry, a run of tool calls (as a group) or any other
-entry that has a row."""
+"""Matches a group of tool calls (as group 1) or any other entry that has a row, in a string with one
+letter for each entry."""
 
 
 class Filter(StrEnum):
-    """Which rows the tree shows, in the order in which Ctrl+O cycles."""
+    """Which entries have a row in the tree. Ctrl+O switches between the filters in this order."""
 
     DEFAULT = "default"
     NO_TOOLS = "no tools"
@@ -34,19 +34,19 @@ class Filter(StrEnum):
 
 
 class RowSpan(NamedTuple):
-    """A row: the offsets, in its segment, of its first entry and its last one (included)."""
+    """A row, as the offsets of its first and its last entry in the segment (both included)."""
 
     first: int
     last: int
     is_group: bool
-    """Whether the row shows tool calls: a run of them, or one call of an opened run."""
+    """Whether the row shows tool calls: a whole group, or one call of an unfolded group."""
 
 
 class Rows:
     """The rows of a segment, stored compactly because there may be 100,000.
 
-    ``firsts`` are the offsets of the first entry of each row; ``calls`` maps the first offset of a
-    row of tool calls to its last one.
+    ``firsts`` contains the offset of the first entry of each row. ``calls`` maps the first offset of
+    a row with tool calls to its last offset.
     """
 
     __slots__ = ("calls", "firsts")
@@ -67,7 +67,7 @@ class Rows:
         return map(self.__getitem__, range(len(self.firsts)))
 
     def numbers(self, entries: int) -> list[int]:
-        """Return the row number of each of a segment's ``entries`` entries, -1 for no row."""
+        """Return the row number of each entry of a segment with ``entries`` entries; -1 for no row."""
         numbers = [-1] * entries
         for number, first in enumerate(self.firsts):
             numbers[first] = number
@@ -84,7 +84,7 @@ def rows_of(
 ) -> Rows:
     """Return the rows of a segment under the filter ``wanted``.
 
-    ``opened`` holds the ids of the first entries of runs that are shown call by call.
+    ``opened`` contains the ids of the first entries of the groups to show call by call.
     """
     match wanted:
         case Filter.EVERYTHING:

@@ -1,6 +1,6 @@
-"""Finds the rows of the tree that contain matches of a search, in their order on screen. Pure.
+"""Finds the rows of the tree that contain matching entries, in their order on the screen. Pure.
 
-The ids of the matching entries come from the page, which searches the store.
+The page of the tree searches the store, and passes the ids of the matching entries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from tui_agent.ui.widgets.tree.segments import Segment
 
 @dataclass
 class SearchBegun:
-    """The tree's cursor, entry and options when a search began, restored if it is cancelled."""
+    """The state of the tree when a search began, which is restored if the search is cancelled.
+
+    ``cursor`` is a line number, and ``entry`` the id of the entry on that line.
+    """
 
     cursor: int
     entry: int | None
@@ -24,10 +27,10 @@ class SearchBegun:
 
 
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
-    """Return the id of the entry ``step`` hits below an entry, or above it if negative.
+    """Return the id of the entry that is ``step`` hits below an entry, or above it if negative.
 
-    0: the first hit at the entry or below. After the last hit follows the first. None if there are
-    no hits, or no such entry.
+    With 0, this is the first hit at the entry or below. The last hit is followed by the first.
+    Returns None if there are no hits, or no such entry.
     """
     place = outline.index.locate(entry_id)
     if place is None:
@@ -51,15 +54,16 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
 class Hits:
     """The rows with hits of a search, from top to bottom, including those in folded branches.
 
-    ``ids`` are the entries that match. Those without a row, which the filter hides, are not hits.
+    ``ids`` are the ids of the matching entries. Entries without a row, because the filter hides them,
+    are not hits.
     """
 
     def __init__(self, outline: Outline, ids: Iterable[int]) -> None:
         self.ids = frozenset(ids)
         self.hidden = 0
-        """Number of hits that the filter hides."""
+        """Number of matching entries that the filter hides."""
         found: dict[int, list[int]] = {}
-        """Numbers of the rows with hits, by the number of the segment; 5 ms for 100,000 entries."""
+        """Numbers of the rows with hits, by segment number. Takes 5 ms for 100,000 entries."""
         for segment in outline.index.segments:
             rows = list(
                 compress(
@@ -86,7 +90,7 @@ class Hits:
         self._places = [self._order[segment.number] for segment in self._segments]
 
     def number(self, place: tuple[Segment, int]) -> int:
-        """Return how many hits are above a place: a segment and the offset of an entry in it."""
+        """Return the number of hits above an entry, given as its segment and its offset in it."""
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
         if at < len(self._segments) and self._segments[at] is segment:
@@ -97,9 +101,9 @@ class Hits:
         return self.total
 
     def entry(self, number: int) -> int | None:
-        """Return the id of the last entry in the row of a hit, None if there are no hits.
+        """Return the id of the last entry in the row of hit ``number``; None if there are no hits.
 
-        Hits are counted from 0; numbers below 0 or beyond the last hit wrap around.
+        Hits are counted from 0. Numbers below 0 or beyond the last hit wrap around.
         """
         if not self.total:
             return None

@@ -1,7 +1,7 @@
-"""Divides the tree of a session into linear segments between branch points, from headers. Pure.
+"""Divides the tree of a session into linear segments between branch points. Pure.
 
-A tree of 100,000 entries with 20 branches has 40 segments, so that laying out the tree is fast:
-only the rows are computed for each entry.
+It needs only the entries' headers. A tree of 100,000 entries with 20 branches has about 40 segments,
+so laying out the tree is fast: only the rows are computed entry by entry.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,8 @@ from tui_agent.session.skeleton import Headers
 class Segment:
     """Successive entries without a branch point between them.
 
-    ``count``, ``tokens`` and ``cost`` are totals of the segment and of all segments below it.
+    ``count``, ``tokens`` and ``cost`` are totals of the segment and all segments below it. ``number``
+    is its index among the tree's segments.
     """
 
     __slots__ = (
@@ -38,24 +39,24 @@ class Segment:
         self.parent = parent
         self.children: list[Segment] = []
         self.active = 0
-        """Number of the segment's first entries that are on the path to the leaf."""
+        """How many entries, from the start of the segment, are on the path to the leaf."""
         self.count = 0
         self.tokens = 0
         self.cost = 0.0
-        """US dollars, as far as known."""
+        """US dollars; entries whose cost is unknown count as 0."""
         self.is_beside = False
-        """Whether the segment belongs to a subagent's branch."""
+        """Whether the segment belongs to the branch of a subagent."""
         self.last = 0
-        """Id of the newest entry in the segment or below it, without subagents' branches."""
+        """Id of the newest entry in the segment or below it, not counting branches of subagents."""
 
     @property
     def key(self) -> int:
-        """Id of the first entry, which stays the same when entries are appended."""
+        """Id of the segment's first entry; it stays the same when entries are appended."""
         return self.headers.ids[0]
 
     @property
     def is_former_attempt(self) -> bool:
-        """Whether the segment is a single answer off the path, with a newer answer beside it."""
+        """Whether the segment is a single answer off the path that a newer answer replaced."""
         if self.children or self.parent is None or not self.is_lone_answer:
             return False
         newer = [one for one in self.parent.children if one.key > self.key]
@@ -68,11 +69,12 @@ class Segment:
 
     @property
     def is_subagent(self) -> bool:
+        """Whether a subagent's branch begins with this segment."""
         return self.headers.kind(0) == "subagent"
 
 
 class TreeIndex:
-    """The segments of a session, parents before children, with their totals."""
+    """The segments of a session's tree, parents before children, with their totals."""
 
     def __init__(
         self,
@@ -81,16 +83,16 @@ class TreeIndex:
         costs: Mapping[int, float] | None = None,
         calibrated: Callable[[int], int] = int,
     ) -> None:
-        """``costs``: US dollars by entry id; ``calibrated`` converts stored tokens to the model's.
+        """``costs`` maps entry ids to US dollars. ``calibrated`` corrects a stored count of tokens.
 
-        Headers do not record the share of non-ASCII text, so the sums assume English text.
+        Headers don't record how much text is not ASCII, so the sums assume English text.
         """
         self.headers = headers
         self.leaf = leaf
         self.segments: list[Segment] = []
         self.roots: list[Segment] = []
         self._starts: list[int] = []
-        """First positions of the pieces, which are runs of headers cut at branch points."""
+        """Position, among all headers, at which each piece of a segment starts."""
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)
@@ -145,7 +147,7 @@ class TreeIndex:
             )
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
-        """Return the positions of entries with several children, or with a subagent below."""
+        """Return the positions of entries that have several children or a subagent as a child."""
         attached: dict[int, int] = {}
         for above in parents:
             if above is not None:
@@ -177,10 +179,10 @@ class TreeIndex:
                 if not child.is_subagent:
                     segment.last = max(segment.last, child.last)
 
-    # -- asking
+    # -- reading
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
-        """Return the segment of an entry and the entry's offset in it; None for no such entry."""
+        """Return the segment of an entry and its offset there; None if there is no such entry."""
         position = self.headers.position(entry_id)
         if position is None:
             return None
@@ -191,9 +193,10 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return the number of branch ends, without subagents' branches and single failed answers.
+        """Return the number of branch ends, not counting subagents and single failed answers.
 
-        ``has_failed`` is called only for single answers off the path.
+        ``has_failed`` returns whether the answer with a given id failed. It is called only for single
+        answers off the path.
         """
         ends = 0
         for segment in self.segments:

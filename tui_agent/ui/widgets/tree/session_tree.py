@@ -1,7 +1,7 @@
-"""The session tree's widget: draws an outline's lines, moves the cursor, and folds branches.
+"""The widget of the session tree: draws the lines of an outline, moves the cursor, folds branches.
 
-It owns the outline with the user's options, and replaces it at each change. The page moves in the
-session when an entry is chosen, and finds the hits of a search.
+It owns the outline, which contains the user's options, and replaces it at each change. The page around
+it finds the hits of a search, and moves the leaf when the user has chosen an entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,14 +41,14 @@ _STYLES: Final = (
     "status-idle",
 )
 _NO_STANDINGS: Final = Standings()
-"""Default: no entry's context status is known."""
+"""The default context statuses: none is known."""
 _NO_RUNNERS: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
 _GROUP_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
 class SessionTree(LineList):
-    """Shows a session's tree of entries; posts messages and never changes the session.
+    """Shows the tree of a session's entries. Posts messages, and never changes the session.
 
     The cursor stays on its entry when branches are folded or entries are appended.
     """
@@ -70,7 +70,8 @@ class SessionTree(LineList):
 
         entry_id: int
         continue_from_here: bool
-        """Whether to move to a user's message itself instead of before it to edit it."""
+        """Whether to move to the entry itself. Otherwise a move to a user's message goes to before it,
+        so that the message can be edited."""
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class SessionTree(LineList):
         clock: Callable[[], float],
         shown: Filter = Filter.DEFAULT,
     ) -> None:
+        """``load`` returns an entry by its id, or None if it can't be read."""
         super().__init__()
         self._load = load
         self._clock = clock
@@ -98,7 +100,7 @@ class SessionTree(LineList):
         return self.outline.line(self.cursor)
 
     def has_failed(self, entry_id: int) -> bool:
-        """Return whether an entry is an answer that ended with an error."""
+        """Return True if an entry is an answer that ended with an error."""
         entry = self._load(entry_id)
         return isinstance(entry, AssistantEntry) and entry.error is not None
 
@@ -111,10 +113,10 @@ class SessionTree(LineList):
         at: int | None = None,
         runners: Mapping[int, RaceRunner] = _NO_RUNNERS,
     ) -> None:
-        """Show a tree; the cursor moves to the entry with the id ``at``, or stays on its entry.
+        """Show a tree, and move the cursor to the entry with the id ``at``, or keep it on its entry.
 
-        ``labels`` are by entry id. ``runners`` are those of an active race, each by the id of the
-        last entry of its branch.
+        ``labels`` maps entry ids to labels. ``runners`` maps the id of the last entry of a branch to
+        the runner of an active race that works on it.
         """
         self.standings = standings
         line = self.line
@@ -124,11 +126,14 @@ class SessionTree(LineList):
         self._apply(Outline(index, view), self._place(at), on_fold=was_fold)
 
     def set_options(self, view: TreeOptions, *, at: int | None = None) -> None:
-        """Show the same tree under other options; the cursor goes to ``at``, or stays."""
+        """Show the same tree with other options, and move the cursor to the entry ``at``.
+
+        If ``at`` is None, the cursor stays on its entry.
+        """
         self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
 
     def _place(self, at: int | None) -> int | None:
-        """Return ``at``, or if it is None the id of the entry under the cursor."""
+        """Return ``at``, or the id of the entry under the cursor if ``at`` is None."""
         if at is None and self.line is not None:
             return self.line.entry
         return at
@@ -146,14 +151,14 @@ class SessionTree(LineList):
         if on_fold and line is not None and line.is_folded and line.what is not LineKind.FOLD:
             y += 1
         self.set_count(outline.total, cursor=y)
-        # Keep the row at its place on the screen.
+        # Keep the row under the cursor at the same height on the screen.
         self.scroll_to(y=max(self.cursor - top, 0), animate=False, immediate=True, force=True)
         self._show_cursor()
 
     # -- the cursor
 
     def go_to_entry(self, entry_id: int) -> None:
-        """Move the cursor to an entry, after opening the folds that hide it."""
+        """Unfold the branches that hide an entry, and move the cursor to it."""
         view = self.outline.revealing(entry_id)
         if view is not self.view:
             self.set_options(view, at=entry_id)
@@ -162,6 +167,7 @@ class SessionTree(LineList):
             self.cursor = self.outline.find(entry_id)
 
     def centre(self) -> None:
+        """Scroll so that the cursor is in the middle of the screen."""
         height = self.scrollable_content_region.height
         self.scroll_to(
             y=max(self.cursor - height // 2, 0), animate=False, immediate=True, force=True
@@ -170,7 +176,7 @@ class SessionTree(LineList):
     # -- folding
 
     def action_close(self) -> None:
-        """Fold the run or branch at the cursor, else move up to the start of its branch."""
+        """Fold the group or the branch at the cursor; if there is none, move up to a branch's start."""
         line = self.line
         opened = self._opened_group()
         if line is None:
@@ -185,7 +191,7 @@ class SessionTree(LineList):
             self.cursor = self.outline.branch_point_above(self.cursor)
 
     def action_open(self) -> None:
-        """Unfold the branch or run at the cursor, else move down to the next branch point."""
+        """Unfold the branch or group at the cursor; if there is none, move down to a branch point."""
         line = self.line
         if line is None:
             return
@@ -229,7 +235,10 @@ class SessionTree(LineList):
     # -- search
 
     def show_hits(self, query: str, hits: Hits | None) -> None:
-        """Mark the rows with hits of a search and its words in them; None for no search."""
+        """Mark the rows with hits of a search, and the words of ``query`` in them.
+
+        ``hits`` is None if there is no search.
+        """
         if hits:
             self._query = tuple(word for word in query.split() if any(map(str.isalnum, word)))
         else:
@@ -293,9 +302,9 @@ class SessionTree(LineList):
         return spread([run for run in spans if run[0]], tail, width - 2)
 
     def _marked(self, spans: list[StyledSpan]) -> list[StyledSpan]:
-        """Return the runs with the words of the search in the style ``match``.
+        """Return the spans with the words of the search in the style ``match``.
 
-        If none of the words is in the text, the last run is in that style.
+        If the text contains none of the words, the last span gets that style.
         """
         found = []
         marked = []
@@ -310,9 +319,9 @@ class SessionTree(LineList):
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
-    """Return the context status of a line's entry; ``UNSENT`` off the path.
+    """Return the context status of a line's entry; ``UNSENT`` if it is off the path.
 
-    For a run of calls it is that of the result that is sent least.
+    For a group of calls, the statuses of the results are combined by `together`.
     """
     if not line.active:
         return Standing.UNSENT

@@ -1,6 +1,6 @@
-"""Makes the text of the tree's rows, one line each, as runs of text with styles.
+"""Makes the text of the rows of the tree, one line for each row, as styled spans.
 
-It reads entries where headers don't say enough, and keeps only the icons of results.
+It loads an entry only if its header doesn't contain what is shown, and caches the icons of results.
 """
 
 import re
@@ -36,16 +36,16 @@ HERE_MARK = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
-"""A mention of a file by a path, of which only the file's name is shown."""
+"""Matches a mention of a file by its path; only the name of the file is shown."""
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
 @dataclass
 class RowTexts:
-    """Makes the text of rows.
+    """Makes the texts of rows.
 
-    ``load`` returns an entry by its id, None if it can't be read; it is called only for visible
-    rows whose headers don't have all that is shown. ``now`` is in seconds since the epoch.
+    ``load`` returns an entry by its id, or None if it can't be read. It is called only for visible
+    rows whose header isn't enough. ``now`` is in seconds since the epoch.
     """
 
     index: TreeIndex
@@ -53,11 +53,11 @@ class RowTexts:
     load: Callable[[int], Entry | None]
     now: float
     runners: Mapping[int, RaceRunner] = field(default_factory=dict)
-    """The runners of an active race, each by the id of the last entry of its branch."""
+    """The runners of an active race, by the id of the last entry of their branch."""
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
-        """Return the text of a row without its tail, cut to ``room`` cells."""
+        """Return the text of a row, cut to ``room`` cells, without the texts of `tail`."""
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
@@ -75,7 +75,7 @@ class RowTexts:
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
         """Return the texts at the right edge: labels, runner, branch size, time, mark of the leaf.
 
-        How much is shown depends on ``width``, that of the whole row in cells.
+        ``width`` is the width of the whole row in cells; a narrow row has fewer of these texts.
         """
         room = max(width // 4, 6)
         spans: list[StyledSpan] = [
@@ -104,7 +104,7 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return the state of the runner whose branch ends in a line's entries; [] for none."""
+        """Return the state of the runner whose branch ends in this line, as one span; [] for none."""
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
         if line.is_folded and not is_fold:
@@ -139,7 +139,7 @@ class RowTexts:
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: TreeLine) -> bool:
-        """Return whether an entry is in a line's segment or below it."""
+        """Return True if an entry is in the segment of a line or below it."""
         found = self.index.locate(entry_id)
         segment = None
         if found is not None:
@@ -241,7 +241,7 @@ class RowTexts:
         return f"⊞ {' · '.join(facts)}"
 
     def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
-        """Return the calls of a run that fit in ``room`` cells, and the number of the others."""
+        """Return the calls of a group that fit in ``room`` cells, and how many more there are."""
         results = headers.of_kinds(["tool_result"])
         spans: list[StyledSpan] = []
         for position, at in enumerate(results):
@@ -273,7 +273,7 @@ def _short_mention(found: re.Match[str]) -> str:
 
 
 def _call(text: str) -> str:
-    """Return a call's tool and title; of a title that is a path, only the file's name."""
+    """Return the tool and title of a call; a title that is a path is cut to the name of the file."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     if found:
@@ -282,9 +282,9 @@ def _call(text: str) -> str:
 
 
 def short_time(created_ms: int, now: float) -> str:
-    """Return a local time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` earlier.
+    """Return a local time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` before that.
 
-    ``created_ms`` is in milliseconds, ``now`` in seconds since the epoch.
+    ``created_ms`` is in milliseconds since the epoch, and ``now`` in seconds.
     """
     then = datetime.fromtimestamp(created_ms / 1000)  # noqa: DTZ006 - local time
     today = datetime.fromtimestamp(now)  # noqa: DTZ006 - local time
@@ -296,9 +296,9 @@ def short_time(created_ms: int, now: float) -> str:
 
 
 def split_at_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a text, split at the words of a search, and whether each is such a word.
+    """Split a text at the words of a search; yield each piece, and whether it is such a word.
 
-    Words are found anywhere in the text, ignoring case.
+    The words are found anywhere in the text, ignoring case.
     """
     wanted = [word for word in words if word]
     if not wanted:
