@@ -1,4 +1,4 @@
-"""The conversation pane, a widget that draws the entries of a session line by line.
+"""The conversation: a widget that draws the entries of a session line by line.
 
 Start reading at ``transcript.py``.
 """

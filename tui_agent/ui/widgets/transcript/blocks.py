@@ -1,7 +1,8 @@
-"""The blocks of the transcript: units that can be focused, folded, copied and acted on.
+"""The blocks of the transcript: the units that can be focused, folded, copied and acted on.
 
-A block knows its content, its fold and the actions it offers, and lays out its lines; build.py makes
-blocks from entries, model.py keeps them. Blocks of tool calls are in cards.py, groups in groups.py.
+A block has its content, its fold and the actions it offers, and lays out its lines. build.py makes
+blocks from entries, and model.py keeps them. The blocks of tool calls and shell commands are in
+cards.py, those of groups in groups.py, and those of finished turns in turns.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final[Mapping[str, str]] = {"restore": "bring back"}
-"""Labels of the actions that are not shown under their own names."""
+"""Labels of the actions that are shown under another name than their own."""
 
 _READ: Final = "read"
 _CLOSE: Final = "close"
@@ -46,11 +47,13 @@ CLOSED: Final = "▸"
 _YOU: Final = "You  "
 
 _LONG_MESSAGE: Final = 40
+"""Number of lines up to which a user's message is shown in full."""
 _PREVIEW_ROWS: Final = 24
+"""Number of lines shown of a longer message while it is folded."""
 
 
 class Fold(IntEnum):
-    """How much of a block is shown: only its head line, a part of the body, or all."""
+    """How much of a block is shown: only its head line, a part of its body, or everything."""
 
     CLOSED = 0
     PART = 1
@@ -58,48 +61,48 @@ class Fold(IntEnum):
 
 
 class Block:
-    """A unit of the transcript; ``key`` identifies it within its entry."""
+    """A unit of the transcript. ``key`` identifies it within its item."""
 
     kind: ClassVar[str] = "block"
 
     tight: ClassVar[bool] = False
-    """Whether closed blocks of this kind follow each other without an empty line."""
+    """Whether there is no empty line between a closed block of this kind and another of the kind."""
 
     foldable: bool = False
 
     left_out: bool = False
-    """Whether the block is hidden: the model does not see it, or its turn is folded."""
+    """Whether the block is hidden, because its turn is folded or only what the model sees is shown."""
 
     group: "Block | None" = None
-    """The group that contains this block, and hides it while closed; None for no group."""
+    """The group that contains this block, and hides it while closed; None if there is none."""
 
     @property
     def hidden(self) -> bool:
-        """Whether the block is not shown: left out, or inside a closed group."""
+        """Whether the block is not shown, because it is left out or in a closed group."""
         return self.left_out or (self.group is not None and self.group.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
-    """Actions that the block offers, most important first."""
+    """Actions that the user can choose on the block, most important first."""
 
     is_openable: bool = False
-    """Whether the whole text of the block's entry can be shown on a page of its own."""
+    """Whether the whole text of the block's entry can be opened on a page of its own."""
 
     entry: tuple[int, str] | None = None
-    """Id and kind of the entry that the block shows; None for the entry of its item."""
+    """Id and kind of the entry that the block shows; None if it is the entry of its item."""
 
     focusable: ClassVar[bool] = True
     """Whether the block can have the focus."""
 
     document: MarkdownDocument | None = None
-    """The block's Markdown text; None for blocks with other content."""
+    """The block's Markdown text; None if its content is not Markdown."""
 
     copied: str = ""
-    """Text to copy, for blocks without a `document`."""
+    """The text to copy from a block without a `document`."""
 
     is_sendable: bool = True
-    """Whether the block shows content of an entry that the model may be sent.
+    """Whether the block shows content that may be sent to the model.
 
-    False for blocks written by the program, such as an error; their context status is ``UNSENT``.
+    False for texts of the program, such as an error. Their context status is ``UNSENT``.
     """
 
     def __init__(self, key: str) -> None:
@@ -112,13 +115,14 @@ class Block:
 
     @property
     def standing(self) -> Standing | None:
+        """Context status of the block; None if it is unknown or not shown."""
         return self._standing
 
     def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status (None: unknown); return whether its lines changed: not here.
+        """Set the block's context status, None if unknown. Return True if its lines changed.
 
-        ``edited``: the status was set by an edit or a prune; unless it is pinned, the block then
-        offers to bring the entry back (``restore``).
+        ``edited`` says that an edit or a prune caused the status. Unless the entry is pinned, the
+        block then offers to bring it back (``restore``). In this class, the lines never change.
         """
         self._standing = standing
         key_hints = self._restores
@@ -132,29 +136,36 @@ class Block:
         return False
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the block's lines for a width in cells, cached until `invalidate` or another fold."""
+        """Return the block's lines for a width in cells.
+
+        They are cached until `invalidate` is called, or the width or the fold changes.
+        """
         if self._laid_out != (width, self.fold):
             self._lines = self._layout(width)
             self._laid_out = (width, self.fold)
         return self._lines
 
     def invalidate(self) -> None:
+        """Drop the cached lines, because the content has changed."""
         self._laid_out = None
 
     opened_with: "ClassVar[Opened | None]" = None
-    """The blocks with which this one is opened; None if no command opens it."""
+    """The sort of blocks that one command opens together with this block; None if there is none."""
 
     def open_with_others(self, *, is_open: bool) -> None:
-        """Open the block, or fold it as it is by default."""
+        """Open the block with all others of its sort, or fold it as it is folded by default."""
         self.fold = Fold.FULL if is_open else Fold.CLOSED
 
     def choose_fold(self, fold: Fold) -> None:
+        """Set the fold that the user chose."""
         self.fold = fold
 
     def cycle(self) -> None:
+        """Switch to the next fold."""
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
+        """Return the text to copy from the block, sanitized."""
         return sanitize.text(self.copied if self.document is None else self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
@@ -162,10 +173,10 @@ class Block:
 
 
 class UserBlock(Block):
-    """A user's message: the text as typed and the names of attachments.
+    """A user's message: the text as typed, and the names of the attachments.
 
-    ``note`` is shown before the text. ``sent`` is the text that was sent for a typed command; it is
-    folded at first.
+    ``note`` is shown before the text. ``sent`` is the text that was sent in place of a typed command;
+    it is folded at first.
     """
 
     kind = "user"
@@ -176,7 +187,7 @@ class UserBlock(Block):
     ) -> None:
         super().__init__("user")
         self.starts_turn = True
-        """Whether the message was sent while the agent was idle."""
+        """Whether the message begins a turn, because it was sent while the agent was idle."""
         self.copied = sanitize.text(text)
         self._attachments = attachments
         self._note = note
@@ -218,14 +229,14 @@ class UserBlock(Block):
 
 
 def _with_user_background(line: Line) -> Line:
-    """Return a line with the background of the user's messages."""
+    """Return a copy of a line with the background of the user's messages."""
     prefix = tuple((text, f"{style} user") for text, style in line.prefix)
     spans = [(text, f"{style} user") for text, style in line.content()]
     return Line(spans, prefix=prefix, join=line.join, lead=line.lead, fill="user")
 
 
 class AnswerBlock(Block):
-    """The model's answer: Markdown, possibly still streaming."""
+    """Text of an answer, in Markdown. More text may still arrive."""
 
     kind = "answer"
     is_openable = True
@@ -235,12 +246,12 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
         self.key_hints = ""
-        """Hints for keys that act on the answer, most useful first, separated by `` · ``."""
+        """Hints for the keys that act on the answer, most useful first, separated by “ · ”."""
 
     def set_key_hints(self, keys: str) -> bool:
-        """Set the key hints that follow the last line; return whether they changed.
+        """Set the key hints after the last line; "" removes them. Return True if they changed.
 
-        Hints that do not fit are left out, the last ones first.
+        Hints that don't fit in the line are left out, beginning with the last one.
         """
         changed = keys != self.key_hints
         self.key_hints = keys
@@ -275,7 +286,7 @@ class AnswerBlock(Block):
 
 
 class FoldingBlock(Block):
-    """A block with a head line and a body that can be folded."""
+    """A block with a head line and a body that can be folded. Folded at first."""
 
     foldable = True
 
@@ -297,11 +308,12 @@ class FoldingBlock(Block):
 
     @property
     def chevron(self) -> str:
+        """The character that shows whether the block is open."""
         return CLOSED if self.fold is Fold.CLOSED else OPEN
 
 
 class ReasoningBlock(FoldingBlock):
-    """The model's reasoning, folded at first."""
+    """The model's reasoning."""
 
     kind = "reasoning"
     opened_with = "thinking"
@@ -325,10 +337,10 @@ class ReasoningBlock(FoldingBlock):
 
 
 class MarkerBlock(FoldingBlock):
-    """An event in one line, such as a mode change, possibly with actions and a body to unfold.
+    """One line about an event, such as a mode change, with optional actions and a body to unfold.
 
-    If ``rule`` is a style, the line is drawn in it as a horizontal rule with the text in it and the
-    actions at its end.
+    If ``rule`` is a style, the line is a horizontal rule in that style, which contains the text and
+    ends with the actions.
     """
 
     kind = "marker"
@@ -370,7 +382,7 @@ class MarkerBlock(FoldingBlock):
         yield from wrapped(spans, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
-        """Yield the rule with text and actions; if ``width`` is too small, actions are below it."""
+        """Yield the rule with its text and actions. If they don't fit, the actions are below it."""
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = []
         if toggle:
@@ -408,12 +420,12 @@ class MarkerBlock(FoldingBlock):
 
 
 class CutOffBlock(MarkerBlock):
-    """The text of an answer that failed and is retried, and a line that names its entry."""
+    """The text of a failed answer that is retried, and a line that says where the answer is stored."""
 
     is_sendable = False
 
     def __init__(self, entry_id: int, said: str) -> None:
-        """``said`` is the text; ``entry_id`` is the id of its entry, which is not on the path."""
+        """``said`` is the text. ``entry_id`` is the id of the answer's entry, which is off the path."""
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
@@ -426,10 +438,11 @@ class CutOffBlock(MarkerBlock):
 
 
 class EndingBlock(MarkerBlock):
-    """Says why an answer failed or was cut off; never sent to the model.
+    """Says why an answer failed or was cut off. Never sent to the model.
 
-    ``retry``: key of the offer to retry the request, "" for none. ``may_be_retried``: the block is muted until `fail`
-    or `withdraw_retry`, because the program may still retry the request automatically.
+    ``retry`` is the key with which the user can retry the request; "" for none. With
+    ``may_be_retried``, the block is muted until `fail` or `withdraw_retry`, because the program may
+    still retry the request automatically.
     """
 
     is_sendable = False
@@ -450,16 +463,16 @@ class EndingBlock(MarkerBlock):
             self.actions = ()
 
     def fail(self) -> None:
-        """Show a muted failure as an error, because the program did not retry successfully."""
+        """Show a muted failure as an error, because the program has not retried it successfully."""
         if self._mending:
             self._mending = False
             self._icon, self._style, self.actions = self._failure
             self.invalidate()
 
     def withdraw_retry(self, *, was_retried: bool) -> bool:
-        """Remove the offer to retry; return whether the block changed.
+        """Remove the offer to retry, and return True if the block changed.
 
-        ``was_retried``: the request was retried; the block of an error then says so.
+        If the request ``was_retried``, the block of an error says so.
         """
         before = self._text, self._icon, self.actions
         self.fail()
@@ -473,7 +486,7 @@ class EndingBlock(MarkerBlock):
 
 
 class ModelTextBlock(Block):
-    """The text that the model gets instead of an entry, shown in the view of what it sees."""
+    """The text that the model gets instead of an entry. Shown in the view of what the model sees."""
 
     kind = "model_text"
 
@@ -496,9 +509,10 @@ class ActivityBlock(Block):
     focusable = False
     running = True
 
-    def __init__(self, tell: Callable[[], str]) -> None:
+    def __init__(self, describe: Callable[[], str]) -> None:
+        """``describe`` returns the text of the line; it is called at each layout."""
         super().__init__("activity")
-        self._tell = tell
+        self._describe = describe
         self._frame = 0
 
     def tick(self, now: float, *, moving: bool) -> None:  # noqa: ARG002 - it has a clock of its own
@@ -507,16 +521,17 @@ class ActivityBlock(Block):
 
     def _layout(self, width: int) -> Sequence[Line]:
         icon = SPINNER[self._frame % len(SPINNER)]
-        text = crop(sanitize.line(self._tell()), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
+        text = crop(sanitize.line(self._describe()), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
         return [Line(prefix=((f"{icon} ", "status-running"), (text, "muted")))]
 
 
 def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
+    """Return the lines of a document, indented by two cells and at most ``width`` cells wide."""
     return map(ShiftedLine, document.lines(max(width - len(INDENT), 1)))
 
 
 class ShiftedLine(Line):
-    """A copy of a line, indented by two cells; the original may be shared and is not changed."""
+    """A copy of a line, indented by two cells. The original, which may be shared, doesn't change."""
 
     __slots__ = ("_line",)
 
@@ -538,9 +553,10 @@ class ShiftedLine(Line):
 def head_line(
     left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int
 ) -> Line:
-    """Return a line with ``left`` (icon and text), and on the right the facts and then ``end``.
+    """Return a line with ``left`` (icon and text) on the left, and ``facts`` and ``end`` on the right.
 
-    If room is short, facts are left out, the first ones first; then the text is cut.
+    If it is too long for ``width`` cells, facts are left out, beginning with the first; then the text
+    is cut.
     """
     width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]

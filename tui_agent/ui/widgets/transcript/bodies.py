@@ -1,4 +1,4 @@
-"""The bodies of blocks: output, numbered code, to-do lists and search matches, row by row."""
+"""The bodies of blocks, which are laid out row by row: output, numbered code, to-dos, matches."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 
 MAX_ROWS: Final = 2_000
-"""Maximum rows of a body shown in the transcript; a longer body offers to open the whole text."""
+"""Maximum number of rows of a body that the transcript shows. A longer body can be opened on a page."""
 
 _WRAPPED_ROWS: Final = 4
-"""Maximum lines that a long row is wrapped into while a block shows only a part."""
+"""Maximum number of lines for a long row while a block shows only a part of its body."""
 
 INDENT: Final = "  "
 
 OPEN_WHOLE_HINT: Final = ("o whole", "action act:open")
-"""The hint to open a whole output: a text with the key, and a style with the action of a click."""
+"""The hint to open a whole output: its text contains the key, its style the action of a click."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
@@ -29,16 +29,13 @@ _TODO_STYLES: Final = {
     "x": ("●", "status-ok", "muted"),
     "-": ("–", "status-idle", "muted strike"),
 }
-"""Mark, style of the mark and style of the text of a to-do, by the mark in the tool's output."""
+"""The mark of a to-do, its style, and the style of its text, by the mark in the tool's output."""
 
 Keep = Literal["head", "tail"]
 
 
 class Body:
-    """Rows of text that are laid out one by one.
-
-    ``row`` yields the lines of the row at an index, wrapped to a width in cells.
-    """
+    """Rows of text that are laid out one by one."""
 
     _rows: Sequence[Any]
 
@@ -46,17 +43,18 @@ class Body:
         return len(self._rows)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
+        """Yield the lines of the row at an index, wrapped to ``width`` cells."""
         raise NotImplementedError
 
 
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of at most ``rows`` rows from a body's head or tail; None: `MAX_ROWS` rows.
+    """Yield the lines of the first (``head``) or last (``tail``) ``rows`` rows of a body.
 
-    If rows are left out, another line says how many; a single row is never left out. With
-    ``opens`` that line offers to open the whole text. Unless ``rows`` is None, a row that wraps
-    into more than `_WRAPPED_ROWS` lines is cut.
+    If rows are left out, one more line says how many; a single row is never left out. With ``opens``,
+    that line offers to open the whole text. Rows are cut after `_WRAPPED_ROWS` lines. If ``rows`` is
+    None, up to `MAX_ROWS` rows are shown, none of them is cut, and the offer is always made.
     """
     total = len(body)
     limit = rows
@@ -87,7 +85,7 @@ def body_lines(
 
 
 class TextBody(Body):
-    """Rows of plain text in one style."""
+    """Plain text in one style, one row for each line."""
 
     def __init__(self, text: str, style: str = "output", indent: str = INDENT) -> None:
         if text.strip("\n"):
@@ -107,10 +105,10 @@ class TextBody(Body):
 
 
 class NumberedBody(Body):
-    """A file's lines as the read tool returns them (number, tab, text), with syntax colors."""
+    """Lines of a file as the read tool returns them (number, tab, text), with syntax colors."""
 
     def __init__(self, text: str, path: str) -> None:
-        self._rows: list[str] = []  # their numbers
+        self._rows: list[str] = []  # The line numbers; the texts are in `_code`.
         code: list[str] = []
         for row in text.rstrip("\n").split("\n"):
             found = _NUMBERED.match(row)
@@ -121,7 +119,7 @@ class NumberedBody(Body):
         self._code.replace(0, code)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row; its number is a prefix, which is not copied."""
+        """Yield the lines of a row. Its number is a prefix, so it is not copied."""
         number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)
         for start, end in code_cuts(self._code.lines[index], room):
@@ -133,7 +131,7 @@ class NumberedBody(Body):
 
 
 class TodoBody(TextBody):
-    """A to-do list, with the same marks as in the side panel."""
+    """A to-do list, with the marks that the side panel uses."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         found = _TODO.match(self._rows[index])
@@ -149,7 +147,7 @@ class TodoBody(TextBody):
 
 
 class MatchBody(TextBody):
-    """Rows of search matches: path, line number and text."""
+    """Search matches, one in each row: path, line number and text."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         text = self._rows[index].expandtabs(TAB_SIZE)

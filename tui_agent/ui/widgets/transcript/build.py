@@ -1,7 +1,7 @@
 """Makes the blocks that show an entry, for each kind of entry.
 
-Decides what is shown of an entry and which actions it offers. What depends on other entries comes
-in a `BuildContext` from model.py, which also places the blocks.
+Decides what is shown of an entry and which actions its blocks offer. Facts about other entries come
+in a `BuildContext` from model.py and feed.py, which put the blocks in their items.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 MAX_EDITED_CHARS = 120
-"""Maximum characters of edited content that a marker shows."""
+"""Maximum number of characters that a marker shows of edited content."""
 
 _EDITS = {
     "drop": "hidden",
@@ -80,7 +80,7 @@ _TRIGGERS = {
     "notes": "from the model's notes",
 }
 GO_ON = "continue"
-"""Origin (``synthetic``) of the program's message that tells the model to continue."""
+"""Origin (``synthetic``) of the program's message that asks the model to continue."""
 _RULE = "compaction:"
 """Prefix of the keys of blocks that are a compaction's rule."""
 _ENDINGS = {
@@ -94,32 +94,32 @@ _ENDINGS = {
 
 @frozen
 class BuildContext:
-    """Facts about the rest of the path and the run that an entry's blocks depend on."""
+    """Facts about the other entries and the run on which the blocks of an entry depend."""
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
-    """Results of an answer's calls, by call id."""
+    """Results of the answer's calls, by call id."""
     count_summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
-    """Returns the number of entries that a compaction summarised."""
+    """Returns how many messages, answers and results a compaction summarised."""
     live: bool = False
     """Whether calls without a result may still get one."""
     newest: bool = True
-    """Whether no message or answer follows the entry."""
+    """Whether no message and no answer follows the entry."""
     shows_key_hints: bool = False
     """Whether the newest answer shows key hints."""
     key_of: Callable[[str], str] = key_of
-    """Returns a command's key as shown in texts."""
+    """Returns the key of a command, as shown in texts."""
     running: bool = False
-    """Whether the run goes on, so that a failed request may still be retried."""
+    """Whether the run continues, so that a failed request may still be retried automatically."""
     was_retried: bool = False
     """Whether a failed request was retried successfully."""
     size_of: SizeOf = stored_size
-    """Returns the tokens of a result as the model counts them."""
+    """Returns the size of a result in tokens of the current model."""
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
-    """Returns entries by their ids, for markers about other entries."""
+    """Returns entries by their ids, for markers that name other entries."""
 
 
 def blocks_of(entry: Entry, context: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
-    """Return the blocks that show an entry; none for kinds of entries that are not shown."""
+    """Return the blocks that show an entry; an empty list for kinds that are not shown."""
     match entry:
         case UserEntry():
             return [_user(entry)]
@@ -204,9 +204,9 @@ def _user(entry: UserEntry) -> Block:
 
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
-    """Set the number of new problems on the last card that edited each file.
+    """Show the number of new problems in each file on the last card that edited the file.
 
-    ``problems`` are counts by path.
+    ``problems`` maps paths to numbers of problems.
     """
     cards = {}
     for block in blocks:
@@ -241,7 +241,7 @@ def _assistant(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
 
 
 def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
-    """Return the key hints of an answer; the one to copy its code only if it has a code fence."""
+    """Return the key hints of an answer. The hint to copy its code needs a code fence in ``text``."""
     hints = [f"{key_of('copy')} copy", f"{key_of('undo')} undo"]
     if "```" in text and (key := key_of("copy_code")):
         hints.append(f"{key} code")
@@ -249,9 +249,9 @@ def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
 
 
 def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
-    """Yield a marker if an answer failed, was interrupted or cut off.
+    """Yield a block that says why an answer failed, was interrupted or was cut off, if it was.
 
-    The marker offers to retry a request that failed if the answer is the newest.
+    For a failed request, the block offers a retry if no message or answer follows.
     """
     if entry.interrupted or entry.finish == "interrupted":
         waited = ""
@@ -278,7 +278,7 @@ def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
 
 
 def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
-    """Return a compaction's rule: the line before the kept entries, which unfolds the summary."""
+    """Return the rule of a compaction: the line before the kept entries. It unfolds the summary."""
     count = context.count_summarised(entry)
     missing = len(entry.details.untold)
     words = [
@@ -294,14 +294,15 @@ def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
 
 
 def is_rule(block: Block) -> bool:
+    """Return True if a block is the rule of a compaction."""
     return block.key.startswith(_RULE)
 
 
 def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
-    """Return whether an entry is not shown because a compaction's rule stands for it.
+    """Return True if an entry is not shown because it is part of a compaction, which has a rule.
 
-    True for a prune that the compaction made, and for the note after it that tells the model to
-    continue. ``before`` and ``after`` are the kinds of the neighboring entries.
+    This is so for a prune that the compaction made, and for the program's message after it that asks
+    the model to continue. ``before`` and ``after`` are the kinds of the neighboring entries.
     """
     from tui_agent.context.pruning import Occasion
 
@@ -311,7 +312,7 @@ def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the line shown in place of a compaction whose rule is further up.
+    """Return the line that is shown at a compaction's own place if its rule is further up.
 
     It offers to jump to the rule, and to undo the compaction.
     """

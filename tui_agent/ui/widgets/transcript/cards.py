@@ -1,4 +1,8 @@
-"""Cards, the blocks that show a tool call, its progress and its result; and user commands."""
+"""Cards, the blocks that show a tool call, its progress and its result.
+
+Also contains the block of a finished shell command of the user. A card decides how much of a result
+is shown at first.
+"""
 
 import json
 import re
@@ -45,12 +49,12 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans,
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
-"""Status of a running call; the status of a finished one is a ``ToolStatus``."""
+"""Status of a running call. A finished call has a ``ToolStatus``."""
 WAITING: Final = "waiting"
 """Status of a call that has not started."""
 
 _LIVE_CHARS: Final = 20_000
-"""Maximum characters of a running call's output that are kept; its result has all of it."""
+"""Maximum number of characters kept of a running call's output. The result contains all of it."""
 
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
@@ -66,7 +70,7 @@ ICONS: Final = {
 }
 
 _USER_COMMAND: Final = "$"
-"""Shown in place of a tool's name on the card of a user's running command."""
+"""The tool name on the card of a running shell command of the user."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(
     r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
@@ -75,7 +79,7 @@ _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
 class CardBlock(FoldingBlock):
-    """A tool call with its output so far, or its result once there is one."""
+    """A tool call with its output so far or, once there is one, its result."""
 
     kind = "card"
     tight = True
@@ -105,14 +109,16 @@ class CardBlock(FoldingBlock):
         self._began = 0.0
         self._elapsed = 0.0
         self.problems = 0
-        """Number of new problems caused by the call's edits."""
+        """Number of new problems that the call's edits caused."""
         self.is_outdated = False
-        """Whether a later call replaced the to-do list that this call wrote."""
+        """Whether a later call has replaced the to-do list that this call wrote."""
         self._edited = False
+        """Whether an edit or a prune caused the call's context status."""
         self._content: Body | None = None
         self._is_fold_chosen = False
+        """Whether the user has chosen the fold of this card."""
         self._all_opened = False
-        """Whether the user has opened all outputs."""
+        """Whether the user has opened all outputs at once."""
         self._width = 0
         if result is not None:
             self.set_result(result)
@@ -136,13 +142,14 @@ class CardBlock(FoldingBlock):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole result for the current model; 0 while there is no result."""
+        """Number of tokens of the whole result for the current model; 0 without a result."""
         if self._result is not None:
             return self._size_of(self._result)
         return 0
 
     @property
     def elapsed(self) -> str:
+        """The time for which the call has been running, as text; "" below one second."""
         if self.running and self._elapsed >= 1:
             return wording.seconds(self._elapsed)
         return ""
@@ -150,13 +157,14 @@ class CardBlock(FoldingBlock):
     # -- progress of a call
 
     def write(self, arguments: str) -> None:
+        """Set the arguments of the call, as JSON that may still be incomplete."""
         self.arguments = arguments
         self._content_changed()
 
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
-        """Show the call as running since ``now``, in seconds of the same clock as in `tick`.
+        """Show the call as running since ``now``, in seconds of the clock that `tick` uses.
 
-        If ``arguments`` is empty, the streamed arguments are kept.
+        If ``arguments`` is empty, the arguments that were streamed stay.
         """
         self.status = RUNNING
         self._began = now
@@ -168,7 +176,7 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def tick(self, now: float, *, moving: bool) -> None:
-        """Update the elapsed time at ``now``, in seconds, and the spinner if ``moving``."""
+        """Update the elapsed time at ``now``, in seconds, and advance the spinner if ``moving``."""
         before = self.elapsed
         self._elapsed = now - self._began
         self.frame += moving
@@ -176,17 +184,18 @@ class CardBlock(FoldingBlock):
             self.invalidate()
 
     def outdate(self) -> None:
-        """Mark the to-do list that this call wrote as replaced by a later one, and fold it."""
+        """Mark the to-do list that this call wrote as replaced by a later one, which folds it."""
         self.is_outdated = True
         self.fold_by_default()
         self.invalidate()
 
     @property
     def is_user_command(self) -> bool:
-        """Whether the user runs it, not the model."""
+        """Whether this is a shell command of the user, not a call of the model."""
         return self.tool == _USER_COMMAND
 
     def is_shell(self, command: str) -> bool:
+        """Return True if this is the card of the user's shell command ``command``."""
         return self.is_user_command and self._title == command
 
     def add_output(self, text: str) -> None:
@@ -195,14 +204,14 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        """Show the call as ended; its output stays the streamed one until `set_result`."""
+        """Show the call as ended. Its streamed output stays until `set_result`."""
         self.status = status
         self.metadata = metadata
         self._seconds = seconds
         self._content_changed()
 
     def stop(self) -> None:
-        """Show a call that has not ended as interrupted, because it gets no result any more."""
+        """Show a call that has not ended as interrupted, because it will get no result."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
             self._content_changed()
@@ -243,12 +252,12 @@ class CardBlock(FoldingBlock):
     # -- folding
 
     def choose_fold(self, fold: Fold) -> None:
-        """Set the fold that the user chose; `fold_by_default` no longer changes it."""
+        """Set the fold that the user chose, which `fold_by_default` then doesn't change."""
         self.fold = fold
         self._is_fold_chosen = True
 
     def cycle(self) -> None:
-        """Switch to the next fold: a part, everything (if more than a part), only the head."""
+        """Switch to the next fold: a part, everything (if there is more), only the head line."""
         rows = self._row_limit()[0] or MAX_ROWS
         hidden = len(self._shown_body(self._width)) > rows + 1
         if self.fold is Fold.CLOSED:
@@ -264,6 +273,7 @@ class CardBlock(FoldingBlock):
         self.fold_by_default()
 
     def fold_by_default(self) -> None:
+        """Set the fold by the kind and status of the call, unless the user chose a fold."""
         if self._is_fold_chosen:
             return
         if self._all_opened:
@@ -310,9 +320,10 @@ class CardBlock(FoldingBlock):
 
     @property
     def title(self) -> str:
+        """What the call acts on, in one line, such as a path. Taken from the arguments at first."""
         title = self._title
         if not title:
-            # The most informative argument, found even in incomplete JSON.
+            # The most informative argument; a regular expression finds it even in incomplete JSON.
             found: dict[str, str] = dict(_TITLE_VALUE.findall(self.arguments[:4_000]))
             argument = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
             title = argument.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
@@ -329,7 +340,7 @@ class CardBlock(FoldingBlock):
         )
 
     def _failure_text(self, width: int) -> str:
-        """Return the status of a failed call, with the reason, cut to fit, if it was denied."""
+        """Return the status of a failed call; if it was denied, with the reason, cut to fit."""
         if self._result is None or self.status != "denied":
             return self.status
         why = sanitize.line(note_of(self._result.output))
@@ -381,8 +392,9 @@ class CardBlock(FoldingBlock):
     def _argument_rows(self) -> list[str]:
         """Return the arguments to show above the output, as rows of text.
 
-        These are the lines of a multi-line command (the first ones, unless it is fully unfolded),
-        or, if fully unfolded, arguments that the title does not show, as JSON.
+        For a command of several lines, these are its lines, only the first ones unless the card is
+        fully unfolded. For other calls, they are the arguments as JSON, but only if the card is fully
+        unfolded and its title doesn't show them.
         """
         try:
             arguments = loads(self.arguments)
@@ -401,7 +413,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _row_limit(self) -> tuple[int | None, Keep]:
-        """Return the maximum rows of the body to show, None for all, and from which end."""
+        """Return the maximum number of rows to show of the body (None: all), and from which end."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
@@ -435,7 +447,7 @@ class CardBlock(FoldingBlock):
 
 
 class ShellBlock(FoldingBlock):
-    """A command that the user ran with ``!``, and its output."""
+    """A finished shell command that the user ran with ``!``, and its output."""
 
     kind = "shell"
     is_openable = True
@@ -454,7 +466,7 @@ class ShellBlock(FoldingBlock):
         self.fold = Fold.FULL if is_open else Fold.PART
 
     def cycle(self) -> None:
-        """Switch to the next fold: the end of the output, all of it (if longer), only the head."""
+        """Switch to the next fold: the end of the output, all of it (if there is more), only the head."""
         if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
             self.fold = Fold.CLOSED
         else:

@@ -1,8 +1,8 @@
 """Source code with syntax colors, which are computed only for lines that are shown.
 
-Code is lexed in chunks of ``CHUNK`` lines. The lexer's state is carried from chunk to chunk and
-reset every ``RESET`` lines, so that the colors of any line cost a bounded amount of work, and do
-not depend on which lines were shown before or on whether the code arrived in one piece.
+Code is lexed in chunks of `CHUNK` lines. The lexer's state is passed from chunk to chunk and reset
+every `RESET` lines. The colors of any line therefore take a bounded amount of work, and don't depend
+on which lines were shown before or in how many pieces the code arrived.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,18 +13,18 @@ from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
 CHUNK: Final = 50
-"""Lines that are lexed together."""
+"""Number of lines that are lexed together."""
 RESET: Final = 400
-"""Lines after which the lexer's state is reset."""
+"""Number of lines after which the lexer's state is reset."""
 
 LONG_LINE: Final = 1_000
-"""Maximum characters of a line; a chunk with a longer line gets no colors."""
+"""Maximum length of a line, in characters. A chunk with a longer line gets no colors."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return the language for `Code` of a file: its name, or "" if the name has no extension."""
+    """Return the ``language`` to pass to `Code` for a file: its name, or "" if it has no extension."""
     name = path.rstrip().rpartition("/")[2]
     if "." in name:
         return name
@@ -32,9 +32,9 @@ def language_of_path(path: str) -> str:
 
 
 class Code:
-    """Lines of code in one language, which may grow. Its lines have to be sanitized before.
+    """Lines of code in one language; lines may be added. The caller sanitizes the lines.
 
-    ``language`` is a name that Pygments knows, or a file name; ``base`` is the style of plain code.
+    ``language`` is a name that Pygments knows, or a file name. ``base`` is the style of plain code.
     """
 
     def __init__(self, language: str, base: str = "code") -> None:
@@ -45,7 +45,7 @@ class Code:
         self._states: dict[int, tuple[str, ...]] = {}
 
     def replace(self, start: int, lines: Iterable[str]) -> None:
-        """Replace everything from line ``start`` on by ``lines``."""
+        """Replace all lines from index ``start`` on by ``lines``."""
         del self.lines[start:]
         self.lines.extend(line.expandtabs(TAB_SIZE) for line in lines)
         first = start // CHUNK
@@ -55,6 +55,7 @@ class Code:
             del self._states[chunk]
 
     def spans(self, index: int) -> StyledSpans:
+        """Return the line at an index as spans with syntax colors, which are cached."""
         chunk = index // CHUNK
         rows = self._chunks.get(chunk)
         if rows is None:
@@ -68,7 +69,7 @@ class Code:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
             return [span_of(line, self.base) for line in lines]
-        # Lexers are imported when the first code is drawn.
+        # Pygments is imported only when the first code is drawn.
         from tui_agent.ui.widgets.transcript.lexing import highlight_lines
 
         state: tuple[str, ...] = ("root",)
@@ -85,7 +86,7 @@ class Code:
 
 
 class CodeLine(Line):
-    """A part of a line of code, colored when drawn."""
+    """A part of a line of code. Its colors are computed when it is drawn."""
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
@@ -120,7 +121,7 @@ class CodeLine(Line):
 
     @property
     def block(self) -> str:
-        """Text of the whole code block this line belongs to."""
+        """Text of the whole code block that this line belongs to."""
         return "\n".join(self._code.lines)
 
     @property
@@ -129,9 +130,9 @@ class CodeLine(Line):
 
 
 def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the (start, end) offsets of the parts that a line of code is wrapped into.
+    """Yield the (start, end) offsets of the parts into which a line of code is wrapped.
 
-    Each part is at most ``width`` cells wide; an empty line is one empty part.
+    Each part is at most ``width`` cells wide. An empty line is one empty part.
     """
     if line.isascii():
         for start in range(0, max(len(line), 1), width):
@@ -149,6 +150,7 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def slice_spans(spans: StyledSpans, start: int, end: int) -> StyledSpans:
+    """Return the part of ``spans`` between two offsets in characters."""
     found: list[StyledSpan] = []
     offset = 0
     for text, style in spans:

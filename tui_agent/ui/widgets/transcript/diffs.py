@@ -1,6 +1,6 @@
-"""Parses unified diffs into rows and draws them, side by side if there is room, else in one column.
+"""Parses unified diffs into rows, and lays them out side by side or in one column.
 
-Diffs are readable without color: signs and line numbers carry the same information.
+Diffs can be read without color: signs and line numbers carry the same information.
 """
 
 import re
@@ -18,6 +18,7 @@ from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_pa
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, spans_width
 
 MIN_SPLIT_WIDTH: Final = 120
+"""Least width, in cells, to show a diff side by side."""
 
 _SIGNS: Final = {"removed": "-", "added": "+"}
 _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
@@ -25,31 +26,31 @@ _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
 
 DiffRowKind = Literal["context", "removed", "added", "gap", "file", "note"]
 PartOffsets = tuple[tuple[int, int], ...]
-"""Parts of a line as offsets in characters, (start, end), the end excluded."""
+"""Parts of a line, as (start, end) in characters; the end is excluded."""
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PIECE: Final = re.compile(r"\w+|\s+|.")
 
 _MIN_SIMILARITY: Final = 0.5
-"""Least similarity of two lines, 0 to 1, whose differing parts are marked."""
+"""Least similarity of two lines, 0 to 1, to mark the parts in which they differ."""
 
 _MAX_COMPARED_CHARS: Final = 400
-"""Longest lines that are compared word by word, in characters."""
+"""Maximum length, in characters, of lines that are compared word by word."""
 
 _MAX_STEPS: Final = 50_000
-"""Maximum pairs of equal words examined to compare two lines."""
+"""Maximum number of pairs of equal words that are examined to compare two lines."""
 
 _NEAR: Final = 2
-"""Maximum characters between two changed parts that are marked too, as one part reads better."""
+"""Maximum number of characters between two changed parts that are marked as one part."""
 
 
 @dataclass(slots=True)
 class DiffRow:
     """A row of a diff.
 
-    ``old`` and ``new`` are line numbers, 0 if the line is not in that version. The text of a line
-    is the line ``index`` of ``code``; other rows (gaps, file names, notes) have their text in
-    ``fixed_text``. ``partner`` is the added row in place of a removed one, or the reverse; None without.
+    ``old`` and ``new`` are line numbers, 0 if the line is not in that version. The text of a line is
+    the line ``index`` of ``code``. Other rows (gaps, file names, notes) have their text in
+    ``fixed_text``. ``partner`` is the added row that replaces a removed row, and vice versa; or None.
     """
 
     kind: DiffRowKind
@@ -70,7 +71,7 @@ class DiffRow:
 class _Reader:
     """Parses a diff line by line.
 
-    It counts the lines of each hunk, because a changed line can look like a header.
+    It counts the lines of a hunk to find its end, because a changed line can look like a header.
     """
 
     def __init__(self) -> None:
@@ -133,7 +134,7 @@ class _Reader:
         elif line.startswith("+++ "):
             self._end_hunk()
             name = line[4:]
-            # A removed file is shown by its old name.
+            # A removed file is shown with its old name.
             if name == "/dev/null":
                 path = self._before_name
             else:
@@ -155,14 +156,14 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
-        # New objects: the rows read so far keep theirs, even if the hunk is ended twice.
+        # New objects, because the rows read so far keep the old ones.
         self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 
 def read_diff(text: str) -> list[DiffRow]:
-    """Return the rows of a unified diff of one or several files.
+    """Return the rows of a unified diff of one or more files.
 
-    The row with the file's name is left out if there is only one file.
+    If there is only one file, the row with its name is left out.
     """
     rows = _Reader().read(text.rstrip("\n").split("\n"))
     if sum(row.kind == "file" for row in rows) < 2:
@@ -177,8 +178,8 @@ def read_diff(text: str) -> list[DiffRow]:
 def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow | None]]:
     """Return rows paired as (old, new), to be shown side by side.
 
-    Removed rows are paired with the added rows after them, in order, and with None if there are too
-    few. A row in both versions, or in neither, is paired with itself.
+    Removed rows are paired in order with the added rows that follow them. If there are more of one
+    than of the other, the remaining ones are paired with None. Any other row is paired with itself.
     """
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
@@ -199,7 +200,7 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield the removed rows and the added rows of each change that has added rows."""
+    """Yield the removed rows and the added rows of each change, unless it only removes rows."""
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in [*rows, DiffRow("gap")]:
@@ -218,7 +219,7 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[PartOffsets, PartOffsets]:
-    """Return the parts of the old line and of the new line that differ from the other one.
+    """Return the parts of an old line, and those of a new line, that differ from the other line.
 
     Both are empty if the lines differ too much or are too long to compare.
     """
@@ -258,20 +259,20 @@ def _part_offsets(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Pa
 
 
 def diff_body(diff: str, width: int) -> Body:
-    """Return the body that shows a unified diff, side by side if ``width`` cells have room for it.
+    """Return the body that shows a unified diff, side by side if ``width`` cells are enough for it.
 
-    A text that is no diff is shown unchanged.
+    A text that is not a diff is shown unchanged.
     """
     text = sanitize.text(diff)
     body = DiffBody(text)
-    # Text that can't be parsed is shown unchanged: a question must not hide anything.
+    # A question must not hide anything from the user, so text that can't be parsed is shown too.
     if len(body):
         return body.for_width(width)
     return TextBody(text)
 
 
 class DiffBody(Body):
-    """The rows of a diff in one column; ``for_width`` returns them side by side if there is room."""
+    """The rows of a diff in one column."""
 
     def __init__(self, diff: str) -> None:
         self._rows: list[DiffRow] = read_diff(diff)
@@ -279,6 +280,10 @@ class DiffBody(Body):
         self._split: SplitBody | None = None
 
     def for_width(self, width: int) -> Body:
+        """Return the body to use in ``width`` cells: side by side if there is room, else this one.
+
+        A diff that changes no lines, but only adds or removes them, stays in one column.
+        """
         changed = any(row.partner is not None for row in self._rows)
         if width < MIN_SPLIT_WIDTH or not changed:
             return self
@@ -304,7 +309,7 @@ class DiffBody(Body):
 class SplitBody(Body):
     """The rows of a diff side by side.
 
-    Selecting and copying yields the new text, and the old text of removed lines.
+    The text to select and copy is the new text, and for removed lines the old text.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:
@@ -316,7 +321,7 @@ class SplitBody(Body):
         if old is new and new is not None and new.fixed_text:
             yield _fixed_line(new)
             return
-        # One cell may be left free so that both halves are equal.
+        # One cell may stay empty, so that both halves are equally wide.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
         room = half - self._gutter - 3
         left = []
@@ -343,7 +348,7 @@ class SplitBody(Body):
 
 
 class DiffLine(Line):
-    """A part of a row of a diff, colored when drawn."""
+    """A part of a row of a diff. Its colors are computed when it is drawn."""
 
     __slots__ = ("_cut", "_row")
 
@@ -369,7 +374,7 @@ class DiffLine(Line):
 
 
 class SplitLine(Line):
-    """A part of an old line beside a part of the new line; only the new text can be copied."""
+    """A part of an old line beside a part of the new line. Only the new text can be copied."""
 
     __slots__ = ("_gutter", "_half", "_left", "_left_cut", "_right", "_right_cut")
 
@@ -419,7 +424,7 @@ class SplitLine(Line):
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
-        """Ignore the base class's value: the prefix is computed when drawn."""
+        """Ignore the value that the base class sets: the prefix is computed when it is drawn."""
 
     def content(self) -> Sequence[StyledSpan]:
         if self._right is None or self._right_cut is None:
@@ -445,9 +450,9 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return the line number and sign before a row's first line, and the blanks before its others.
+    """Return the line number and sign before the first line of a row, and the blanks before others.
 
-    ``size`` is the width of the number in cells.
+    ``size`` is the width of the line number, in cells.
     """
     style = _style_of(row)
     if row.kind not in _SIGNS:

@@ -1,13 +1,13 @@
-"""A growing Markdown text; the cost of new text does not depend on the length of the text before.
+"""`MarkdownDocument`, a Markdown text that grows while an answer is streamed.
 
-Everything before the last top-level block is frozen: it is not parsed again. So are the finished
-items of a list, the finished lines of a code fence in steps of ``CHUNK``, and the finished pieces
-of a long paragraph. The rest, the tail, is parsed again each time. If the tail starts inside a
-block, a stub is put before it that opens the same kind of block: the first line of the fence, or a
-letter for the text of the paragraph.
+The cost of adding text doesn't depend on the length of the text so far. Everything before the last
+top-level block is frozen: it is not parsed again. The finished items of a list, the finished lines of
+a code fence (in steps of `CHUNK`), and the finished pieces of a long paragraph are frozen too. The
+rest, the tail, is parsed again each time. If the tail starts inside a block, a stub that opens the
+same kind of block is parsed before it: the first line of the fence, or a letter for a paragraph.
 
-The result does not depend on the pieces in which the text arrived. If parsing takes too long, the
-text is shown as plain text.
+The result doesn't depend on the pieces in which the text arrived. If parsing takes too long, the text
+is shown as plain text.
 """
 
 import re
@@ -33,26 +33,29 @@ from tui_agent.ui.widgets.transcript.markdown import (
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError, limited
 
 _SECONDS: Final = 0.8
-"""Limit of processor time to parse and lay out new text, in seconds."""
+"""Limit of processor time, in seconds, to parse and lay out new text."""
 
 _LETTER: Final = "x"
-"""Stub that is parsed in place of the frozen part of a paragraph."""
+"""The stub that is parsed in place of the frozen part of a paragraph."""
 
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""A last line that may still become another kind of block; it is not shown while text arrives."""
+"""Matches a last line that may still become another kind of block. It is not shown while text
+arrives."""
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
-"""Two lines, the second of which makes the first a heading or a table's head."""
+"""Matches two lines of which the second makes the first a heading or the first row of a table."""
 
 
 @dataclass(slots=True)
 class _OpenBlock:
-    """The block in which the tail starts.
+    """The partly frozen block in which the tail starts.
 
     ``stub`` is parsed before the tail to open the block again. The block begins at the offset
-    ``start`` of the text, after ``flows`` frozen flows and a block of the kind ``previous``.
+    ``start`` of the text, after ``flows`` frozen flows and a block of the kind ``previous``. For a
+    numbered list, ``number`` is the number of the tail's first item. For a code fence, ``code`` has
+    its lines, of which ``frozen_lines`` are frozen.
     """
 
     kind: str
@@ -66,16 +69,18 @@ class _OpenBlock:
 
 
 class MarkdownDocument:
-    """Markdown text that may still grow; ``base`` is the style of its plain text."""
+    """Markdown text that may still grow, laid out as lines. ``base`` is the style of plain text."""
 
     def __init__(self, text: str = "", *, base: str = "text", finished: bool = False) -> None:
         self._base = base
         self.source = ""
         """The text as received."""
         self._held = ""
+        """A carriage return at the end of the text; a line feed may follow it. Else ""."""
         self._source = ""
-        """The sanitized text, without a carriage return at its end."""
+        """The sanitized text, without the carriage return in ``_held``."""
         self.finished = False
+        """Whether the text is complete."""
         self._width = 0
         self._is_plain = False
         self._reset()
@@ -85,7 +90,7 @@ class MarkdownDocument:
             self.finish()
 
     def append(self, text: str) -> None:
-        """Add text; it is parsed when `lines` is called next."""
+        """Add text. It is parsed at the next call of `lines`."""
         self.source += text
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
@@ -93,7 +98,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """Mark the text as complete: show all of its last line, and resolve reference links."""
+        """Mark the text as complete, so that all of its last line is shown and links are resolved."""
         if self.finished:
             return
         self.finished = True
@@ -107,7 +112,7 @@ class MarkdownDocument:
     def lines(self, width: int) -> list[Line]:
         """Return the document as lines of at most ``width`` cells.
 
-        The caller must not change the list, which is reused.
+        The caller must not change the list, because it is reused.
         """
         if width != self._width:
             self._width = width
@@ -198,7 +203,7 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return the definitions of reference links for a parse; {} while the text is growing."""
+        """Return the definitions of reference links for the parser; {} while the text is growing."""
         if self.finished:
             return self._references
         return {}
@@ -218,9 +223,9 @@ class MarkdownDocument:
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
-        """Return the flows of blocks; the first one continues the open block, if there is one.
+        """Return the flows of blocks. If a block is open, the first of them continues it.
 
-        ``lines`` are those of the text that was parsed.
+        ``lines`` are the lines of the text that was parsed.
         """
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)
@@ -250,7 +255,7 @@ class MarkdownDocument:
     # -- freezing
 
     def _freeze(self, end: int) -> None:
-        """Freeze the blocks before ``end`` that later text can't change."""
+        """Freeze the parts of the text before the offset ``end`` that later text can't change."""
         while True:
             text = self._text(end)
             if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):
@@ -290,7 +295,7 @@ class MarkdownDocument:
         self._offset = offset
 
     def _reopen(self) -> None:
-        """Unfreeze the open block, because later text made it another kind of block."""
+        """Unfreeze the open block, because later text has made it another kind of block."""
         opened = self._open
         if opened is None:
             return

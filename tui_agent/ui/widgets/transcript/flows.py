@@ -1,7 +1,7 @@
-"""Flows, the paragraphs, code, tables and rules of a document, and their layout as lines.
+"""Flows (the paragraphs, code, tables and rules of a document), and their layout as lines.
 
-Flows don't depend on the width. A table's columns share the width by need; if they would be too
-narrow, the table is shown as a list.
+Flows don't depend on the width. The columns of a table share the width as they need it. If they would
+be too narrow, the table is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,25 +22,26 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 
 MIN_TEXT_WIDTH = 8
-"""Least width of text, in cells; deeper nesting loses its decoration instead."""
+"""Least width of text, in cells. If nesting leaves less, its decoration is left out."""
 MAX_TEXT_WIDTH = 100
-"""Greatest width of prose, in cells; code, tables and diffs use the whole width."""
+"""Greatest width of prose, in cells. Code, tables and diffs use the whole width."""
 COPY: StyledSpan = ("copy", "muted code act:code")
-"""The hint in the first line of code that copies the code when clicked."""
+"""The hint in the first line of code; a click on it copies the code."""
 
 Alignment = Literal["left", "center", "right"]
 Flow: TypeAlias = "TextFlow | CodeFlow | TableFlow | RuleFlow"
 
 _GAP = 2
 _MIN_COLUMN_WIDTH = 6
-"""Least width of a table's column, in cells, unless its content is shorter."""
+"""Least width of a table's column, in cells, unless its content is narrower."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """The decoration of a flow: the spans drawn before its first line and before its other lines.
+    """The decoration before the lines of a flow, such as bullets and quote bars.
 
-    ``first_lead`` and ``rest_lead`` are copied in their place, such as ``> `` for a quote's bar.
+    ``first`` is drawn before the first line, and ``rest`` before the others. ``first_lead`` and
+    ``rest_lead`` are the texts that are copied instead, such as ``> `` for the bar of a quote.
     """
 
     first: StyledSpans = ()
@@ -53,9 +54,10 @@ class Frame:
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading: rows that are wrapped.
+    """A paragraph or heading, as rows that are wrapped.
 
-    ``gap``: an empty line precedes it. ``joins``: the first row continues the last line before.
+    ``gap`` asks for an empty line before it. ``joins`` says that its first row continues the last
+    line of the flow before.
     """
 
     rows: list[list[StyledSpan]]
@@ -66,7 +68,7 @@ class TextFlow:
 
 @dataclass(slots=True)
 class CodeFlow:
-    """The lines of ``code`` from index ``start`` to ``end``, which is excluded."""
+    """The lines of ``code`` from index ``start`` to index ``end``, which is excluded."""
 
     code: Code
     start: int
@@ -77,7 +79,7 @@ class CodeFlow:
 
 @dataclass(slots=True)
 class TableFlow:
-    """A table, with its cells as runs; the first row is the head."""
+    """A table. Each cell is a list of spans; the first row contains the titles of the columns."""
 
     rows: list[list[list[StyledSpan]]]
     alignments: list[Alignment]
@@ -94,23 +96,22 @@ class RuleFlow:
 
 
 class LineBuilder:
-    """Lays out flows as ``lines`` of at most ``width`` cells.
-
-    ``rewind`` removes the lines of all flows that were fed after ``mark``.
-    """
+    """Lays out flows as ``lines`` of at most ``width`` cells."""
 
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
         self.lines: list[Line] = []
         self._open_row: StyledSpans = ()
-        """The runs of the last line including trailing spaces, which a joining row continues."""
+        """The spans of the last line with its trailing spaces; a flow that ``joins`` continues it."""
 
         self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
     def mark(self) -> None:
+        """Remember the lines so far, for `rewind`."""
         self._mark = (len(self.lines), self.lines[-1] if self.lines else None, self._open_row)
 
     def rewind(self) -> None:
+        """Remove the lines of all flows that were fed after the last `mark`."""
         count, last, self._open_row = self._mark
         del self.lines[count:]
         if last is not None:
@@ -118,6 +119,7 @@ class LineBuilder:
             self.lines.append(last)
 
     def feed(self, flow: Flow) -> None:
+        """Append the lines of a flow."""
         joins = isinstance(flow, TextFlow) and flow.joins and bool(self.lines)
         if flow.gap and self.lines and not joins:
             self.lines.append(Line(prefix=flow.frame.outer))
@@ -193,13 +195,14 @@ class LineBuilder:
 
 
 def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
+    """Yield the lines of a table, or of a list of its cells if the columns would be too narrow."""
     natural = [0] * len(table.alignments)
     for row in table.rows:
         for column, cell in enumerate(row[: len(natural)]):
             natural[column] = max(natural[column], spans_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # Shown as a list: a line for each cell, with the title of its column before it.
+        # As a list: one line for each cell, with the title of its column before it.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:
@@ -217,10 +220,10 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
 
 
 def _share(natural: list[int], room: int) -> list[int] | None:
-    """Return widths of columns that fit in ``room`` cells; None if one would be too narrow.
+    """Return the widths of columns that fit in ``room`` cells; None if one would be too narrow.
 
-    ``natural`` are the widths of the columns' longest cells. Columns that are narrower than an
-    equal share get that width; the others share the rest.
+    ``natural`` contains the width of the widest cell of each column. A column that needs less than an
+    equal share gets what it needs; the other columns share the rest.
     """
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))

@@ -1,6 +1,6 @@
-r"""TeX formulas in Unicode characters: ``\sum_i p_i`` as ∑ᵢ pᵢ.
+r"""Converts TeX formulas to Unicode characters: ``\sum_i p_i`` becomes ∑ᵢ pᵢ.
 
-Formulas that have no such characters are left unchanged.
+Formulas that can't be written in Unicode characters are left unchanged.
 """
 
 import re
@@ -12,7 +12,10 @@ FORMULA: Final = re.compile(
     r"|\\\[(?=[^\n]{0,400}?\\\w)(.{1,1000}?)\\\]|\\\((?=[^\n]{0,400}?\\[\w,;:!])(.{1,400}?)\\\)",
     re.DOTALL,
 )
-"""A formula between dollars, or between ``\\( \\)`` or ``\\[ \\]`` if it contains a TeX command."""
+"""Matches a formula between dollar signs, or between ``\\( \\)`` or ``\\[ \\]``.
+
+Between brackets, it must contain a TeX command.
+"""
 
 _SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")
 _NO_WIDTH: Final = re.compile(r"\\(?:left|right|big|Big|bigl|bigr|displaystyle|limits)\b\.?")
@@ -27,7 +30,7 @@ _ROOT: Final = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 _WORD: Final = re.compile(r"[A-Za-z]{3,}")
 _UNDERSCORE: Final = "\ue000"
-"""Placeholder for an underscore that does not begin an index."""
+"""Placeholder for an underscore that doesn't begin a subscript."""
 
 _MEANT: Final = {"\\{": "{", "\\}": "}", "\\\\": " ; ", _UNDERSCORE: "_"}
 _SIGN: Final = re.compile(r"[\\^_=<>+]")
@@ -36,9 +39,10 @@ _ONE: Final = re.compile(r"[\w.']+")
 
 @lru_cache(maxsize=2_000)
 def readable_formula(written: str) -> str:
-    """Return a TeX formula, given with its delimiters, in Unicode characters and without them.
+    """Return a TeX formula in Unicode characters, without its delimiters.
 
-    Text that is no formula, or has commands without a Unicode equivalent, keeps its delimiters.
+    ``written`` has delimiters. They stay if it isn't a formula, or contains a command that has no
+    Unicode equivalent.
     """
     found = FORMULA.fullmatch(written)
     inside = ""
@@ -62,7 +66,7 @@ def readable_formula(written: str) -> str:
 
 
 def _is_formula(inside: str) -> bool:
-    """Return whether a text between dollars is a formula, not a price or a shell variable."""
+    """Return True if a text between dollar signs is a formula, not prices or shell variables."""
     if "\\" in inside:
         return True
     if _WORD.search(inside):

@@ -1,7 +1,8 @@
-"""Groups successive small tool calls, such as reads and searches, under one row to unfold.
+"""Groups successive small tool calls, such as reads and searches, under one row that can be unfolded.
 
-A group may span several answers. Its members depend only on the path, not on which items are
-loaded. The model calls `update_groups` whenever it measures an item, and keeps the folds of groups.
+A group may contain calls of several answers. Its members depend only on the path, not on which items
+are loaded. model.py calls `update_groups` whenever it measures an item, and keeps the folds of groups.
+`update_groups` inserts and removes the rows of groups in the items, and sets `Block.group`.
 """
 
 from collections import Counter
@@ -20,10 +21,10 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 
 MIN_CALLS: Final = 3
-"""Least calls in a group; fewer are shown one by one."""
+"""Least number of calls in a group. Fewer calls are shown one by one."""
 
 _MAX_SPAN: Final = 64
-"""Groups end at places that are multiples of this number, which limits the search for members."""
+"""Groups end at indices that are multiples of this number, which limits the search for members."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
 """Kinds of entries that don't end a group, because they show nothing between two answers."""
@@ -34,10 +35,10 @@ _NOT_FAILED: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
-    """The row of a group of small calls; while it is open, its members are shown below.
+    """The row of a group of small calls. While the group is open, its members are shown below.
 
-    ``members`` are the cards of the calls and the short answers between them; ``item_indices`` are those
-    of the items that contain them.
+    ``members`` are the cards of the calls, and the short answers between them. ``item_indices`` are
+    the indices of the items that contain them.
     """
 
     kind = "card"
@@ -67,6 +68,7 @@ class GroupBlock(FoldingBlock):
         return together(card.standing for card in self.cards if card.standing is not None)
 
     def set_members(self, members: Sequence[Block], places: frozenset[int]) -> None:
+        """Set the members and the indices of their items, and make this their group."""
         self.members = tuple(members)
         self.item_indices = places
         for block in members:
@@ -74,7 +76,7 @@ class GroupBlock(FoldingBlock):
         self.invalidate()
 
     def cycle(self) -> None:
-        """Open or close the group; closing it also folds its cards."""
+        """Open or close the group. Closing it also folds its cards."""
         super().cycle()
         if self.fold is Fold.CLOSED:
             for card in self.cards:
@@ -88,7 +90,7 @@ class GroupBlock(FoldingBlock):
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
         counts = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
-        # No line has room for more titles.
+        # No line has room for more than _MAX_TITLES titles.
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
@@ -127,7 +129,7 @@ class GroupBlock(FoldingBlock):
 class _Segment:
     """Successive small blocks of an item.
 
-    ``leads``: they are the item's first blocks; ``trails``: they are its last ones.
+    ``leads`` and ``trails`` say whether they are the first and the last blocks of the item.
     """
 
     blocks: Sequence[Block]
@@ -136,9 +138,9 @@ class _Segment:
 
 
 def update_groups(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
-    """Update the groups that the calls of the item at ``index`` are in.
+    """Update the groups that contain calls of the item at ``index``.
 
-    Returns the places of the items that changed. ``kinds`` are the kinds of all items.
+    Returns the indices of the items that changed. ``kinds`` are the kinds of all items.
     """
     item = item_at(index)
     plain = _ungrouped(item)
@@ -184,17 +186,17 @@ def _ungrouped(item: Item) -> list[Block]:
 def _group_blocks(
     segment: _Segment, kinds: Sequence[str], item_at: Callable[[int], Item], index: int
 ) -> list[tuple[int, Block]]:
-    """Return the blocks of the group that a segment belongs to, each with its item's index.
+    """Return the blocks of the group that a segment belongs to, each with the index of its item.
 
-    Blocks of the answers before and after are included. A text before the first call is not, so the
-    list may be empty. ``kinds`` are those of all items; the segment is in the item at ``index``.
+    Includes blocks of the answers before and after. Text before the first call isn't included, so the
+    list may be empty. ``kinds`` are the kinds of all items. The segment is in the item at ``index``.
     """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
         run = [*_continuation(kinds, item_at, index, -1), *run]
     if segment.trails:
         run += _continuation(kinds, item_at, index, 1)
-    # A text before the first call explains the group, so the group does not hide it.
+    # Text before the first call explains the group, so the group must not hide it.
     while run and not isinstance(run[0][1], CardBlock):
         run.pop(0)
     return run
@@ -205,7 +207,7 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
     known = first.group
     if isinstance(known, GroupBlock) and known.members and known.members[0] is first:
         return known
-    assert isinstance(first, CardBlock), "a run begins with a call"  # noqa: S101 - see arrange
+    assert isinstance(first, CardBlock), "a group begins with a call"  # noqa: S101 - see _group_blocks
     return GroupBlock(first)
 
 
@@ -214,7 +216,7 @@ def _continuation(
 ) -> list[tuple[int, Block]]:
     """Return the small blocks before (-1) or after (1) an item that continue its group.
 
-    Each comes with the place of its item, in the order of the path.
+    Each block comes with the index of its item. They are in the order of the path.
     """
     found: list[tuple[int, Block]] = []
     place = index + step
@@ -257,10 +259,10 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], index: int) -> bool:
-    """Return whether a block may be in a group.
+    """Return True if a block may be in a group.
 
-    True for a call that only reads, has not failed, and was not unfolded outside of an open group;
-    and for an answer of one short line directly before such a call.
+    This is so for a call that only reads, has not failed, and is not unfolded (unless in an open
+    group); and for an answer of one short line directly before such a call.
     """
     block = blocks[index]
     if isinstance(block, AnswerBlock):
@@ -268,7 +270,7 @@ def _is_small(blocks: Sequence[Block], index: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, index + 1)
-    # Only tools that count what they read, and calls that have not failed.
+    # Only tools that read have a unit in which they count (``counts``).
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

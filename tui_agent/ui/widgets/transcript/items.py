@@ -1,4 +1,4 @@
-"""Items: the entries of a path with the blocks that show them; and the cache of loaded items."""
+"""Items, which hold the blocks that show an entry and lay them out; and the cache of loaded items."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ BLANK: Final = Line()
 
 
 class Item:
-    """A loaded entry: its blocks, and once it is laid out, the line at which each begins.
+    """The blocks that show one entry and, once laid out, the line at which each block begins.
 
-    ``results`` are the places, in the model, of the tool results that the item's cards show.
+    ``results`` are the indices, in the model, of the tool results that the item's cards show.
     """
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
@@ -30,12 +30,12 @@ class Item:
         self.starts: list[int] = []
         self.height = 0
         self.width = 0
-        """Width for which the item is laid out, 0 before that."""
+        """Width, in cells, for which the item is laid out; 0 before the first layout."""
 
     def lay_out(self, width: int, *, gap: bool) -> int:
-        """Lay out the blocks for a width in cells; return the height in lines.
+        """Lay out the blocks for a width in cells, and return the height in lines.
 
-        ``gap``: there is an empty line before the first block.
+        ``gap`` adds an empty line before the first visible block.
         """
         line = 0
         starts: list[int] = []
@@ -55,9 +55,9 @@ class Item:
         return line
 
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
-        """Return the block that contains a line of the item, the line's number in it, and the line.
+        """Return the block at a line of the item, the line's number in the block, and the line.
 
-        In a gap between blocks: None, 0 and an empty line.
+        For a gap between blocks, return None, 0 and an empty line.
         """
         for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
             if line >= start and not block.hidden:
@@ -69,9 +69,11 @@ class Item:
 
     @property
     def shown(self) -> list[Block]:
+        """The blocks that are not hidden."""
         return [block for block in self.blocks if not block.hidden]
 
     def start_of(self, block: Block) -> int:
+        """Return the number of the block's first line in the item, as of the last layout."""
         return self.starts[self.blocks.index(block)]
 
     def block(self, key: str) -> Block | None:
@@ -82,10 +84,10 @@ class Item:
 
 
 def needs_gap(previous: Block, following: Block) -> bool:
-    """Return whether an empty line separates two blocks.
+    """Return True if an empty line separates two successive blocks.
 
-    There is none after a group's row, between blocks of different kinds in a group, and after a
-    closed block that is ``tight`` if the next one is of the same kind.
+    There is no empty line between the row of a group and its first member, between members of
+    different kinds, and between a closed ``tight`` block and a block of the same kind.
     """
     if following.group is not None and following.group is previous:
         return False
@@ -99,20 +101,21 @@ def needs_gap(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items by place; drops the least recently used ones whose place is not pinned."""
+    """The loaded items by index. Drops the least recently used item that is not pinned if full."""
 
     def __init__(self, pinned: set[int]) -> None:
         super().__init__()
         self._pinned = pinned
 
     def use(self, index: int) -> Item | None:
+        """Return the item at an index, and mark it as used now. None if it is not loaded."""
         item = self.get(index)
         if item is not None:
             self.move_to_end(index)
         return item
 
     def put(self, index: int, item: Item) -> None:
-        """Add an item, and drop the least recently used one if there are too many."""
+        """Add an item, and drop the least recently used item if there are too many."""
         self[index] = item
         self.move_to_end(index)
         if len(self) > _KEPT_ITEMS + len(self._pinned):

@@ -1,4 +1,7 @@
-"""Syntax colors by Pygments, computed chunk by chunk: each chunk starts in the last one's state."""
+"""Computes syntax colors with Pygments, one chunk of code at a time.
+
+A chunk is lexed from the state that the lexer had at the end of the previous chunk.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -13,7 +16,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, span_
 from tui_agent.ui.widgets.transcript.time_limit import limited
 
 _SECONDS: Final = 0.2
-"""Limit of processor time for a chunk, in seconds; some lexers take minutes for odd code."""
+"""Limit of processor time for a chunk, in seconds. Some lexers take minutes for unusual code."""
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -50,7 +53,7 @@ def _style_of(kind: Any) -> str:
 
 @lru_cache(maxsize=128)
 def _lexer(language: str) -> Lexer | None:
-    """Return the lexer of a language or file name, None if there is none."""
+    """Return the lexer for a language or file name; None if Pygments has none."""
     try:
         find: Callable[..., Lexer] = get_lexer_by_name
         if "." in language:
@@ -63,9 +66,10 @@ def _lexer(language: str) -> Lexer | None:
 def highlight_lines(
     language: str, lines: Sequence[str], state: tuple[str, ...], base: str
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
-    """Return lines as runs with syntax styles added to ``base``, and the lexer's state after them.
+    """Return the spans of each line, and the lexer's state after the last line.
 
-    ``language`` may be a file name. If Pygments has no lexer for it, the lines are plain.
+    Syntax styles are added to the style ``base``. ``language`` may be a file name. If Pygments has no
+    lexer for it, the lines get no syntax styles. ``state`` is the lexer's state before the lines.
 
     Raises:
         TooLongError: the lexer took more than 0.2 seconds of processor time.
@@ -109,7 +113,7 @@ def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> lis
 
 
 def _merged(row: list[StyledSpan]) -> StyledSpans:
-    """Join adjacent runs of the same style."""
+    """Return the spans of a row, with adjacent spans of the same style joined."""
     merged: list[StyledSpan] = []
     for text, style in row:
         if merged and merged[-1][1] == style:
@@ -122,7 +126,7 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
 def _lex_from(
     lexer: RegexLexer, text: str, state: tuple[str, ...]
 ) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
-    """Lex like ``RegexLexer.get_tokens_unprocessed``, but return the final state as well."""
+    """Lex like ``RegexLexer.get_tokens_unprocessed``, but from a given state; also return the last."""
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)
     tokens: list[tuple[Any, str]] = []

@@ -1,4 +1,4 @@
-"""A widget that shows lines as the conversation draws them, such as a diff in a question."""
+"""`LineView`, a widget that shows lines in the look of the conversation, such as a diff in a question."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -20,11 +20,11 @@ from tui_agent.ui.widgets.transcript.paint import (
 )
 
 MakeLines = Callable[[int], Iterable[Line]]
-"""Returns the lines for a width in cells."""
+"""Takes a width in cells, and returns lines that fit in it."""
 
 
 def diff_lines(diff: str, width: int) -> Iterator[Line]:
-    """Return the lines of a unified diff, side by side if ``width`` cells have room for that."""
+    """Return the lines of a unified diff, side by side if ``width`` cells are enough for that."""
     body = diff_body(diff, width)
     return chain.from_iterable(body.row(index, width) for index in range(len(body)))
 
@@ -45,11 +45,13 @@ class LineView(Widget):
         self._painting = False
 
     def show(self, make: MakeLines) -> None:
+        """Show the lines that ``make`` returns; it is called again when the width changes."""
         self._make = make
         self._made_for = 0
         self.refresh(layout=True)
 
     def lines(self, width: int) -> Sequence[Line]:
+        """Return the lines for a widget of ``width`` cells, cached for the last width."""
         if width != self._made_for:
             self._lines = list(self._make(text_width(width)))
             self._made_for = width
@@ -84,7 +86,7 @@ class LineView(Widget):
         return paint(lines[y], width, self._palette, highlights=selected)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text and the text to end it with.
+        """Return the selected text, and the line end that separates it from other widgets' text.
 
         Line numbers and signs are left out, and wrapped lines are joined.
         """

@@ -1,8 +1,8 @@
-"""Runs of styled text, lines made of runs, and the wrapping of text into lines.
+"""Styled spans of text, the lines made of them, and the wrapping of spans into lines.
 
 A style is a key: names of component classes without their prefix, separated by spaces (“text
-strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (an action of a click); see
-:mod:`.paint`.
+strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (the action of a click). paint.py
+resolves the keys.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,11 +12,12 @@ from typing import Final
 from rich.cells import cell_len, get_character_cell_size
 
 StyledSpan = tuple[str, str]
+"""A text and its style key."""
 
 StyledSpans = tuple[StyledSpan, ...]
 
 ROW_GROUNDS: Final = frozenset({"user"})
-"""Styles whose background fills the whole row, including the margin."""
+"""Styles whose background fills the whole row of the screen, including the margin."""
 
 _NOT_FIRST: Final = frozenset(
     "、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%"
@@ -32,12 +33,14 @@ _width = lru_cache(maxsize=8192)(get_character_cell_size)
 class Line:
     """A line on screen, without its margin.
 
-    ``prefix`` is decoration that is neither selected nor copied: indent, quote bar, line number.
-    ``spans`` is the text. ``tail`` is at the right edge, or ends at the cell ``extent`` if that is
-    not 0. ``join`` is the text between the previous line and this one when copied: a line feed, or
-    the spaces dropped by wrapping. ``lead`` is copied before a line that is not a continuation,
-    such as a list item's bullet. ``fill`` is the style of the rest of the row; one of `ROW_GROUNDS`
-    fills it from edge to edge.
+    ``spans`` is the text. ``prefix`` is decoration before it that is neither selected nor copied: an
+    indent, a quote bar, a line number. ``tail`` ends at the right edge, or at the cell ``extent`` if
+    that is not 0. ``fill`` is the style of the rest of the row; one of `ROW_GROUNDS` fills the row
+    from edge to edge.
+
+    Two texts are used for copying. ``join`` comes between the previous line and this one: a line
+    feed, or the space characters that wrapping dropped. ``lead``, such as the bullet of a list item,
+    is copied before the line.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "spans", "tail")
@@ -62,7 +65,7 @@ class Line:
         self.fill = fill
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the runs of the line; lines of code compute their colors here."""
+        """Return the spans of the text. Lines of code compute their colors here, when drawn."""
         return self.spans
 
     @property
@@ -79,11 +82,12 @@ class Line:
 
 
 def span_of(text: str, style: str) -> StyledSpans:
-    """Return a text as one run, or no run if it is empty."""
+    """Return a text as one span, or no span if it is empty."""
     return ((text, style),) if text else ()
 
 
 def cells(text: str) -> int:
+    """Return the width of a text in cells."""
     if text.isascii():
         return len(text)
     return cell_len(text)
@@ -94,7 +98,7 @@ def spans_width(spans: Iterable[StyledSpan]) -> int:
 
 
 def crop(text: str, width: int) -> str:
-    """Return a text cut to ``width`` cells; a cut text ends in an ellipsis."""
+    """Return a text cut to ``width`` cells. If it is cut, it ends with an ellipsis."""
     if cells(text) <= width:
         return text
     if width <= 0:
@@ -108,7 +112,7 @@ def crop(text: str, width: int) -> str:
 
 
 def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return runs cut to ``width`` cells in total; if cut, they end in an ellipsis."""
+    """Return spans cut to ``width`` cells in total. If they are cut, they end with an ellipsis."""
     if spans_width(spans) <= width:
         return tuple(spans)
     kept: list[StyledSpan] = []
@@ -123,11 +127,11 @@ def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 
 
 def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
-    """Wrap runs into lines of at most ``width`` cells, at spaces and between wide characters.
+    """Wrap spans into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    A word longer than a line is split. Yields, for each line, the spaces dropped before it and the
-    line's runs. Where a line breaks depends only on the text up to the first character that does
-    not fit, so that the wrapping of a growing text can continue from the start of the last line.
+    Yields the spans of each line, preceded by the space characters that were dropped before it. A
+    word that is longer than a line is split. Where a line breaks depends only on the text up to the
+    first character that doesn't fit, so a growing text can be wrapped from the start of its last line.
     """
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
@@ -145,7 +149,7 @@ def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledS
 
 
 def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the runs of the last line that `wrap` makes, but with its trailing spaces."""
+    """Return the spans of the last line that `wrap` yields, but with its trailing space characters."""
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
         return tuple(spans)
@@ -158,12 +162,13 @@ def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrapped(
     spans: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
 ) -> Iterator["Line"]:
+    """Wrap spans into lines; ``first`` is the prefix of the first line, and ``rest`` of the others."""
     for number, (swallowed, part) in enumerate(wrap(spans, width)):
         yield Line(part, prefix=rest if number else first, join=swallowed if number else "\n")
 
 
 class _Slicer:
-    """Cuts parts out of runs in one pass, by character offsets that have to ascend."""
+    """Cuts parts out of spans in one pass; the character offsets of the parts must ascend."""
 
     def __init__(self, spans: Sequence[StyledSpan]) -> None:
         self._runs = spans
@@ -188,7 +193,7 @@ class _Slicer:
 
 
 def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each wrapped line of an ASCII text."""
+    """Yield the start and end of each line of an ASCII text wrapped to ``width`` cells."""
     start = 0
     length = len(text)
     while length - start > width:
@@ -208,7 +213,7 @@ def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each wrapped line of a text with characters of any width."""
+    """Yield the start and end of each line of any text wrapped to ``width`` cells."""
     start = index = column = 0
     opportunity = -1
     inked = False
@@ -246,7 +251,7 @@ def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(character: str, size: int, following: str) -> bool:
-    """Return whether a line may break between two characters that are not spaces."""
+    """Return True if a line may break after ``character``, which is ``size`` cells wide."""
     if following == " ":
         return False
     following_size = _width(following)

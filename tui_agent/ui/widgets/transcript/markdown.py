@@ -1,7 +1,7 @@
-"""Converts Markdown to flows (see :mod:`.flows`): CommonMark, tables, strikethrough, task lists.
+"""Converts Markdown to flows (see flows.py): CommonMark, tables, strikethrough, task lists, formulas.
 
-HTML is shown as text. Line breaks inside paragraphs are kept, because models intend them. Empty
-lines between list items are as in the source, so that an item does not depend on later ones.
+HTML is shown as text. Line breaks inside paragraphs are kept, because models intend them. Empty lines
+between list items are taken from the source, so that an item doesn't depend on later ones.
 """
 
 import re
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Characters after which a paragraph is split, where no markup is open, to parse it in pieces."""
+"""Length, in characters, from which a paragraph is parsed in pieces, cut where no markup is open."""
 
 MAX_SEGMENT_CHARS: Final = 6_000
-"""Characters after which a paragraph is split at the next space, even inside emphasis."""
+"""Length, in characters, from which a piece of a paragraph is cut at any space, even in emphasis."""
 
 BULLETS: Final = ("•", "◦", "▪")
 
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
-"""A bare address, without punctuation after it."""
+"""Matches an address in plain text, without the punctuation after it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
 """Matches a line, or the rest of one, that contains only white space and quote marks."""
 
@@ -58,9 +58,9 @@ def _parser() -> "MarkdownIt":
 
 
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
-    """Parse a formula at the state's position; return False if there is none.
+    """Parse a formula at the current position; return False if there is none.
 
-    A rule for markdown-it; it pushes no token if ``silent``.
+    This is a rule for markdown-it. If ``silent``, it adds no token.
     """
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
@@ -72,18 +72,18 @@ def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - ma
 
 
 def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":
-    """Return the block tokens of a text; inline content is not parsed.
+    """Return the block tokens of a text. Inline content is not parsed.
 
-    Definitions of reference links are read from and added to ``references``.
+    Definitions of reference links are read from ``references``, and new ones are added to it.
     """
     return _parser().parse(text, references if references is not None else {})
 
 
 @frozen
 class TopBlock:
-    """A top-level block: its tokens, and the numbers of its first line and of the line after it.
+    """A top-level block, as its tokens and its lines in the parsed text.
 
-    Lines count from 0 in the parsed text.
+    ``line`` is the number of its first line, from 0, and ``end`` that of the line after its last.
     """
 
     tokens: "Sequence[Token]"
@@ -92,10 +92,12 @@ class TopBlock:
 
     @property
     def kind(self) -> str:
+        """markdown-it's name for the kind of block, such as ``paragraph`` or ``fence``."""
         return self.tokens[0].type.removesuffix("_open")
 
 
 def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
+    """Divide the tokens of a text into its top-level blocks."""
     blocks: list[TopBlock] = []
     start = 0
     for index, token in enumerate(tokens):
@@ -108,11 +110,11 @@ def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
 
 
 def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the pieces in which a paragraph's text is parsed.
+    """Yield the start and end of the pieces in which the text of a paragraph is parsed.
 
-    A cut depends only on the text before it, so that a growing text keeps its cuts. Cuts are at
-    white space where no code span, link or emphasis seems to be open; after `MAX_SEGMENT_CHARS` at
-    any white space, and after twice as many anywhere.
+    A piece is at least `SEGMENT` characters long. It ends at white space where no code span, link or
+    emphasis seems to be open; from `MAX_SEGMENT_CHARS` on at any white space, and from twice as many
+    anywhere. A cut depends only on the text before it, so that a growing text keeps its cuts.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -149,9 +151,9 @@ def _balanced(text: str) -> bool:
 
 
 def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[StyledSpan]]:
-    """Parse inline Markdown into rows of runs, one row for each line of the source.
+    """Parse inline Markdown into rows of spans, one row for each line of the source.
 
-    ``base`` is the style of plain text; ``references`` are the definitions of reference links.
+    ``base`` is the style of plain text. ``references`` are the definitions of reference links.
     """
     rows: list[list[StyledSpan]] = [[]]
     children: list[Token] = []
@@ -174,7 +176,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
             case "link_open":
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
-                # Only addresses that are safe for a terminal become links.
+                # Only addresses that are safe in a terminal become links.
                 target = ""
                 if _SAFE_LINK.match(href):
                     target = f" url:{href}"
@@ -192,7 +194,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
 
 
 def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
-    """Yield the type of each token, the token, and its text; successive text tokens are joined."""
+    """Yield the type of each token, the token, and its text. Successive text tokens are joined."""
     for is_text, group in groupby(tokens, lambda token: token.type in {"text", "text_special"}):
         found = list(group)
         if is_text:
@@ -203,7 +205,7 @@ def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
 
 
 def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
-    """Append a text to the last row, with the addresses in it as links."""
+    """Append a text to the last row, and make links of the addresses in it."""
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
@@ -216,9 +218,10 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 
 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
-    """Append a link's address after its text, unless the text is the address.
+    """Append the address of a link after its text, unless the text is the address itself.
 
-    ``link`` has the address and where the text begins: the number of rows, and of runs in the last.
+    ``link`` contains the address, and where its text begins: the number of rows and the number of
+    spans in the last row at that time.
     """
     href, row, index = link
     shown = ""
@@ -234,7 +237,7 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
 
 
 def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
-    """Append text to the last row, sanitized again because entities can yield any character."""
+    """Append text to the last row. It is sanitized again, because an entity can be any character."""
     value = sanitize.line(value)
     if not value:
         return
@@ -247,7 +250,7 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 
 @dataclass(slots=True)
 class _Container:
-    """An open quote or list item; ``used``: a flow already has its marker, such as the bullet."""
+    """An open quote or list item. ``used`` says that a flow already has its marker, such as a bullet."""
 
     frame: Frame
     line: int
@@ -258,8 +261,9 @@ class FlowMaker:
     """Converts block tokens to flows.
 
     ``source_lines`` are the lines of the parsed text, and ``base`` is the style of plain text.
-    ``blank_before``: a blank line precedes the first block in the source. ``previous`` is the kind
-    of the block before it. ``number`` is the first item's if the tokens continue a numbered list.
+    ``blank_before`` says whether a blank line precedes the first block in the source, and ``previous``
+    is the kind of the block before it. If the tokens continue a numbered list, ``number`` is the
+    number of their first item.
     """
 
     def __init__(
@@ -276,7 +280,7 @@ class FlowMaker:
         self._base = base
         self._blank_before = blank_before
         self.previous = previous
-        """Kind of the last block, which decides whether a gap follows."""
+        """Kind of the last block; it decides whether an empty line follows."""
 
         self._number = number
         if references is not None:
@@ -289,6 +293,7 @@ class FlowMaker:
         self.flows: list[Flow] = []
 
     def add(self, tokens: "Sequence[Token]") -> None:
+        """Append the flows for block tokens."""
         index = 0
         while index < len(tokens):
             index = self._block(tokens, index)
@@ -302,9 +307,10 @@ class FlowMaker:
         kind: str = "paragraph",
         joins: bool = False,
     ) -> None:
-        """Append flows for a paragraph or heading, given as inline Markdown.
+        """Append the flows for a paragraph or heading, given as inline Markdown.
 
-        ``line`` is its line in the source. ``joins``: it continues the paragraph before.
+        ``line`` is the number of its first line in the source. ``joins`` says that it continues the
+        paragraph before.
         """
         if style:
             base = f"{self._base} {style}"
@@ -319,7 +325,7 @@ class FlowMaker:
             joins = True
 
     def _block(self, tokens: "Sequence[Token]", index: int) -> int:
-        """Convert the block that begins at token ``index``; return the index of the next token."""
+        """Convert the block that begins with token ``index``; return the index of the next token."""
         token = tokens[index]
         line, _end = token.map or (0, 0)
         match token.type:
@@ -426,11 +432,11 @@ class FlowMaker:
         return frame
 
     def gap(self, kind: str, line: int) -> bool:
-        """Return whether an empty line precedes a block of ``kind`` whose source is at ``line``.
+        """Return whether an empty line precedes a block, and set `previous` to its ``kind``.
 
-        Top-level blocks are separated; inside lists and quotes the source decides, except that
-        headings and tables are always separated from what is before. Also stores ``kind`` as
-        `previous`.
+        ``line`` is the number of its first line in the source. Top-level blocks are always separated.
+        In lists and quotes, an empty line is as in the source, except that there is always one before
+        a heading or table, and after a heading.
         """
         previous = self.previous
         self.previous = kind
@@ -469,6 +475,7 @@ class FlowMaker:
 
 
 def language_of(token: "Token") -> str:
+    """Return the language of a code fence in lower case; "" if it names none."""
     found = None
     if token.info:
         found = _LANGUAGE.match(token.info.strip())
@@ -478,6 +485,7 @@ def language_of(token: "Token") -> str:
 
 
 def fence_lines(token: "Token") -> list[str]:
+    """Return the lines in a code block; at least one, which may be empty."""
     lines = token.content.split("\n")
     if lines and not lines[-1]:
         lines.pop()

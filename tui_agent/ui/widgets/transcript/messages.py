@@ -1,6 +1,7 @@
-"""The messages that a transcript posts, such as to copy or open a block; it does neither itself.
+"""The messages that a transcript posts when the user acts on a block.
 
-The app copies and opens links; the page with the transcript handles actions and the focus.
+The transcript does none of this itself: the app copies texts and opens links, and the page around the
+transcript runs actions and shows facts about the focused block.
 """
 
 from textual.message import Message
@@ -13,34 +14,35 @@ class CopyRequested(Message, namespace="transcript"):
     """The user wants to copy a block's text to the clipboard."""
 
     text: str
-    """Text without gutters, wrapping or control characters."""
+    """The text without line numbers, decoration, wrapping or control characters."""
 
 
 @dataclass
 class ActionRequested(Message, namespace="transcript"):
-    """The user chose an action that a block offers."""
+    """The user chose an action of a block."""
 
     action: str
     """The name of the action, one of ``blocks.ActionName``."""
     entry_id: int
-    """Id of the entry to act on: the one that the action names, else the one that the block shows.
+    """Id of the entry to act on: the one that the action names, or else the one that the block shows.
 
-    A card with a result shows the result's entry.
+    For a card with a result, that is the tool result.
     """
     call_id: str = ""
-    """Id of the tool call whose card it is, "" for other blocks."""
+    """Id of the tool call, if the block is a card; else ""."""
 
 
 @dataclass
 class LinkClicked(Message, namespace="transcript"):
-    """The user clicked a link: an http or https address of printable ASCII characters."""
+    """The user clicked a link."""
 
     href: str
+    """An http or https address of printable ASCII characters."""
 
 
 @dataclass
 class BlockFocused(Message, namespace="transcript"):
-    """The focus moved to another block, or to none."""
+    """Another block got the focus, or the conversation lost the focus."""
 
     entry_id: int | None
-    """Id of the block's entry; None if the block shows none, or the conversation lost the focus."""
+    """Id of the entry that the block shows; None without an entry, or without the focus."""

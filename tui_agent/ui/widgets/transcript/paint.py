@@ -1,6 +1,7 @@
-"""Paints lines as strips of a given width: margin, prefix, text, filling, and tail.
+"""Paints a line as a strip of a given width: margin, prefix, text, filling and tail.
 
-Style keys name component classes of the widget, whose colors the CSS of the theme defines.
+Also finds what is at a cell of a painted line: a style, a character, a selection. Style keys name
+component classes of the widget; the stylesheet defines their colors.
 """
 
 import re
@@ -23,7 +24,7 @@ from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, spans_width
 
 MARGIN: Final = 2
-"""Cells left of the text: one for the context status, one for the bar of the focused block."""
+"""Width of the margin, in cells: one for the context status, one for the bar of the focused block."""
 
 _RIGHT: Final = 1
 _FOCUS_BAR: Final = "▎"
@@ -93,16 +94,16 @@ STYLES: Final = frozenset(
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
 ACTION: Final = "act:"
-"""Prefix of the part of a style key that names an action."""
+"""Prefix of the action in a style key."""
 
 LINK: Final = "url:"
-"""Prefix of the part of a style key that is a link's address."""
+"""Prefix of the link's address in a style key."""
 
 
 class Palette(dict[str, Style]):
-    """Maps style keys to styles of a widget's component classes, looked up when first used.
+    """Maps style keys to styles of a widget's component classes. A style is looked up when first used.
 
-    It has to be cleared when the widget's styles change.
+    The owner must clear it when the widget's styles change.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -126,9 +127,9 @@ class Palette(dict[str, Style]):
 
 
 def value_in_style(key: str, begins: str) -> str | None:
-    """Return what follows the prefix ``begins`` in a style key; None if it is not in the key.
+    """Return the text after the prefix ``begins`` in a style key; None if the key doesn't contain it.
 
-    For example, ``/a`` for the key ``link url:/a`` and the prefix ``url:``.
+    For example, the key ``link url:/a`` and the prefix ``url:`` give ``/a``.
     """
     for part in key.split():
         if part.startswith(begins):
@@ -137,10 +138,12 @@ def value_in_style(key: str, begins: str) -> str | None:
 
 
 def text_width(width: int) -> int:
+    """Return the cells left for prefix, text and tail in a row of ``width`` cells."""
     return max(width - MARGIN - _RIGHT, 1)
 
 
 def tail_end(line: Line, width: int) -> int:
+    """Return the cell at which the tail of a line ends in a row of ``width`` cells."""
     if line.extent:
         return min(MARGIN + line.extent, width - _RIGHT)
     return width - _RIGHT
@@ -148,7 +151,7 @@ def tail_end(line: Line, width: int) -> int:
 
 @frozen
 class Highlight:
-    """A part of a line's text in another style; offsets in characters, ``end`` excluded."""
+    """A style for a part of a line's text. Offsets are in characters, and ``end`` is excluded."""
 
     start: int
     end: int
@@ -166,8 +169,8 @@ def paint(
 ) -> Strip:
     """Return a line as a strip of ``width`` cells, with its context status in the margin.
 
-    ``focused`` is None unless the line belongs to the focused block; else it is a text to show at
-    the right edge, if there is room for it.
+    If the line belongs to the focused block, ``focused`` is the text to show at the right edge if it
+    fits; for any other line, it is None.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
@@ -201,7 +204,7 @@ def paint(
         segments.append(Segment(" " * (width - used), base))
         used = width
     if focused is not None:
-        # The background of diffs and code is kept.
+        # Diffs and code keep their own background.
         tint = palette["focused"]
         tinted = []
         for text, own, _ in segments:
@@ -215,10 +218,10 @@ def paint(
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:
-    """Return a line as a strip without styles, but with the text offsets that selecting needs.
+    """Return a line as a strip that has the text offsets needed for selecting, but no styles.
 
-    ``row_id`` is the line's number in selections. Cells left of the text have the offset of its
-    first character, so that a drag can begin there.
+    ``row_id`` is the line's number in selections. The cells before the text have the offset of its
+    first character, so that the user can start a selection there.
     """
     segments: list[Segment] = []
     before = MARGIN + spans_width(line.prefix)
@@ -235,9 +238,9 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
 
 
 def style_at(line: Line, x: int, width: int) -> str:
-    """Return the style key of the text at cell ``x`` of a line painted in ``width`` cells.
+    """Return the style key at cell ``x`` of a line that is painted ``width`` cells wide.
 
-    "" if no text is there.
+    Returns "" if no text is there.
     """
     text = (*line.prefix, *line.content())
     tail = line.tail
@@ -250,9 +253,9 @@ def style_at(line: Line, x: int, width: int) -> str:
 
 
 def text_index_at(line: Line, x: int) -> int:
-    """Return the index in the line's text of the character at cell ``x``.
+    """Return the index, in the line's text, of the character at cell ``x``.
 
-    0 left of the text, and the length of the text right of it.
+    Returns 0 for a cell before the text, and the text's length for a cell after it.
     """
     position = MARGIN + spans_width(line.prefix)
     text = line.text
@@ -266,7 +269,7 @@ def text_index_at(line: Line, x: int) -> int:
 def selected_part(
     line: Line, y: int, selection: Selection | None, screen: Screen[object]
 ) -> list[Highlight]:
-    """Return the selected part of a line as a highlight in a list, [] if nothing is selected.
+    """Return a highlight for the selected part of a line; an empty list if none of it is selected.
 
     ``y`` is the line's number in the selection.
     """
@@ -279,7 +282,7 @@ def selected_part(
     if screen.app.no_color:
         style = Style(reverse=True)
     elif screen.get_component_styles("screen--selection").color.a == 0:
-        # In most themes the selection's color is transparent: the text keeps its own.
+        # In most themes the selection's color is transparent, so that the text keeps its own color.
         style = Style(bgcolor=style.bgcolor)
     return [Highlight(span[0], len(line.text) if span[1] == -1 else span[1], style)]
 
@@ -304,9 +307,9 @@ def _highlighted(
 
 
 def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
-    """Yield the (start, end) offsets of each occurrence of a query in a text, ignoring case.
+    """Yield the (start, end) offsets of each occurrence of ``query`` in a text, ignoring case.
 
-    Nothing for an empty query.
+    Yields nothing if the query is empty.
     """
     if query:
         for match in re.finditer(re.escape(lower_case(query)), lower_case(text)):

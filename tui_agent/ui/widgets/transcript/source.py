@@ -1,6 +1,7 @@
-"""Where a transcript gets its entries from, and the estimated heights of those not loaded.
+"""Where a transcript gets its entries from: `EntrySource`.
 
-Also the ids and kinds of items that show no entry.
+Also contains the estimated heights of entries that are not loaded, and the ids and kinds of items
+that show no entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +13,19 @@ from tui_agent.session.entries import Entry, kinds
 from tui_agent.session.records import Outlines
 
 SizeOf = Callable[[Entry], int]
+"""Returns the size of an entry in tokens."""
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
-"""Returns the tokens of an entry as stored with it."""
+"""Returns the number of tokens that is stored with an entry."""
 
 LIVE: Final = "live"
-"""Kind of items that are not entries, such as the streamed answer."""
+"""Kind of items that are not entries, such as the answer being streamed."""
 
 LIVE_ID: Final = 1 << 62
-"""Id of the streamed answer, greater than every entry's."""
+"""Id of the item with the answer being streamed; greater than all ids of entries."""
 
 ACTIVITY_ID: Final = LIVE_ID + (1 << 32)
-"""Id of the activity line; it is last, so its id is the greatest."""
+"""Id of the item with the activity line. It is the last item, so its id is the greatest."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 """Kinds of entries that the conversation never shows."""
@@ -33,17 +35,18 @@ _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 
 @dataclass
 class EntrySource:
-    """The entries of a path, oldest first: ``headers`` outlines all, ``load`` reads some."""
+    """The entries of a path, oldest first."""
 
     headers: Outlines
+    """Ids, kinds and sizes of all entries."""
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns the entries with the given ids, without unreadable ones; must not block for long."""
+    """Returns the entries with the given ids, except unreadable ones. It must not block for long."""
 
 
 def estimate(kind: str, size: int, width: int) -> int:
-    """Return the estimated height of an entry in lines, with the gap before it.
+    """Return the estimated height of an entry, in lines, including the gap before it.
 
-    ``size`` is the stored size, see ``EntryOutline``; ``width`` is in cells.
+    ``size`` is the size in the entry's outline, see ``EntryOutline``; ``width`` is in cells.
     """
     is_empty = kind == "assistant" and not size
     if kind in HIDDEN or is_empty:

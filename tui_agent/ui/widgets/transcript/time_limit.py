@@ -1,6 +1,6 @@
-"""Limits the processor time of regular expressions and parsers that the screen waits for.
+"""Limits the processor time of regular expressions and parsers that block the screen.
 
-It uses the process's virtual timer and SIGVTALRM, which nothing else may use.
+It uses SIGVTALRM and the process's virtual timer. No other code of the program may use these.
 """
 
 import signal
@@ -16,11 +16,10 @@ class TooLongError(Exception):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Abort the ``with`` block after ``seconds`` of processor time, by a signal.
+    """Abort the ``with`` block after ``seconds`` of processor time.
 
-    It can be aborted anywhere, so data that it changes may be inconsistent afterwards. There is no
-    limit in threads other than the main one; inside another limited block, only the outer limit
-    applies.
+    The block can be interrupted anywhere, so the data that it changes may be inconsistent then. There
+    is no limit outside the main thread. In nested blocks, only the outer limit applies.
 
     Raises:
         TooLongError: the limit was exceeded, possibly during a single call of ``re``.

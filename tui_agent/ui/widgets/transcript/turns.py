@@ -1,7 +1,7 @@
-"""Finished turns: finds them, says what of them is hidden while folded, and makes their line.
+"""Finished turns: finds a turn, decides what of it is hidden while it is folded, and makes its line.
 
-The work between a message and its answer becomes a line to unfold. Which turns are folded is decided
-and kept by the model.
+A folded turn shows one line instead of the work between the user's message and the answer. model.py
+decides which turns are folded, and remembers it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,27 +27,27 @@ from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_spans
 
 FoldTurns = Literal["off", "work", "all"]
-"""How much of a finished turn is folded: nothing, its work, or also its last answer."""
+"""What folding hides of a finished turn: nothing, its work, or its last answer as well."""
 
 KEY: Final = "turn"
-"""Key of a turn's line, a block in the item of the turn's message."""
+"""Key of the block that is a turn's line. The block is in the item of the turn's message."""
 
 MAX_LOOKED_AT: Final = 200
-"""Maximum tool results that are read for a turn's line: the newest ones."""
+"""Maximum number of tool results, the newest ones, that are read for a turn's line."""
 
 _NAMES: Final = 3
-"""Maximum files or tools named in a turn's line."""
+"""Maximum number of files or tools that are named in a turn's line."""
 
 _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
-"""Kinds of items that are hidden while their turn is folded."""
+"""Kinds of items of which something is hidden while their turn is folded."""
 
 
 @frozen
 class Turn:
-    """A finished turn, by the places of its items: ``start`` to ``end``, which is excluded.
+    """A finished turn: its items have the indices from ``start`` to ``end``, which is excluded.
 
-    ``start`` is its first message, ``answer`` its last answer (the message without one). ``calls``
-    is the number of its tool results.
+    ``start`` is the index of the message that began the turn. ``answer`` is the index of its last
+    answer, or ``start`` if it has none. ``calls`` is the number of its tool results.
     """
 
     start: int
@@ -60,7 +60,7 @@ class Turn:
 
 
 class TurnBlock(FoldingBlock):
-    """The line of a finished turn, below its message: what was done, calls and time."""
+    """The line of a finished turn, below its message: the work done, the number of calls, the time."""
 
     kind = "turn"
     is_sendable = False
@@ -68,13 +68,16 @@ class TurnBlock(FoldingBlock):
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
     ) -> None:
-        """``results`` returns the tool results, ``seconds`` the duration; both at each layout."""
+        """``results`` returns the turn's tool results, and ``seconds`` its duration.
+
+        Both are called at each layout.
+        """
         super().__init__(KEY)
         self._calls = calls
         self._results = results
         self._seconds = seconds
         self.work_standing: Standing | None = None
-        """Context status of the turn's work."""
+        """Context status of the turn's work; None if it is not shown."""
 
     @property
     def standing(self) -> Standing | None:
@@ -105,9 +108,9 @@ class TurnBlock(FoldingBlock):
 
 
 def work_summary(results: Sequence[Entry]) -> str:
-    """Return the work of some calls in a few words: the files changed, else the tools used.
+    """Summarise the work of some calls in a few words: the changed files, or else the tools used.
 
-    At most `_NAMES` names are given. ``worked`` if there is neither a file nor a tool.
+    Names up to `_NAMES` files or tools. Returns “worked” if there are none.
     """
     done = []
     for one in results:
@@ -130,10 +133,10 @@ def _named(names: Iterable[str]) -> str:
 
 
 def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> Turn | None:
-    """Return the finished turn that contains the item at a place; None if there is none.
+    """Return the finished turn that contains the item at an index; None if there is none.
 
-    The newest turn is not finished. ``kinds`` are those of all items; ``starts`` returns whether
-    the item of kind ``user`` at a place begins a turn.
+    The newest turn doesn't count as finished. ``kinds`` are the kinds of all items. ``starts`` says
+    whether the item at an index, which is of kind ``user``, begins a turn.
     """
     start = turn_start(kinds, starts, index)
     if start is None:
@@ -150,7 +153,7 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> 
 
 
 def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> int | None:
-    """Return the place of the message that begins an item's turn; None before the first turn."""
+    """Return the index of the message that begins an item's turn; None before the first turn."""
     for at in range(index, -1, -1):
         if kinds[at] == "user" and starts(at):
             return at
@@ -158,17 +161,17 @@ def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) 
 
 
 def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
-    """Return whether all of an item is hidden while its turn is folded, judging by its kind."""
+    """Return True if an item is hidden entirely while its turn is folded, judging by its kind."""
     return (
         turn.start < index < turn.end and index != turn.answer and kinds[index] in _WORK - {"user"}
     )
 
 
 def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
-    """Hide those blocks of the item at ``place`` that are not shown while its turn is folded.
+    """Hide those blocks of the item at ``index`` that are not shown while its turn is folded.
 
-    The user's messages, the rules of compactions and the reasons of failures stay visible; with
-    "work" for ``how``, so does the text of the last answer.
+    The user's messages, the rules of compactions and the reasons of failures stay visible. So does
+    the text of the last answer if ``how`` is "work".
     """
     if index == turn.start or kind not in _WORK:
         return
@@ -179,7 +182,7 @@ def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how:
 
 
 def zero_hidden_heights(kinds: Sequence[str], heights: list[int]) -> None:
-    """Set the estimated heights of the items that folded turns hide to 0."""
+    """Set the heights of items that are in finished turns, and probably hidden, to 0."""
     ended = answered = False
     for index in range(len(kinds) - 1, -1, -1):
         kind = kinds[index]
