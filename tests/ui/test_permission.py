@@ -40,9 +40,9 @@ from tui_agent.app.frontend import DiffPage
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.questions import FormField, ModelQuestions
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.widgets.waiting_questions import ToolCallQuestion
 from tui_agent.ui.widgets.prompt_lines import QuestionChip
 from tui_agent.ui.widgets.question_prompt import QuestionChoices
+from tui_agent.ui.widgets.waiting_questions import ToolCallQuestion
 
 MIDDLE = ((80, 28), (120, 35))
 SENTENCES = 500 if NIGHTLY else 20

@@ -14,11 +14,11 @@ from tui_agent.ui.widgets.transcript.paint import (
     ACTION,
     LINK,
     Highlight,
-    value_in_style,
     offset_strip,
     paint,
     style_at,
     text_index_at,
+    value_in_style,
 )
 
 ANY_LINE = st.text(st.characters(exclude_categories=[]), max_size=80).map(sanitize.line)

@@ -134,8 +134,8 @@ class TextLines(LineList):
     def _show_match(self) -> None:
         if self.current is not None:
             row = self._row_of(*self.matches[self.current])
-            if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page:
-                self.scroll_to(y=max(0, row - self.page // 3), animate=False)
+            if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page_height:
+                self.scroll_to(y=max(0, row - self.page_height // 3), animate=False)
         self.refresh()
 
     # -- painting

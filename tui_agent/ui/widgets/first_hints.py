@@ -182,7 +182,9 @@ class FirstHints(Widget, can_focus=True):
             else:
                 self.lines = ()
         else:
-            keys = [(known[name], about) for name, about in _BEGINNER_HINTS.items() if known.get(name)]
+            keys = [
+                (known[name], about) for name, about in _BEGINNER_HINTS.items() if known.get(name)
+            ]
             self.lines = (
                 ("enter", "send what you want done"),
                 ("/  @  !", "commands, files, shell"),

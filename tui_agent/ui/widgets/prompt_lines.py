@@ -26,9 +26,9 @@ from tui_agent.tools.todo import (
     is_of_newest_turn,
     progress,
 )
-from tui_agent.ui.widgets.waiting_questions import WaitingQuestion, ToolCallQuestion
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.transcript import Transcript
+from tui_agent.ui.widgets.waiting_questions import ToolCallQuestion, WaitingQuestion
 
 if TYPE_CHECKING:
     from textual.screen import Screen

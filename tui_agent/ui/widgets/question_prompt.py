@@ -19,11 +19,11 @@ from tui_agent.app.format import plural
 from tui_agent.app.frontend import Page
 from tui_agent.app.permission_text import Answer
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.widgets.waiting_questions import WaitingQuestion
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.line_view import LineView
+from tui_agent.ui.widgets.waiting_questions import WaitingQuestion
 
 KEY_HOLD_SECONDS = 0.2
 """Seconds before a key counts as an answer. If another key follows sooner, both are text."""

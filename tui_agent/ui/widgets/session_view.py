@@ -51,7 +51,6 @@ from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, Sh
 from tui_agent.session.path_queries import newest
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
-from tui_agent.ui.widgets.waiting_questions import ChoiceQuestion, ToolCallQuestion
 from tui_agent.ui.widgets.fast_paint import BackgroundContainer, paint_now
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import FirstHints
@@ -62,6 +61,7 @@ from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
+from tui_agent.ui.widgets.waiting_questions import ChoiceQuestion, ToolCallQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,7 +201,9 @@ class SessionView(BackgroundContainer):
         if self.hints.is_demo:
             self._main.prompt.set_placeholders(("Type tour and press enter",))
         else:
-            self._main.prompt.set_placeholders(READ_ONLY_PLACEHOLDERS if agent.session.read_only else PLACEHOLDERS)
+            self._main.prompt.set_placeholders(
+                READ_ONLY_PLACEHOLDERS if agent.session.read_only else PLACEHOLDERS
+            )
 
     @on(FirstHints.Chosen)
     def _session_chosen(self, message: FirstHints.Chosen) -> None:

@@ -19,7 +19,7 @@ from tui_agent.app.format import money, one_line, plural, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
 from tui_agent.ui.bindings import NO_KEY
 from tui_agent.ui.widgets.clickable import clickable
-from tui_agent.ui.widgets.key_line import Hint, render_hints, fit_hints
+from tui_agent.ui.widgets.key_line import Hint, fit_hints, render_hints
 
 _FIRST_ACTIONS = (
     "complete",

@@ -385,7 +385,10 @@ def _prune(entry: PruneEntry, context: BuildContext) -> Block:
             spans = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
             set_key_hints = ("bring back", f"action act:restore:{target.id}")
             yield Line(
-                [*crop_spans(spans, max(width - len(INDENT) - len(set_key_hints[0]), 1)), set_key_hints],
+                [
+                    *crop_spans(spans, max(width - len(INDENT) - len(set_key_hints[0]), 1)),
+                    set_key_hints,
+                ],
                 prefix=((INDENT, "text"),),
             )
             if note := notes.get(target.id):

@@ -1,7 +1,8 @@
-"""Applies the agent's events to a transcript's model: streamed text, running calls, new entries.
+"""Applies the agent's events to the model of a transcript: streamed text, running calls, new entries.
 
-Streamed pieces are collected until `LiveFeed.flush`, so that many pieces are parsed at once. The
-transcript decides when to flush, and measures what changed.
+It owns the items that show no entry yet: the answer being streamed, running commands of the user, the
+activity line and notices. Streamed pieces are collected until `LiveFeed.flush`, so that many of them
+are parsed at once. The transcript decides when to flush, and measures the items that changed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,9 +59,9 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
-    """Applies events to a transcript's model, and collects the places of items in ``changed``.
+    """Applies events to a transcript's model, and collects in ``changed`` the items they change.
 
-    The owner measures those items again and clears the set.
+    ``changed`` contains the indices of the items. The owner measures these items and clears the set.
     """
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
@@ -68,20 +69,26 @@ class LiveFeed:
         self._clock = clock
         self._live: Item | None = None
         self._pending: list[tuple[str, str]] = []
+        """Streamed pieces of text, each with the kind of its block: answer or reasoning."""
         self._pending_calls: dict[str, ToolCallProgress] = {}
         self._pending_output: dict[str, list[str]] = {}
         self._cards: dict[str, tuple[int, CardBlock]] = {}
+        """The cards of calls without a result, by call id, with the index of their item."""
         self._notice: int | None = None
         self._activity: Item | None = None
         self._shells: dict[str, Item] = {}
-        """The user's own commands without an entry yet, by call id: a card each, below all else."""
+        """The user's shell commands that have no entry yet, by call id: an item with a card for each.
+
+        They are below all entries.
+        """
         self._shell_id = LIVE_ID
-        """Id of the newest of ``_shells``: ids must ascend."""
+        """Id of the newest item in ``_shells``. Ids of items must ascend."""
         self.written = 0
         """Number of characters that the language model has written in this run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:
+        """Forget everything, because the model gets other entries."""
         self._live = self._activity = self._notice = None
         self._pending.clear()
         self._pending_calls.clear()
@@ -92,6 +99,7 @@ class LiveFeed:
 
     @property
     def pending(self) -> bool:
+        """Whether streamed pieces wait for `flush`."""
         return bool(self._pending or self._pending_calls or self._pending_output)
 
     # -- the answer being streamed
@@ -99,7 +107,7 @@ class LiveFeed:
     def stream(
         self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput
     ) -> None:
-        """Collect a streamed piece; it is shown by `flush`."""
+        """Collect a streamed piece, which `flush` shows later."""
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
@@ -136,6 +144,10 @@ class LiveFeed:
         self._pending_output.clear()
 
     def _streaming_document(self, kind: str) -> MarkdownDocument:
+        """Return the document to append streamed text to: that of the last block, or of a new block.
+
+        ``kind`` is that of the block: “answer” or “reasoning”.
+        """
         item = self._live_item()
         last = None
         if item.blocks:
@@ -164,7 +176,7 @@ class LiveFeed:
         return self._live
 
     def discard(self) -> None:
-        """Remove the streamed answer, which did not become an entry, with its cards."""
+        """Remove the streamed answer and its cards, because it did not become an entry."""
         self.flush()
         if self._live is None:
             return
@@ -183,14 +195,15 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         """Show a new entry at the end of the path.
 
-        An answer takes the place of its streamed text, a result goes to its call's card, other
-        entries come before a streamed answer.
+        An answer replaces its streamed text, a tool result goes to the card of its call, and any other
+        entry is inserted before the streamed answer.
         """
         self.flush()
         was_retried = isinstance(entry, AssistantEntry)
         if (
             entry.is_dialogue
-            and (index := self._model.withdraw_offers(self._end, was_retried=was_retried)) is not None
+            and (index := self._model.withdraw_offers(self._end, was_retried=was_retried))
+            is not None
         ):
             self.changed.add(index)
         if isinstance(entry, AssistantEntry):
@@ -263,7 +276,7 @@ class LiveFeed:
                 self.changed.add(at)
 
     def _remove_shell(self, command: str) -> None:
-        """Remove the card of a user's command, because its entry comes."""
+        """Remove the card of a shell command of the user, because its entry replaces the card."""
         known = (call_id for call_id in self._shells if self._cards[call_id][1].is_shell(command))
         call_id = next(known, None)
         if call_id is not None:
@@ -271,7 +284,7 @@ class LiveFeed:
                 del self._shells[call_id], self._cards[call_id]
 
     def _append_before_answer(self, item: Item) -> int:
-        """Append an item before the streamed answer, if there is one; return the item's place."""
+        """Append an item, but before the streamed answer if there is one. Return the item's index."""
         with self._before_tail():
             live = None
             if self._live is not None:
@@ -290,7 +303,7 @@ class LiveFeed:
 
     @property
     def _tail(self) -> Sequence[Item]:
-        """The items that stay below all others: commands of the user, then the activity line."""
+        """The items that stay below all others: the user's shell commands, then the activity line."""
         if self._activity is None:
             return (*self._shells.values(),)
         return (*self._shells.values(), self._activity)
@@ -300,7 +313,7 @@ class LiveFeed:
         return len(self._model) - len(self._tail)
 
     def show_activity(self, block: ActivityBlock | None) -> None:
-        """Show a block as the last line, in place of the former one; None removes it."""
+        """Show the activity line as the last item, in place of the former one; None removes it."""
         if self._activity is not None:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -313,12 +326,12 @@ class LiveFeed:
 
     @property
     def working(self) -> bool:
-        """Whether a call runs or the activity line is shown."""
+        """Whether a call is running or the activity line is shown."""
         return self._activity is not None or any(card.running for _, card in self._cards.values())
 
     @contextmanager
     def _before_tail(self) -> Iterator[None]:
-        """Remove the items of the tail during the ``with`` block, to append items before them."""
+        """Remove the items of the tail during the ``with`` block, so that items go before them."""
         for _ in self._tail:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -334,14 +347,14 @@ class LiveFeed:
             return self._model.append(item)
 
     def _attach_result(self, result: ToolResultEntry) -> bool:
-        """Show a result in its call's card; return False if there is no such card."""
+        """Show a tool result in the card of its call. Return False if there is no such card."""
         known = self._cards.pop(result.call_id, None) or self._card_in_answer(
             result.call_id, len(self._model)
         )
         if known is None:
             return False
         index = self._append_before_answer(Item(result.id, result.kind, []))
-        # The item of the result shows nothing; that of its call is laid out again.
+        # The item of the result has no lines; the item of the call must be measured.
         self.changed.discard(index)
         owner, card = known
         if (outdated := self._model.replace_todo_list(result)) is not None:
@@ -366,9 +379,9 @@ class LiveFeed:
     # -- running calls
 
     def apply(self, event: AgentEvent) -> None:
-        """Show what an event says of the run and its calls; streamed pieces and entries excepted.
+        """Show an event about the run or its calls.
 
-        Those go to `stream` and `append`.
+        Streamed pieces and new entries go to `stream` and `append` instead.
         """
         match event:
             case RunStarted():
@@ -381,7 +394,7 @@ class LiveFeed:
                 self.stream(ReasoningProgress(text))
                 self.flush()
             case RetryScheduled(kept=int(kept)):
-                # The text of a failed attempt stays, muted; the entry off the path has all of it.
+                # The text of the failed attempt stays visible, muted. Its entry is off the path.
                 self.flush()
                 said = []
                 for block in self._live.blocks if self._live is not None else ():
@@ -416,9 +429,9 @@ class LiveFeed:
         self.changed.add(index)
 
     def run_ended(self) -> None:
-        """Finish streamed text, and mark calls without a result as interrupted.
+        """Finish the streamed text, and mark calls without a result as interrupted.
 
-        If the last request failed, its failure is shown as an error now.
+        If the last request failed, its failure is now shown as an error.
         """
         self.flush()
         if self._live is not None:
@@ -429,7 +442,7 @@ class LiveFeed:
             self.changed.add(self._end - 1)
         shells = {call_id: self._cards[call_id] for call_id in self._shells}
         for call_id, (index, card) in self._cards.items():
-            # A command of the user is none of the run's.
+            # The user's shell commands continue after the run.
             if call_id in shells:
                 continue
             card.stop()
@@ -443,9 +456,10 @@ class LiveFeed:
                 self.changed.add(place or 0)
 
     def _unfinished_card(self, call_id: str) -> tuple[int, CardBlock] | None:
-        """Return the card of a call without a result; None if there is none.
+        """Return the card of a call, with the index of its item.
 
-        What a call prints may arrive after its result: it has no place any more.
+        Returns None if there is no card, or if it has a result: output can arrive after the result,
+        and is then ignored.
         """
         known = self._cards.get(call_id) or self._card_in_answer(call_id, len(self._model))
         if known is None or known[1].has_result:
@@ -454,7 +468,7 @@ class LiveFeed:
         return known
 
     def _starting_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
-        """Return the card of a call that starts; add one if the conversation doesn't show the call."""
+        """Return the card of a call that starts; add one if the conversation has no card for it."""
         known = self._unfinished_card(call_id)
         if known is None:
             card = self._new_card(call_id, tool)
@@ -472,7 +486,7 @@ class LiveFeed:
         return card
 
     def _add_shell(self, call_id: str, card: CardBlock) -> int:
-        """Show the card of a user's command below everything else; return its place."""
+        """Show the card of a user's shell command below all entries. Return the index of its item."""
         self._shell_id += 1
         with self._before_tail():
             self._shells[call_id] = Item(self._shell_id, LIVE, [card])
@@ -480,9 +494,9 @@ class LiveFeed:
         return self._cards[call_id][0]
 
     def _add_local(self, blocks: list[Block]) -> int:
-        """Append an item that shows no entry; return its place.
+        """Append an item that shows no entry, and return its index.
 
-        Its id is that of the last entry, because ids must ascend.
+        It gets the id of the last entry, because the ids of items must ascend.
         """
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
         return self._append_before_answer(Item(last, LIVE, blocks))
@@ -490,6 +504,7 @@ class LiveFeed:
     # -- notices
 
     def notice(self, message: str) -> None:
+        """Show a notice in place of the previous one; "" removes it."""
         blocks: list[Block] = []
         if message:
             blocks = [MarkerBlock("notice", message, icon="·")]
@@ -504,9 +519,9 @@ class LiveFeed:
 
 
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
-    """Replace blocks of a stored answer by the streamed blocks of the same call or text.
+    """Replace the blocks of a stored answer by streamed blocks with the same call or text.
 
-    The streamed blocks have folds and laid-out lines, so nothing moves when an answer ends.
+    The streamed blocks keep their folds and lines, so that nothing moves when an answer ends.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

@@ -137,7 +137,9 @@ class _Segment:
     trails: bool
 
 
-def update_groups(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
+def update_groups(
+    kinds: Sequence[str], item_at: Callable[[int], Item], index: int
+) -> frozenset[int]:
     """Update the groups that contain calls of the item at ``index``.
 
     Returns the indices of the items that changed. ``kinds`` are the kinds of all items.

@@ -112,9 +112,10 @@ def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
 def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of the pieces in which the text of a paragraph is parsed.
 
-    A piece is at least `SEGMENT` characters long. It ends at white space where no code span, link or
-    emphasis seems to be open; from `MAX_SEGMENT_CHARS` on at any white space, and from twice as many
-    anywhere. A cut depends only on the text before it, so that a growing text keeps its cuts.
+    All pieces but the last have at least `SEGMENT` characters. A piece ends at white space where no
+    code span, link or emphasis seems to be open; from `MAX_SEGMENT_CHARS` on at any white space, and
+    from twice as many anywhere. A cut depends only on the text before it, so that a growing text
+    keeps its cuts.
     """
     start = 0
     while len(content) - start > SEGMENT:

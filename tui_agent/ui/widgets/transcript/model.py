@@ -1,7 +1,8 @@
-"""The transcript's model without a screen: loads entries as items and computes their lines.
+"""The model of a transcript: loads the entries of a path as items, and computes their lines.
 
-It holds what is loaded, folded and measured. feed.py adds running work to it; viewport.py asks it to
-measure what is visible. It changes no session.
+It needs no screen. It owns the items, their heights, the folds and the context statuses. feed.py adds
+the streamed answer and running calls to it, and viewport.py asks it to measure what is visible. It
+decides which entries, turns and groups are hidden or folded. It never changes the session.
 """
 
 from array import array
@@ -57,14 +58,14 @@ if TYPE_CHECKING:
     from tui_agent.app.frontend import Opened
 
 _LOAD_AHEAD: Final = 12
-"""Number of items before and after a needed one that are loaded together with it."""
+"""Number of items before and after an item that are loaded together with it."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _LINELESS: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that usually have no lines; a tool result is shown by its call's item."""
+"""Kinds of items that usually have no lines. A tool result is shown by the item of its call."""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
@@ -73,34 +74,34 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
 _ADDED_BLOCKS: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
-"""Classes of blocks that this model adds to the blocks of the entries."""
+"""Classes of the blocks that this model adds to the blocks of entries."""
 
 _TODO_LIST_REACH: Final = 200
-"""How many of the last tool results are searched for the newest to-do list."""
+"""Number of tool results, the newest ones, that are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
-"""Maximum prune entries directly before a compaction that can belong to it."""
+"""Maximum number of prunes directly before a compaction that can belong to it."""
 
 _MAX_RESULT_DISTANCE: Final = 512
-"""Maximum entries between an assistant entry and a result of its calls."""
+"""Maximum distance, in entries, between an answer and the result of one of its calls."""
 
 _KEYS: "Final[Mapping[Opened, tuple[str, ...]]]" = MappingProxyType(
     {"outputs": ("call:", "shell", "group:", turns.KEY), "thinking": ("reasoning:",)}
 )
-"""Beginnings of the keys of the blocks that are opened together."""
+"""Prefixes of the keys of the blocks that one command opens together."""
 
 _HEIGHTS: Final = 512
-"""Heights in each chunk of a `HeightIndex`."""
+"""Number of heights in each chunk of a `HeightIndex`."""
 
 
 def is_todo_list(result: ToolResultEntry) -> bool:
-    """Return True if a result is from a call that wrote the to-do list successfully."""
+    """Return True if a tool result is from a call that successfully wrote the to-do list."""
     return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
 @frozen
 class Position:
-    """A line of an item: the item's place in the model, and the line's number in it, from 0."""
+    """A line of an item: the index of the item in the model, and the number of the line, from 0."""
 
     index: int
     line: int = 0
@@ -108,7 +109,11 @@ class Position:
 
 @frozen
 class Row:
-    """A line on screen: its item's place, its block (None in a gap), and its numbers in both."""
+    """A line with its item and its block.
+
+    ``index`` is the index of the item, and ``item_line`` the number of the line in the item.
+    ``block_line`` is its number in the block. In a gap between blocks, ``block`` is None.
+    """
 
     index: int
     item_line: int
@@ -118,9 +123,9 @@ class Row:
 
 
 class HeightIndex:
-    """The heights of items in lines, with a sum for each chunk of `_HEIGHTS` items.
+    """The heights of items, in lines, with a sum for each chunk of `_HEIGHTS` items.
 
-    Changing a height takes constant time; finding an item's first line, or the item at a line,
+    Changing a height takes constant time. Finding the first line of an item, or the item at a line,
     takes microseconds.
     """
 
@@ -160,14 +165,14 @@ class HeightIndex:
             self._sums.pop()
 
     def offset(self, index: int) -> int:
-        """Return the line at which an item starts; for the index after the last one, the total."""
+        """Return the number of an item's first line. For the index after the last item: `total`."""
         chunk = index // _HEIGHTS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * _HEIGHTS : index])
 
     def find(self, line: int) -> tuple[int, int]:
-        """Return the index of the item that contains a line, and the line's number in it.
+        """Return the index of the item that contains a line, and the line's number in the item.
 
-        A line out of range is taken as the first or last one. (0, 0) if there are no lines.
+        A line out of range counts as the first or the last line. Returns (0, 0) if there are no lines.
         """
         if not self.total:
             return 0, 0
@@ -185,34 +190,36 @@ class HeightIndex:
 class TranscriptModel:
     """The items of a path: one for each entry, and some that show no entry, such as a notice.
 
-    An item's place is its index. Items are loaded on demand; the heights of others are estimates.
+    Items are loaded when they are needed. Until then, their heights are estimates.
     """
 
     def __init__(self, width: int = 80) -> None:
         self.width = width
         self.heights = HeightIndex()
         self.standings: Standings | None = None
-        """Context status of the entries, None if it is not shown."""
+        """Context status of the entries; None if it is not shown."""
         self.counter: TokenCounter | None = None
-        """Counts tokens as the model does; None for the stored counts."""
+        """Counts the tokens of entries for the current model; None to use the stored counts."""
         self.ids = array("q")
+        """Ids of the items, in ascending order."""
         self.kinds: list[str] = []
+        """Kinds of the items: kinds of entries, or `LIVE`."""
         self._sizes = array("q")
         self.pinned: set[int] = set()
-        """Places of items that must stay loaded, because they are not stored or still change."""
+        """Indices of the items that must stay loaded, because they are not stored or still change."""
         self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
-        """Folds that the user chose, by item id and block key, to apply when items are reloaded."""
+        """Folds that the user chose, by item id and block key. Applied whenever an item is loaded."""
         self.opened: set[Opened] = set()
-        """The blocks that are open unless the user folded one."""
+        """The sorts of blocks that the user has opened, except those blocks that they folded again."""
         self.running = False
         """Whether calls without a result may still get one."""
 
         self.model_text: Callable[[int], str] | None = None
-        """Returns the text that the language model gets for an entry id; None: show everything.
+        """Returns the text that the language model gets for the entry with an id.
 
-        If set, only what the language model sees is shown.
+        If set, only what the language model sees is shown. None: everything is shown.
         """
 
         self.first_mode = ""
@@ -220,26 +227,27 @@ class TranscriptModel:
         self.shows_key_hints = False
         """Whether the newest answer shows hints for keys of the main screen."""
         self.key_of: Callable[[str], str] = key_of
-        """Returns the key of an action of the main screen as shown in texts."""
+        """Returns the key of an action of the main screen, as shown in texts."""
         self.fold_turns: turns.FoldTurns = "off"
-        """Which part of a finished turn is folded."""
+        """Which part of finished turns is folded."""
         self._starts: dict[int, bool] = {}
-        """Whether the item at a place begins a turn; a cache."""
+        """Cache: whether the item at an index begins a turn."""
         self._last_turn: turns.Turn | None = None
-        """The finished turn that was found last; a cache."""
+        """Cache: the finished turn that was found last."""
         self._newest_start = -1
-        """Place of the message that began the newest turn, -1 if not known yet."""
+        """Cache: index of the message that began the newest turn; -1 if it has to be found."""
 
         self._newest_todo_list: int | None = None
-        """Id of the newest to-do list's entry, 0 for none, None if not known yet."""
+        """Cache: id of the tool result with the newest to-do list, 0 for none; None if not searched."""
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
-        """Compactions by the place of the first item they keep.
+        """Compactions, by the index of the first item that they keep.
 
-        A rule, the line that shows a compaction, is drawn there before the item's own blocks.
+        The rule of a compaction (the line that shows it) is drawn before the blocks of that item.
         """
         self._regrouped: set[int] = set()
+        """Indices of items whose groups of calls changed, so that they must be measured again."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -247,7 +255,7 @@ class TranscriptModel:
     # -- content
 
     def open(self, source: EntrySource | None) -> None:
-        """Replace all items by those of a source, None for none; the user's folds stay."""
+        """Replace all items by those of a source (None: no items). The user's folds are kept."""
         self.source = source or _NOTHING
         headers = self.source.headers
         self.ids = array("q", headers.ids)
@@ -265,10 +273,10 @@ class TranscriptModel:
                     self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
-        """Add the line (rule) that shows a new compaction; return its place.
+        """Add the rule that shows a new compaction; return the index of the item that contains it.
 
-        That is the place of the first visible item that the compaction keeps; if there is none, of
-        the compaction's own item.
+        This is the first visible item that the compaction keeps or, if there is none, the item of the
+        compaction itself.
         """
         index = self._rule_place(entry)
         self.rules.setdefault(index, []).append(entry)
@@ -278,7 +286,7 @@ class TranscriptModel:
         return index
 
     def _rule_place(self, entry: CompactionEntry) -> int:
-        """Return the place of a compaction's rule, see `add_rule`."""
+        """Return the index of the item that contains a compaction's rule; see `add_rule`."""
         own = bisect_left(self.ids, entry.id)
         if entry.first_kept_id is None:
             start = own
@@ -287,7 +295,7 @@ class TranscriptModel:
         if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
             return own
         if start and self.kinds[start - 1] == "compaction":
-            # An edited summary replaces the previous compaction, whose rule has no item.
+            # An edited summary replaces the previous compaction, whose own item is empty.
             start -= 1
         for at in range(start, own):
             if self.kinds[at] not in _LINELESS:
@@ -295,7 +303,7 @@ class TranscriptModel:
         return own
 
     def _rules_at(self, index: int) -> list[Block]:
-        """Return the rule of the newest compaction at a place, in a list; [] if there is none."""
+        """Return the rule of the newest compaction at an index, as a list; [] if there is none."""
         context = BuildContext(count_summarised=self.count_summarised)
         found = []
         for entry in self.rules.get(index, ())[-1:]:
@@ -303,7 +311,7 @@ class TranscriptModel:
         return found
 
     def resize(self, width: int) -> None:
-        """Set the width in cells; heights are estimates until items are measured again."""
+        """Set the width in cells. All heights are estimates until they are measured again."""
         if width != self.width:
             self.width = width
             self._estimate()
@@ -315,7 +323,7 @@ class TranscriptModel:
         ]
         found = self.standings
         if self.model_text is not None and found is not None:
-            # Entries that are not shown take no lines, even before they are loaded.
+            # Entries that the language model doesn't see have no lines, even before they are loaded.
             for index, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if (
                     kind != LIVE
@@ -329,7 +337,7 @@ class TranscriptModel:
         self._measured.clear()
 
     def append(self, item: Item) -> int:
-        """Add an item at the end and return its place; it has no height until it is measured."""
+        """Add an item at the end, and return its index. Its height is 0 until it is measured."""
         index = len(self.ids)
         self.ids.append(item.id)
         self.kinds.append(item.kind)
@@ -345,13 +353,14 @@ class TranscriptModel:
         return index
 
     def replace(self, index: int, item: Item) -> None:
-        """Put another item at a place, no longer pinned; the caller has it measured."""
+        """Replace the item at an index, and unpin it. The caller must measure the new item."""
         self.ids[index] = item.id
         self.kinds[index] = item.kind
         self.pinned.discard(index)
         self._cache.put(index, item)
 
     def remove_last(self) -> Item | None:
+        """Remove the last item, and return it if it is loaded."""
         index = len(self.ids) - 1
         self._measured.discard(index)
         for values in (self.ids, self.kinds, self._sizes):
@@ -361,9 +370,9 @@ class TranscriptModel:
         return self._cache.pop(index, None)
 
     def index_of(self, entry_id: int) -> int | None:
-        """Return the place of the item that shows an entry; None if it is not on the path.
+        """Return the index of the item that shows an entry; None if it is not on the path.
 
-        A tool result is shown by the answer with its call.
+        A tool result is shown by the item of the answer that contains its call.
         """
         index = bisect_left(self.ids, entry_id)
         if index >= len(self.ids) or self.ids[index] != entry_id:
@@ -376,7 +385,7 @@ class TranscriptModel:
         return index
 
     def owner_of(self, index: int) -> int | None:
-        """Return the place of the last answer before a place; None if none is near."""
+        """Return the index of the last answer before an index; None if there is none nearby."""
         for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
@@ -385,9 +394,9 @@ class TranscriptModel:
     # -- loading
 
     def item(self, index: int) -> Item:
-        """Return the item at a place, loading it and some of its neighbors if needed.
+        """Return the item at an index. If necessary, load it and some of its neighbors.
 
-        It has no blocks if it shows nothing by itself.
+        An item that has no lines of its own has no blocks.
         """
         item = self._cache.use(index)
         if item is None:
@@ -404,12 +413,13 @@ class TranscriptModel:
         return self.ids[index]
 
     def loaded(self) -> list[tuple[int, Item]]:
+        """Return the loaded items, each with its index."""
         return list(self._cache.items())
 
     def _is_missing(self, index: int) -> bool:
-        """Return whether an item is not loaded, and will not be loaded together with another.
+        """Return True if an item is not loaded and must be loaded by itself.
 
-        A tool result is loaded with the answer that has its call.
+        A tool result is loaded together with the answer that contains its call.
         """
         if index in self._cache or self.kinds[index] in _NEVER_LOADED:
             return False
@@ -443,7 +453,7 @@ class TranscriptModel:
             self._build_item(place, entries[entry_id], list(filter(None, found)))
 
     def _places_after_answer(self, index: int) -> list[int]:
-        """Return the places of tool results and user entries between an answer and the next.
+        """Return the indices of the tool results and user entries between an answer and the next one.
 
         Only entries within `_MAX_RESULT_DISTANCE` of the answer are searched.
         """
@@ -477,7 +487,7 @@ class TranscriptModel:
         if self.is_hidden_mode_change(index, entry) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
-            # The compaction's rule is before the first entry that it keeps.
+            # Its rule is in the item of the first entry that the compaction keeps.
             if self._rule_place(entry) == index:
                 own = []
             else:
@@ -498,16 +508,18 @@ class TranscriptModel:
         blocks = [*self._rules_at(index), *own]
         places: list[int] = []
         if by_call:
-            places = [at for at in self._places_after_answer(index) if self.kinds[at] == "tool_result"]
+            places = [
+                at for at in self._places_after_answer(index) if self.kinds[at] == "tool_result"
+            ]
         item = Item(entry.id, entry.kind, blocks, places)
         self._apply_folds(item)
         self._cache.put(index, item)
 
     def is_hidden_mode_change(self, index: int, entry: Entry) -> bool:
-        """Return whether an entry is a mode change that is not shown.
+        """Return True if an entry is a mode change that is not shown.
 
-        Of mode changes with nothing shown between them, only the last is, unless it returns to the
-        mode from before the first. A change to yolo mode is always shown.
+        Of successive mode changes with nothing visible between them, only the last is shown. It isn't
+        shown either if it returns to the mode before the first of them, unless that is yolo mode.
         """
         if not isinstance(entry, ModeChangeEntry):
             return False
@@ -518,7 +530,7 @@ class TranscriptModel:
         return entry.mode == self._mode_before(index) and entry.mode != Mode.YOLO
 
     def mode_changes_before(self, index: int) -> list[int]:
-        """Return the places of the mode changes before a place with nothing shown after them."""
+        """Return the indices of the mode changes before an index, with nothing visible between."""
         found = []
         for at in range(index - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -528,7 +540,7 @@ class TranscriptModel:
         return found
 
     def _mode_before(self, index: int) -> str:
-        """Return the mode before the mode changes that end at a place."""
+        """Return the mode before the successive mode changes that end at an index."""
         start = min([index, *self.mode_changes_before(index)])
         for at in range(start - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -538,10 +550,10 @@ class TranscriptModel:
         return self.first_mode
 
     def forget_prunes(self, index: int) -> set[int]:
-        """Unload the prunes directly before a compaction's item, and return their places.
+        """Unload the prunes directly before the item of a compaction, and return their indices.
 
-        At most `_MAX_PRUNES`; pinned ones stay loaded. When loaded again, those that belong to the
-        compaction have no blocks.
+        Unloads up to `_MAX_PRUNES`, and no pinned ones. When they are loaded again, those that belong
+        to the compaction have no blocks.
         """
         prunes: set[int] = set()
         for at in range(index - 1, max(index - _MAX_PRUNES, 0) - 1, -1):
@@ -553,7 +565,7 @@ class TranscriptModel:
         return prunes
 
     def belongs_to_compaction(self, index: int, entry: Entry) -> bool:
-        """Return whether an entry is not shown, because it belongs to a compaction's rule.
+        """Return True if an entry is not shown because it is part of a compaction, which has a rule.
 
         Always False while only what the language model sees is shown.
         """
@@ -564,17 +576,18 @@ class TranscriptModel:
         return belongs_to_compaction(entry, before, next(following, ""))
 
     def _dialogue_after(self, index: int) -> str:
-        """Return the kind of the first message or answer after a place, "" for none."""
+        """Return the kind of the first message or answer after an index; "" for none."""
         for at in range(index + 1, len(self.kinds)):
             if self.kinds[at] in _DIALOGUE:
                 return self.kinds[at]
         return ""
 
     def withdraw_offers(self, index: int, *, was_retried: bool) -> int | None:
-        """Remove key hints and the retry from the answer before a place, because something follows.
+        """Remove key hints and the offer to retry from the last answer before an index.
 
-        Returns the answer's place if it changed, else None. ``was_retried``: an answer follows. If no
-        message is between, it answers the same request, and a failure is marked as retried.
+        Called because something follows that answer. With ``was_retried``, an answer follows; if there
+        is no message in between, it answers the same request, and a failure is marked as retried.
+        Returns the index of the changed answer, or None if nothing changed.
         """
         place = self.owner_of(index)
         if place is None or (item := self._cache.use(place)) is None:
@@ -589,7 +602,7 @@ class TranscriptModel:
         return place if changed else None
 
     def count_summarised(self, entry: CompactionEntry) -> int:
-        """Return how many messages, answers and results come before what a compaction keeps."""
+        """Return how many messages, answers and results come before the cut point of a compaction."""
         end = bisect_left(
             self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
         )
@@ -601,14 +614,17 @@ class TranscriptModel:
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the language model sees, or everything if ``model_text`` is None.
 
-        ``model_text`` returns the text it gets for an entry id. Afterwards, all heights are estimates.
+        ``model_text`` is stored as the attribute of that name. Afterwards, all heights are estimates,
+        and only pinned items are still loaded.
         """
         self.model_text = model_text
         for index, item in list(self._cache.items()):
             if index not in self.pinned:
                 del self._cache[index]
                 continue
-            item.blocks[:] = [block for block in item.blocks if not isinstance(block, _ADDED_BLOCKS)]
+            item.blocks[:] = [
+                block for block in item.blocks if not isinstance(block, _ADDED_BLOCKS)
+            ]
             for block in item.blocks:
                 block.left_out = False
                 block.group = None
@@ -616,10 +632,10 @@ class TranscriptModel:
         self._estimate()
 
     def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
-        """Hide an item's blocks that the language model does not see.
+        """Hide the blocks of an item that the language model doesn't see, and add what it sees instead.
 
-        After the rule of the compaction in force, add the text of the summary; for a cleared entry,
-        add its placeholder.
+        This is the summary, after the rule of the compaction in force, and the placeholder of a
+        cleared entry.
         """
         blocks: list[Block] = []
         for block in item.blocks:
@@ -646,9 +662,10 @@ class TranscriptModel:
     # -- folding and states
 
     def toggle_open(self, what: "Opened") -> bool:
-        """Open all blocks of a sort, or fold them as by default; return True if they are open now.
+        """Open all blocks of a sort, or fold them as by default. Return True if they are open now.
 
-        Folds that the user chose for some of them are dropped. All heights are estimates afterwards.
+        Folds that the user chose for single blocks of the sort are dropped. Afterwards, all heights
+        are estimates.
         """
         self.opened ^= {what}
         for at, key in list(self.folds):
@@ -662,7 +679,7 @@ class TranscriptModel:
         return what in self.opened
 
     def apply_opened(self, block: Block) -> None:
-        """Open a new block if the user has opened all of its sort."""
+        """Open a new block if the user has opened all blocks of its sort."""
         if block.opened_with in self.opened:
             block.open_with_others(is_open=True)
 
@@ -674,13 +691,13 @@ class TranscriptModel:
                 block.choose_fold(fold)
 
     def size_of(self, entry: Entry) -> int:
-        """Return the tokens of an entry for the current model, as the context map counts them."""
+        """Return the size of an entry in tokens of the current model, as on the context map."""
         if self.counter is None or not entry.tokens:
             return entry.tokens
         return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Set the token counter; return True if a loaded card now shows another size."""
+        """Set the token counter. Return True if a loaded card shows another size now."""
         if counter == self.counter:
             return False
         cards = []
@@ -698,7 +715,7 @@ class TranscriptModel:
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
-        """Set the context status of the entries; return the places of loaded items that changed."""
+        """Set the context status of the entries. Return the indices of loaded items whose lines changed."""
         if standings is self.standings:
             return []
         before = self.standings
@@ -707,10 +724,12 @@ class TranscriptModel:
             before is None or standings is None or before.differs_from(standings)
         ):
             self.show_model_view(self.model_text)
-        return [index for index, item in sorted(self._cache.items()) if self._set_item_standings(item)]
+        return [
+            index for index, item in sorted(self._cache.items()) if self._set_item_standings(item)
+        ]
 
     def _set_item_standings(self, item: Item) -> bool:
-        """Set the context status of an item's blocks; return whether their lines changed."""
+        """Set the context status of an item's blocks. Return True if their lines changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
@@ -728,15 +747,17 @@ class TranscriptModel:
                 standing = found.of(entry_id, kind)
             elif found is not None and entry_id == LIVE_ID:
                 standing = Standing.SENT
-            changed |= block.set_standing(standing, edited=found is not None and entry_id in found.edited)
+            changed |= block.set_standing(
+                standing, edited=found is not None and entry_id in found.edited
+            )
         return changed
 
     # -- the to-do list
 
     def newest_todo_list(self) -> int:
-        """Return the id of the newest tool result that wrote the to-do list, 0 for none.
+        """Return the id of the newest tool result that wrote the to-do list; 0 for none.
 
-        Only the last `_TODO_LIST_REACH` results are searched.
+        Only the last `_TODO_LIST_REACH` tool results are searched.
         """
         if self._newest_todo_list is None:
             self._newest_todo_list = self._todo_list_before(LIVE_ID)
@@ -753,9 +774,9 @@ class TranscriptModel:
         return max(lists, default=0)
 
     def replace_todo_list(self, result: ToolResultEntry) -> int | None:
-        """If a new result wrote the to-do list, fold the former list and return its place.
+        """If a new tool result wrote the to-do list, fold the former list.
 
-        Else, or if there is no former list, return None.
+        Returns the index of the item with the former list, or None if there is none.
         """
         if not is_todo_list(result):
             return None
@@ -788,12 +809,13 @@ class TranscriptModel:
         self._newest_start = -1
 
     def fold_finished(self, how: turns.FoldTurns) -> None:
-        """Set which part of finished turns is folded; all heights are estimates afterwards."""
+        """Set which part of finished turns is folded. Afterwards, all heights are estimates."""
         if how != self.fold_turns:
             self.fold_turns = how
             self.show_model_view(self.model_text)
 
     def _starts_turn(self, index: int) -> bool:
+        """Return True if the item at an index is a message that begins a turn."""
         known = self._starts.get(index)
         if known is None:
             blocks = self.item(index).blocks
@@ -802,9 +824,9 @@ class TranscriptModel:
         return known
 
     def turn_at(self, index: int) -> turns.Turn | None:
-        """Return the finished turn, with at least one tool call, that contains an item.
+        """Return the finished turn that contains the item at an index, if it has a tool call.
 
-        None if there is no such turn, or if turns are not folded.
+        Returns None if there is no such turn, or if turns are not folded.
         """
         if not self._folds_turns or index >= len(self.kinds):
             return None
@@ -827,16 +849,16 @@ class TranscriptModel:
         return self.folds.get(key, preset) is not Fold.CLOSED
 
     def keep_turn_open(self, index: int) -> None:
-        """Keep the turn that contains an item unfolded when it ends; the user is reading it."""
+        """Keep the turn that contains an item unfolded when it ends, as the user is reading it."""
         index = min(index, len(self.kinds) - 1)
         start = turns.turn_start(self.kinds, self._starts_turn, index)
         if start is not None and self.fold_turns != "off":
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
     def end_turn(self, index: int) -> set[int]:
-        """Fold the turn before the message at a place, if it is finished; return what to remeasure.
+        """Fold the turn before the message at an index, if it is finished.
 
-        That is the set of the places of the turn's items that have lines.
+        Returns the indices of the turn's items that have lines and must be measured again.
         """
         turn = None
         if index:
@@ -847,13 +869,16 @@ class TranscriptModel:
         return {at for at in range(turn.start, turn.end) if at not in self._measured}
 
     def refold_turn(self, index: int) -> None:
-        """Update the items of the turn at a place after the user folded or unfolded it."""
+        """Update the heights of a turn's items after the user folded or unfolded the turn.
+
+        ``index`` is the index of any of its items.
+        """
         turn = self.turn_at(index)
         if turn is not None:
             self._reset_heights(turn)
 
     def reveal(self, index: int) -> None:
-        """Unfold the turn that hides the item at a place, if one does."""
+        """Unfold the turn that hides the item at an index or some of its blocks, if any does."""
         turn = self.turn_at(index)
         if turn is None or self._is_open(turn) or index == turn.start:
             return
@@ -866,7 +891,10 @@ class TranscriptModel:
             self.measure(turn.start)
 
     def _reset_heights(self, turn: turns.Turn) -> None:
-        """Set the height of a turn's hidden items to 0, and have its other items measured again."""
+        """Set the heights of a turn's hidden items to 0, and mark the others as not measured.
+
+        If the turn is open, the heights of its items become estimates.
+        """
         is_open = self._is_open(turn)
         for index in range(turn.start, turn.end):
             kind = self.kinds[index]
@@ -883,7 +911,7 @@ class TranscriptModel:
                 self.heights[index] = estimate(kind, self._sizes[index], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
-        """Hide or show an item's blocks, as its turn is folded or not; return True if it is."""
+        """Hide or show an item's blocks, and add the line of its turn. Return True if it is folded."""
         turn = self.turn_at(index)
         line = turns.turn_block_of(item.blocks)
         if turn is None:
@@ -906,6 +934,7 @@ class TranscriptModel:
         return is_folded
 
     def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
+        """Return the newest tool results of a turn, up to `turns.MAX_LOOKED_AT`."""
         found = []
         for at in range(turn.start, turn.end):
             if self.kinds[at] == "tool_result":
@@ -913,7 +942,7 @@ class TranscriptModel:
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
-        """Return the seconds from a turn's message to its last answer; 0 if one can't be read."""
+        """Return the seconds between a turn's message and its last answer; 0 if one can't be read."""
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
         if len(entries) == 2:
             return (entries[-1].created_at - entries[0].created_at) / 1_000
@@ -933,9 +962,9 @@ class TranscriptModel:
     # -- heights
 
     def measure(self, index: int) -> int:
-        """Lay out an item anew and return its height in lines.
+        """Lay out an item, and return its height in lines.
 
-        This is where its blocks are grouped, hidden by a folded turn, or reduced to what the
+        First groups its blocks, hides those that a folded turn hides, or reduces them to what the
         language model sees.
         """
         turn = self.turn_at(index)
@@ -963,7 +992,7 @@ class TranscriptModel:
         return height
 
     def measured_height(self, index: int) -> int:
-        """Return the height of an item, measuring it if it is not measured for this width."""
+        """Return the height of an item in lines. Measures it unless that was done for this width."""
         if index in self._measured:
             item = None
             if self.heights[index]:
@@ -973,6 +1002,7 @@ class TranscriptModel:
         return self.measure(index)
 
     def _gap_before(self, index: int) -> bool:
+        """Return True if an empty line separates an item from the visible item before it."""
         previous = next((place for place in range(index - 1, -1, -1) if self.heights[place]), None)
         if previous is None:
             return False
@@ -984,7 +1014,7 @@ class TranscriptModel:
             return False
         before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
-            # Whether there is a gap depends on the call before, which has to be loaded.
+            # Whether there is a gap depends on the previous call, which has to be loaded.
             before = self.item(owner)
         if before is not None:
             shown = before.shown
@@ -995,12 +1025,13 @@ class TranscriptModel:
         return True
 
     def remeasure(self, index: int) -> None:
-        """Measure a changed item, and the next one, as the gap before it may depend on this one.
+        """Measure an item that has changed, and all items whose height depends on it.
 
-        Items whose group of calls changed with it are measured too.
+        These are the items whose groups of calls changed, and the next item, because the gap before it
+        depends on this one.
         """
         self.measure(index)
-        # A call can change the group of calls in earlier items.
+        # A call can change a group whose other calls are in earlier items.
         others = self._regrouped - {index}
         self._regrouped = set()
         for place in sorted(others):
@@ -1014,7 +1045,7 @@ class TranscriptModel:
             self.measure(following)
 
     def refold_group(self, group: GroupBlock) -> None:
-        """Keep the fold that the user chose for a group of calls, and measure its items."""
+        """Store the fold that the user chose for a group of calls, and measure the group's items."""
         for index in sorted(group.item_indices):
             if index < len(self.ids):
                 self.folds[self.ids[index], group.key] = group.fold
@@ -1023,7 +1054,7 @@ class TranscriptModel:
     # -- lines
 
     def rows(self, top: Position, count: int) -> Iterator[Row]:
-        """Yield up to ``count`` lines from ``top`` on; loads and measures their items."""
+        """Yield up to ``count`` lines, beginning at ``top``. Loads and measures their items."""
         index = top.index
         line = top.line
         while count > 0 and index < len(self.ids):

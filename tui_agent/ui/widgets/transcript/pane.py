@@ -1,6 +1,6 @@
-"""Keys and mouse for blocks: focus, folding and selecting.
+"""The keys and the mouse in the conversation: scrolling, focusing, folding and selecting blocks.
 
-Copying, links and other actions are posted as messages, for the app or the page.
+Copying, links and other actions are posted as messages, which the app or the page handles.
 """
 
 from textual import events
@@ -15,19 +15,25 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CodeLine
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
-from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, value_in_style, style_at, text_index_at
+from tui_agent.ui.widgets.transcript.paint import (
+    ACTION,
+    LINK,
+    style_at,
+    text_index_at,
+    value_in_style,
+)
 from tui_agent.ui.widgets.transcript.source import LIVE
 from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
-"""Least rows of a block that are brought into view after it was opened."""
+"""Least number of lines of a block that must be visible after the user opened it."""
 
 
 class BlockPane(Viewport):
     """A viewport whose blocks can be focused, folded and acted on.
 
-    Posts the messages of :mod:`.messages`; never changes a session itself.
+    Posts the messages of messages.py, and never changes a session itself.
     """
 
     BINDINGS = [
@@ -56,15 +62,18 @@ class BlockPane(Viewport):
     # -- keys
 
     def action_go_to(self, where: str) -> None:
-        """Scroll to the start (``home``) or ``end`` of the conversation.
+        """Scroll to the start (``home``) or the end (``end``) of the conversation.
 
-        At the end, the view then stays there as new text arrives.
+        At the end, the view follows new text.
         """
         at_end = where == "end"
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
 
     def action_focus_block(self, step: int) -> None:
-        """Focus the next (1) or previous (-1) block; from none, the first or last on screen."""
+        """Focus the next (1) or previous (-1) block.
+
+        If no block on the screen has the focus, focus the first (1) or last (-1) block there.
+        """
         current = self._focused_on_screen()
         if current is None:
             rows = self.visible_rows()
@@ -97,7 +106,7 @@ class BlockPane(Viewport):
                 place = len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
-        """Focus the next or previous message, those of the program included, and scroll to it."""
+        """Focus the next (1) or previous (-1) message, of the user or the program, and scroll to it."""
         focused = self._focused_on_screen()
         if focused:
             start = focused[0]
@@ -133,7 +142,10 @@ class BlockPane(Viewport):
         self.action_go_to("home" if step < 0 else "end")
 
     def action_request(self, action: str) -> None:
-        """Run an action on the focused block, else on the last one on screen, which gets the focus."""
+        """Run an action on the focused block.
+
+        If no block on the screen has the focus, the last one there gets it first.
+        """
         target = self._target()
         if target is not None:
             self._request(*target, action)
@@ -156,13 +168,14 @@ class BlockPane(Viewport):
         return True
 
     def _shows_entry(self, index: int, block: Block) -> bool:
-        """Return True if the block shows an entry of the session, not one still being written."""
+        """Return True if the block shows a stored entry, not something that is still running."""
         return block.entry is not None or self.model.kinds[index] != LIVE
 
     def _target(self) -> tuple[int, Block] | None:
-        """Return the focused block and its item's place, if it is visible.
+        """Return the index of the focused block's item, and the block.
 
-        Else focus and return the last focusable block on screen; None if there is none.
+        If the focused block is not on the screen, first focus the last block there. Returns None if no
+        block on the screen can have the focus.
         """
         target = self._focused_on_screen()
         if target is None:
@@ -174,7 +187,7 @@ class BlockPane(Viewport):
         return target
 
     def _focused_on_screen(self) -> tuple[int, Block] | None:
-        """Return the focused block and its item's place, None if no part of it is visible."""
+        """Return the index of the focused block's item, and the block; None if it isn't visible."""
         target = self.focused_target()
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
         if seen:
@@ -195,7 +208,7 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(None))
 
     def on_focus(self) -> None:
-        """Keep the focused block if it is still visible, else focus the last visible one."""
+        """Keep the focused block if it is visible, else focus the last visible block."""
         if self._target() is not None:
             self._post_focused()
 
@@ -219,21 +232,24 @@ class BlockPane(Viewport):
             if row.index == index and row.block is block:
                 rows.append(row)
         height = len(block.lines(self.model.width))
-        if not at_top and len(rows) >= min(height, self.page):
+        if not at_top and len(rows) >= min(height, self.page_height):
             return
         above = (index, start) < (self.top.index, self.top.line)
-        if at_top or above or height >= self.page:
+        if at_top or above or height >= self.page_height:
             self.scroll_to_position(Position(index, start))
         else:
-            self.scroll_to_position(self._position_above(Position(index, start + height), self.page))
+            self.scroll_to_position(
+                self._position_above(Position(index, start + height), self.page_height)
+            )
 
     # -- blocks
 
     def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
-        """Set the fold of a block, or switch to the next fold (None).
+        """Set the fold of a block, or switch to its next fold if ``fold`` is None.
 
-        The block's first line keeps its place on screen, or is scrolled to if it was not visible.
-        If an opened block shows fewer than `OPENED_ROWS` lines there, it is brought into view.
+        The first line of the block keeps its place on the screen; if it wasn't visible, the view
+        scrolls to it. If fewer than `OPENED_ROWS` lines of an opened block are visible then, the view
+        scrolls further.
         """
         if not block.foldable:
             return
@@ -249,10 +265,12 @@ class BlockPane(Viewport):
         self._keep_in_place(index, block)
         if block.fold is Fold.CLOSED:
             return
-        # A block opened at the bottom of the screen shows too little of its body.
+        # Too little of a block may be visible if it was opened at the bottom of the screen.
         if isinstance(block, GroupBlock):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
-            place = next(at for at in sorted(block.item_indices) if last in self.model.item(at).blocks)
+            place = next(
+                at for at in sorted(block.item_indices) if last in self.model.item(at).blocks
+            )
             self._bring_into_view(place, last, at_top=False)
             return
         seen = sum(row.block is block for row in self.visible_rows())
@@ -265,7 +283,7 @@ class BlockPane(Viewport):
         first = next((y for y, row in enumerate(self.visible_rows()) if row.block is block), None)
         shown = first is not None and self.visible_rows()[first].block_line == 0
         self.model.remeasure(index)
-        if self.following and shown and self.model.heights.total > self.page:
+        if self.following and shown and self.model.heights.total > self.page_height:
             self.following = False
             self.top = self._position_above(Position(index, item.start_of(block)), first or 0)
             self.update_view()
@@ -276,9 +294,9 @@ class BlockPane(Viewport):
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
-        """Fold or unfold the block here; post all other actions.
+        """Fold or unfold a block, or post a message for any other action.
 
-        ``action`` may name the entry to act on after a colon.
+        ``action`` may end with a colon and the id of the entry to act on.
         """
         match action:
             case "toggle":
@@ -298,10 +316,10 @@ class BlockPane(Viewport):
     # -- mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Focus the clicked block, and run the link or action that was clicked, if any.
+        """Focus the clicked block, and follow the link or run the action that was clicked, if any.
 
-        A double click selects a word, a triple click the block. Nothing happens after a drag, which
-        selects text.
+        A double click selects a word, and a triple click selects the block. The click at the end of a
+        drag, which selects text, does nothing.
         """
         event.prevent_default()
         offset = event.get_content_offset(self)

@@ -1,8 +1,8 @@
-"""The conversation pane: shows an agent's entries and events, and decides when to redraw.
+"""The conversation: shows an agent's entries and events, and decides when to redraw.
 
-It gets events from the widget that contains it, and reads the agent and its session without changing
-them. See :mod:`.feed` for events, :mod:`.model` for items, :mod:`.viewport` for drawing,
-:mod:`.pane` for keys and mouse. The find bar searches; here its hits are unfolded and shown.
+The widget around it passes the events. It reads the agent and its session, and never changes them.
+Events are applied in feed.py, items are kept in model.py, lines are drawn in viewport.py, and keys and
+mouse are handled in pane.py. Also unfolds and shows what the find bar has found.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,39 +47,42 @@ ShownAgent: TypeAlias = "Agent | FinishedSubagent"
 
 
 FLUSH_SECONDS: Final = 0.1
-"""Least seconds between two updates of streamed text."""
+"""Least time between two updates of streamed text, in seconds."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
-"""Maximum seconds between two updates; always used for text faster than `FAST_CHARS`."""
+"""Greatest time between two updates, in seconds. Used for text that is faster than `FAST_CHARS`."""
 
 FAST_CHARS: Final = 1_500
 """Characters per second above which streamed text is too fast to read."""
 
 FLUSH_SHARE: Final = 19
-"""Pause after an update as a multiple of its duration: updates use at most 5 % of one core.
+"""The pause after an update, as a multiple of the time it took, so that updates use 5 % of a core.
 
-The pause is limited by `FLUSH_SECONDS` and `MAX_FLUSH_SECONDS`.
+The pause is at least `FLUSH_SECONDS` and at most `MAX_FLUSH_SECONDS`.
 """
 
 SPINNER_SECONDS: Final = 0.25
-"""Seconds between two frames of a spinner."""
+"""Time between two frames of a spinner, in seconds."""
 ELAPSED_SECONDS: Final = 1.0
-"""Seconds between two updates of elapsed time if animations are off."""
+"""Time between two updates of elapsed times if animations are off, in seconds."""
 MAX_REPEAT_DISTANCE = 64
-"""Number of last items whose ids are compared with a new entry's, to ignore it if it is known."""
+"""Number of items, from the end, that are searched for the id of a new entry.
+
+An entry that is there already is ignored.
+"""
 
 
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and the agent's activity.
 
-    Only the visible items and a page around them are loaded and laid out. The heights of the others
-    are estimates, which are corrected without moving the visible lines. No timer runs while nothing
-    changes.
+    Only the visible items and those up to a page away are loaded and laid out. The heights of the
+    others are estimates, which are corrected without moving the visible lines. No timer runs while
+    nothing changes.
     """
 
     FOCUS_ON_CLICK = False
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
-    """Whether something was added below while the user had scrolled up."""
+    """Whether something was added below the visible lines since the user scrolled up."""
 
     def __init__(self, *, clock: Callable[[], float] = perf_counter) -> None:
         super().__init__()
@@ -97,14 +100,14 @@ class Transcript(BlockPane, can_focus=True):
     # -- display
 
     def open(self, agent: ShownAgent) -> None:
-        """Show an agent's path from now on, without the folds chosen before."""
+        """Show the path of another agent, and forget the folds that the user has chosen."""
         self._agent = agent
-        # Ids repeat in every session.
+        # Folds are stored by entry id, and other sessions have the same ids.
         self.model.folds.clear()
         self.reopen()
 
     def reopen(self) -> None:
-        """Read the agent's path again and show it with the answer that is being streamed."""
+        """Read the agent's path again, and show it with the answer being streamed."""
         if self._agent is not None:
             self.model.running = self._agent.running
             self.model.set_counter(self._agent.counter)
@@ -121,7 +124,10 @@ class Transcript(BlockPane, can_focus=True):
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
-        """Show the context status and sizes as of now; within `together`, when its block ends."""
+        """Update the context status and the sizes of the entries.
+
+        Within `together`, this happens when its block ends.
+        """
         if self._holds_changes:
             self._standings_changed = True
         elif self._agent is not None:
@@ -131,10 +137,11 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Show the entries of a source, None for none.
+        """Show the entries of a source instead of the current ones; None: no entries.
 
-        With ``from_start``, the start is shown. Otherwise the entry at the top of the screen stays
-        there if the source has it; if not, or if the end was shown before, the end is shown.
+        With ``from_start``, the view is at the start. Otherwise the entry at the top of the view stays
+        there, unless the source doesn't contain it or the view was at the end; then the view is at the
+        end.
         """
         anchor = self._anchor_id()
         self._feed.clear()
@@ -152,50 +159,54 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def _anchor_id(self) -> int | None:
-        """Return the id of the item at the top of the screen; None while following the end."""
+        """Return the id of the item at the top of the view; None while the view follows the end."""
         if self.following or self.top.index >= len(self.model):
             return None
         return self.model.ids[self.top.index]
 
     def set_standings(self, found: Standings | None) -> None:
+        """Show the context status of the entries; None hides it."""
         if found is self.model.standings:
             return
         for index in self.model.set_standings(found):
             self.model.remeasure(index)
         self.update_view()
 
-    def show_activity(self, tell: Callable[[int], str] | None) -> None:
-        """Show the activity line with the text that ``tell`` returns; None removes the line.
+    def show_activity(self, describe: Callable[[int], str] | None) -> None:
+        """Show the activity line with the text that ``describe`` returns; None removes the line.
 
-        ``tell`` gets the number of characters that the model has written in this run.
+        ``describe`` is called with the number of characters that the model has written in this run.
         """
-        self._activity = tell
+        self._activity = describe
         feed = self._feed
-        feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
+        block = None
+        if describe is not None:
+            block = ActivityBlock(lambda: describe(feed.written))
+        feed.show_activity(block)
         self._show_changes()
 
     def fold_turns(self, how: FoldTurns) -> None:
-        """Set which part of finished turns is folded, and show it."""
+        """Set which part of finished turns is folded, and redraw."""
         self.model.fold_finished(how)
         self.update_view()
 
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the model sees, or everything if ``model_text`` is None.
 
-        ``model_text`` returns the text that the model gets for an entry id. The entry at the top of the
-        screen stays there; if the end was shown, the end is shown.
+        ``model_text`` returns the text that the model gets for the entry with an id. The entry at the
+        top of the view stays there; a view at the end stays at the end.
         """
         with self._same_place():
             self.model.show_model_view(model_text)
 
     def toggle_open(self, what: "Opened") -> bool:
-        """Open all outputs or all thoughts, or fold them again; return True if they are open now."""
+        """Open all outputs or all thoughts, or fold them again. Return True if they are open now."""
         with self._same_place():
             return self.model.toggle_open(what)
 
     @contextmanager
     def _same_place(self) -> Iterator[None]:
-        """Keep the entry at the top of the screen, or the end, while blocks change."""
+        """Keep the entry at the top of the view, or the end, in place while blocks change."""
         anchor = self._anchor_id()
         yield
         self.focused_block = None
@@ -204,7 +215,7 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def apply(self, event: AgentEvent) -> None:
-        """Show an event, or ignore it if it does not concern the conversation."""
+        """Show an event. Events that don't concern the conversation are ignored."""
         match event:
             case LeafMoved():
                 self.reopen()
@@ -212,7 +223,7 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # After a move, the path may already contain the entries of events still to come.
+                # After a move, the path may already contain entries whose events arrive later.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_turn_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
@@ -225,7 +236,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Delay layout until the ``with`` block ends, to lay out the changes of its events once."""
+        """Delay the layout until the ``with`` block ends, so that several events need only one."""
         self._holds_changes = True
         try:
             yield
@@ -239,7 +250,7 @@ class Transcript(BlockPane, can_focus=True):
             self._show_changes()
 
     def show_notice(self, message: str) -> None:
-        """Show a line that is not an entry, in place of the previous notice; "" removes it."""
+        """Show a notice, a line without an entry, in place of the previous one; "" removes it."""
         self._feed.notice(message)
         self._show_changes()
 
@@ -247,13 +258,13 @@ class Transcript(BlockPane, can_focus=True):
 
     @property
     def pause(self) -> float:
-        """Seconds until streamed text may be updated again; 0 or less: now."""
+        """Seconds until streamed text may be updated again; 0 or less if it may be updated now."""
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
-        """Flush streamed text now if the pause is over, else at its end.
+        """Flush streamed text now if the pause is over, else when it ends.
 
-        Does nothing within `together`, which flushes when its block ends.
+        Does nothing within `together`, which calls this when its block ends.
         """
         if self._flushing.is_waiting or self._holds_changes:
             return
@@ -279,7 +290,7 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out changed items; stay at the end, or set `has_new` if the user scrolled up.
+        """Lay out the items that changed, and redraw. Set `has_new` if the user has scrolled up.
 
         Does nothing within `together`.
         """
@@ -311,7 +322,7 @@ class Transcript(BlockPane, can_focus=True):
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
-        """Keep a row at line ``y`` of the screen, even if its item grew above it."""
+        """Keep a row at line ``y`` of the view, even if its item has become longer above it."""
         if row.index >= len(self.model) or row.block is None:
             return
         item = self.model.item(row.index)
@@ -328,7 +339,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- the icon of running calls
 
     def _run_spinner(self) -> None:
-        """Run the timer of spinners and elapsed times while a running call is on screen."""
+        """Start the timer for spinners and elapsed times if one is visible, else stop it."""
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
             moving = self.app.animation_level != "none"
@@ -363,7 +374,7 @@ class Transcript(BlockPane, can_focus=True):
             self._run_spinner()
 
     def update_view(self) -> None:
-        """Place the visible lines, and start the spinner if a running call came into view."""
+        """Update the view, and start the timer if a spinner has come into view."""
         super().update_view()
         if self._spinner is None:
             self._run_spinner()
@@ -371,10 +382,10 @@ class Transcript(BlockPane, can_focus=True):
     # -- search
 
     def lines_with(self, entry_id: int, query: str) -> list[int]:
-        """Unfold the blocks of an entry that hide a text; return the lines that contain the text.
+        """Unfold the blocks of an entry that hide a text, and return the lines that contain the text.
 
-        These are line numbers in the entry's item. Empty if the entry is not on this path, or if a
-        line break splits each occurrence of the text.
+        Returns line numbers in the entry's item, or an empty list if the entry is not on the path or if
+        each occurrence of the text is split by a line break.
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
@@ -382,7 +393,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.measured_height(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            # A block that does not contain the text is folded again as it was.
+            # A block that doesn't contain the text gets its former fold back.
             before = block.fold
             while block.foldable and not self._lines_holding(block, query):
                 is_open = block.fold is Fold.FULL
@@ -391,7 +402,7 @@ class Transcript(BlockPane, can_focus=True):
                 if is_open:
                     break
         self.model.remeasure(index)
-        # Folding may have replaced the blocks.
+        # Measuring may have replaced the blocks.
         item = self.model.item(index)
         found = []
         for block in self._blocks_of(index, entry_id):
@@ -410,7 +421,7 @@ class Transcript(BlockPane, can_focus=True):
             self.model.refold_group(block.group)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
-        """Return the blocks of an item that show an entry, or all if none names the entry."""
+        """Return the blocks of an item that show an entry, or all its blocks if none names the entry."""
         return self._blocks_named(index, entry_id) or list(self.model.item(index).blocks)
 
     def _blocks_named(self, index: int, entry_id: int) -> list[Block]:
@@ -422,21 +433,24 @@ class Transcript(BlockPane, can_focus=True):
         return found
 
     def show_line(self, entry_id: int, line: int) -> None:
-        """Scroll a line of an entry's item to the middle of the screen, and focus its block."""
+        """Scroll a line of an entry's item to the middle of the view, and focus its block."""
         if (index := self.model.index_of(entry_id)) is None:
             return
         self.model.reveal(index)
-        self.scroll_to_position(self._position_above(Position(index, line), self.page // 2))
+        self.scroll_to_position(self._position_above(Position(index, line), self.page_height // 2))
         block, _at, _line = self.model.item(index).at(line, self.model.width)
         if block is not None:
             self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Unfold what hides an entry, scroll to it and focus it; False if it is not on this path."""
+        """Unfold what hides an entry, scroll to the entry and focus it.
+
+        Returns False, and does nothing, if the entry is not on the path.
+        """
         index = self.model.index_of(entry_id)
         if index is None:
             return False
-        # A compaction is shown at the place of its rule.
+        # A compaction is shown where its rule is.
         rules = self.model.rules.items()
         for at, ones in rules:
             if any(one.id == entry_id for one in ones):

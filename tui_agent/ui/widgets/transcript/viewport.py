@@ -1,8 +1,8 @@
 """Draws the visible lines of a transcript, and keeps the scroll position when heights change.
 
-It owns the model, the scroll position and the focused block; keys and mouse are in pane.py, events
-in transcript.py. It goes around Textual's own scrolling and repainting, so that a change draws only
-the lines that look different.
+It owns the model, the scroll position and the focused block. Keys and mouse are in pane.py, and events
+in transcript.py. It bypasses Textual's own scrolling and repainting, so that a change redraws only the
+lines that look different.
 """
 
 import re
@@ -43,16 +43,17 @@ _KEPT_STRIPS: Final = 1_500
 
 
 MAX_COLUMN: Final = 126
-"""Greatest width of the conversation, in cells: enough for diffs side by side."""
+"""Greatest width of the conversation, in cells; enough for diffs side by side."""
 
 ROW_SPAN: Final = 1_000_000
-"""Maximum lines of an item. In selections, its lines are numbered from its place times this."""
+"""Maximum number of lines of an item. In selections, the numbers of an item's lines begin at the
+item's index times this number."""
 
 _MAX_ROWS: Final = 50_000
 _NO_REGION: Final = Region(0, 0, 0, 0)
-"""No part of the widget: what has to be drawn is found out when it is drawn."""
+"""An empty region, to ask for a repaint whose lines are determined only when it happens."""
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
-"""A word as selected by a double click; paths and addresses are words."""
+"""Matches a word as a double click selects it. Paths and addresses are words."""
 
 
 def row_id(index: int, line: int) -> int:
@@ -63,8 +64,8 @@ def row_id(index: int, line: int) -> int:
 def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[int, int]) -> str:
     """Return the text of a selection without decoration, with wrapped lines joined.
 
-    ``bounds`` are the numbers of the lines at which a selection without a start or an end begins or
-    ends (see `row_id`).
+    ``bounds`` are the numbers (see `row_id`) of the lines at which a selection begins if it has no
+    start, and at which it ends if it has no end.
     """
     start = Offset(0, bounds[0]) if selection.start is None else selection.start
     end = Offset(sys.maxsize, bounds[1]) if selection.end is None else selection.end
@@ -84,10 +85,10 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 
 
 def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
-    """Return ``page``, and the start and length of the scroll bar's thumb in eighths of a cell.
+    """Return ``page``, and the start and length of the scroll bar's thumb, in eighths of a cell.
 
-    ``extent`` and ``position`` are in lines. Start and length are 0 if there is nothing to scroll.
-    Textual's scroll bar computes them in the same way.
+    All arguments are in lines. Start and length are 0 if there is nothing to scroll. Textual's scroll
+    bar computes them in the same way.
     """
     if extent <= page:
         return page, 0, 0
@@ -97,9 +98,10 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
 
 
 class Appearance(NamedTuple):
-    """What a visible line's appearance depends on, but for highlights.
+    """Everything, except highlights, that the appearance of a visible line depends on.
 
-    ``focused`` is None without the focus, else the label of the focused block's line.
+    ``focused`` is None unless the line belongs to the focused block. It is then the text to show at
+    the right edge, which is "" except on the first line.
     """
 
     line: Line
@@ -110,31 +112,32 @@ class Appearance(NamedTuple):
 class Viewport(ScrollView):
     """Draws the lines of a transcript's model.
 
-    The scroll position is ``top``, a line of an item; while ``following``, it stays at the end. The
-    scroll offset is computed from ``top``, so that correcting an estimated height never moves the
-    visible lines.
+    The scroll position is ``top``, a line of an item. Textual's scroll offset is computed from it, so
+    that correcting an estimated height never moves the visible lines.
     """
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES = set(COMPONENT_CLASSES)
 
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
+    """Whether the view stays at the end of the conversation as new text arrives."""
     query_text: reactive[str] = reactive("")
-    """Text that is highlighted wherever it is visible, "" for none."""
+    """The text to highlight wherever it is visible; "" for none."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model = TranscriptModel()
         self.top = Position(0)
+        """The line at the top of the view."""
         self.focused_block: tuple[int, str] | None = None
-        """The block that has the focus: its item's place, and its key."""
+        """The focused block, as the index of its item and its key; None if no block is focused."""
         self._palette = Palette(self)
         self._strips: LRUCache[Appearance, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._compared: dict[int, Appearance] = {}
-        """The looks of the visible lines when they were last compared."""
+        """The appearance of each visible line when the lines were last compared."""
         self._painted: dict[int, Appearance | None] = {}
-        """The look with which each visible line was last painted, None with a highlight."""
+        """The appearance with which each visible line was last painted; None if it had highlights."""
         self._updating_view = False
         self._has_to_compare = False
         """Whether `update_view` was called since the lines were last compared."""
@@ -151,11 +154,11 @@ class Viewport(ScrollView):
         return bar
 
     @property
-    def page(self) -> int:
-        """The lines that the widget shows at once, as of its last layout.
+    def page_height(self) -> int:
+        """Number of lines that the widget shows at once, as of its last layout.
 
-        Not from ``scrollable_content_region``: that makes a layout in the middle of Textual's own,
-        which then does not find that the size has changed.
+        ``scrollable_content_region`` can't be used here: it would start another layout in the middle
+        of Textual's own, which would then miss that the size has changed.
         """
         unused = self.styles.gutter.height + self.scrollbar_gutter.height
         return max(0, self.outer_size.height - unused)
@@ -163,10 +166,10 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
         if self.styles.padding.left != aside:
-            # Centered on a wide screen. The new padding does not always cause another resize.
+            # Centers the text on a wide screen. The new padding doesn't always cause another resize.
             self.styles.padding = (0, aside)
         width = text_width(self.scrollable_content_region.width)
-        if not self.page:
+        if not self.page_height:
             return
         place = self.top.index
         before = 0
@@ -185,11 +188,11 @@ class Viewport(ScrollView):
             self.update_view()
 
     def update_view(self) -> None:
-        """Measure the visible items, and update the scroll offset to ``top`` or to the end.
+        """Measure the visible items, scroll to ``top`` (or to the end while ``following``), and redraw.
 
-        Does nothing before the widget has a size.
+        Corrects ``top`` if it doesn't exist. Does nothing before the widget has a size.
         """
-        if not self.page or self._updating_view:
+        if not self.page_height or self._updating_view:
             return
         if self.following:
             self.top = self._end_position()
@@ -202,7 +205,7 @@ class Viewport(ScrollView):
         self._prefetching.after_refresh()
 
     def _exchange_repaint_regions(self) -> Collection[Region]:
-        """Return the regions to draw; called by Textual just before it draws.
+        """Return the regions to draw. Textual calls this just before it draws.
 
         After `update_view`, these are the lines that look different from those on the screen.
         """
@@ -217,14 +220,14 @@ class Viewport(ScrollView):
         before = self._compared
         self._compared = {y: self._appearance(row) for y, row in enumerate(self.visible_rows())}
         changed: list[Region] = []
-        for y in range(self.page):
+        for y in range(self.page_height):
             appearance = self._compared.get(y)
             if appearance != before.get(y) or appearance != self._painted.get(y):
                 changed.append(Region(0, y, self.outer_size.width, 1))
         return changed
 
     def _apply(self) -> None:
-        """Set the scrollable height and the scroll offset, and update the scroll bar.
+        """Set the scrollable height and the scroll offset for ``top``, and update the scroll bar.
 
         Causes no layout and no repaint of the conversation.
         """
@@ -240,8 +243,8 @@ class Viewport(ScrollView):
             self._updating_view = False
 
     def _update_scrollbar(self) -> None:
-        """Pass scrollable height and offset to the scroll bar; redraw it if its thumb moves."""
-        page = self.page
+        """Pass the scrollable height and the offset to the scroll bar, and redraw it if it changes."""
+        page = self.page_height
         extent = self.virtual_size.height
         is_needed = extent > page
         if not is_needed and not self.show_vertical_scrollbar:
@@ -253,7 +256,7 @@ class Viewport(ScrollView):
             and self.show_vertical_scrollbar
             and shown == _thumb(page, extent, self.scroll_y)
         ):
-            # A layout sets the sizes of the bar again, but not its position.
+            # Without a redraw. A layout would set the sizes of the bar, but not its position.
             bar.set_reactive(ScrollBar.window_virtual_size, extent)
             bar.set_reactive(ScrollBar.position, self.scroll_y)
             return
@@ -261,10 +264,10 @@ class Viewport(ScrollView):
         bar.position = self.scroll_y
 
     def _end_position(self) -> Position:
-        return self._position_above(Position(len(self.model)), self.page)
+        return self._position_above(Position(len(self.model)), self.page_height)
 
     def _position_above(self, position: Position, lines: int) -> Position:
-        """Return the position ``lines`` lines above another, or the start; measures those items."""
+        """Return the position ``lines`` lines above another, or the start. Measures the items between."""
         index = position.index
         line = position.line
         while lines > line:
@@ -287,23 +290,23 @@ class Viewport(ScrollView):
             line = 0
         below = height - line
         place = index + 1
-        while below < self.page and place < len(self.model):
+        while below < self.page_height and place < len(self.model):
             below += self.model.measured_height(place)
             place += 1
         found = Position(index, line)
-        if below >= self.page:
+        if below >= self.page_height:
             return found
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure a page above and below, so that scrolling by a page corrects no estimates."""
+        """Measure the items up to a page above and below, so that paging corrects no estimates."""
         before = self.model.heights.total
-        missing = self.page
+        missing = self.page_height
         index = self.top.index - 1
         while missing > 0 and index >= 0:
             missing -= self.model.measured_height(index)
             index -= 1
-        missing = self.page * 2
+        missing = self.page_height * 2
         index = self.top.index
         while missing > 0 and index < len(self.model):
             missing -= self.model.measured_height(index)
@@ -312,9 +315,9 @@ class Viewport(ScrollView):
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
-        """Scroll so that a position is at the top, as far as the end allows.
+        """Scroll so that a position is at the top of the view, or as close to it as the end allows.
 
-        With ``follow``, or if that shows the end, the view then stays at the end.
+        With ``follow``, or if the end is visible then, the view stays at the end from then on.
         """
         self.following = follow
         self.top = position
@@ -322,7 +325,7 @@ class Viewport(ScrollView):
         self.following = follow or self.scroll_offset.y >= self.max_scroll_y
 
     def action_move(self, lines: int, pages: int = 0) -> None:
-        lines += pages * max(self.page - 1, 1)
+        lines += pages * max(self.page_height - 1, 1)
         if lines < 0:
             self.scroll_to_position(self._position_above(self.top, -lines))
             return
@@ -331,14 +334,16 @@ class Viewport(ScrollView):
         while index < len(self.model) and line >= (height := self.model.measured_height(index)):
             line -= height
             index += 1
-        self.scroll_to_position(Position(index, line) if index < len(self.model) else self._end_position())
+        self.scroll_to_position(
+            Position(index, line) if index < len(self.model) else self._end_position()
+        )
 
     # -- painting
 
     def visible_rows(self) -> list[Row]:
         if self._rows is None:
-            if self.page:
-                self._rows = list(self.model.rows(self.top, self.page))
+            if self.page_height:
+                self._rows = list(self.model.rows(self.top, self.page_height))
             else:
                 self._rows = []
         return self._rows
@@ -397,7 +402,11 @@ class Viewport(ScrollView):
         strip = self._strips.get(appearance)
         if strip is None or strip.cell_length != width:
             strip = self._strips[appearance] = paint(
-                appearance.line, width, self._palette, standing=appearance.standing, focused=appearance.focused
+                appearance.line,
+                width,
+                self._palette,
+                standing=appearance.standing,
+                focused=appearance.focused,
             )
         return strip
 
@@ -407,7 +416,7 @@ class Viewport(ScrollView):
             return Appearance(row.line)
         focused = None
         if self.has_focus and self.focused_block == (row.index, block.key):
-            # The entry's id, as commands take it, on the first line of its block.
+            # The first line of the block shows the entry's id, in the form that commands accept.
             entry_id = self.model.entry_of(row.index, block)
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
@@ -417,9 +426,10 @@ class Viewport(ScrollView):
     # -- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text and the text to end it with; None if nothing is visible.
+        """Return the selected text, and the line end that separates it from other widgets' text.
 
-        A selection without a start or end reaches to the first or last visible line.
+        A selection without a start or end reaches to the first or last visible line. Returns None if
+        no line is visible.
         """
         rows = self.visible_rows()
         if not rows:
@@ -431,7 +441,7 @@ class Viewport(ScrollView):
     # -- blocks
 
     def focused_target(self) -> tuple[int, Block] | None:
-        """Return the focused block and its item's place; None if there is none any more."""
+        """Return the index of the focused block's item, and the block; None if it no longer exists."""
         if self.focused_block is None or self.focused_block[0] >= len(self.model):
             return None
         index, key = self.focused_block

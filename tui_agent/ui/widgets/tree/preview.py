@@ -90,7 +90,7 @@ class EntryPreview(Vertical):
         self.transcript.set_entries(source, from_start=True)
         self.transcript.set_standings(standings if line is not None and line.active else None)
         model = self.transcript.model
-        unfolds = line is not None and len(headers) <= _OPENED and self.transcript.page
+        unfolds = line is not None and len(headers) <= _OPENED and self.transcript.page_height
         for place in range(len(model) if unfolds else 0):
             for block in model.item(place).blocks:
                 if (
