@@ -164,7 +164,7 @@ async def test_a_model_that_takes_none_is_told_of(
         limits = directory.limits
         monkeypatch.setattr(directory, "limits", lambda model: replace(limits(model), vision=False))
         await pasted(stage, pilot)
-        assert "takes no images: it gets only their names" in screen_text(stage)
+        assert "can't see images: it gets only their names" in screen_text(stage)
 
 
 async def test_without_an_image_what_was_copied_here_is_pasted(

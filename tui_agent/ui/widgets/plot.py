@@ -37,12 +37,12 @@ class Plot(CursorWidget, can_focus=True):
         "plot--pointer",
     }
     BINDINGS = [
-        hidden("left", "move(-1)", "step back"),
-        hidden("right", "move(1)", "step on"),
-        hidden("shift+left", "mark(-1)", "mark before"),
+        hidden("left", "move(-1)", "previous step"),
+        hidden("right", "move(1)", "next step"),
+        hidden("shift+left", "mark(-1)", "previous mark"),
         hidden("shift+right", "mark(1)", "next mark"),
-        hidden("pageup,ctrl+left", "move(0, -1)", "a tenth back"),
-        hidden("pagedown,ctrl+right", "move(0, 1)", "a tenth on"),
+        hidden("pageup,ctrl+left", "move(0, -1)", "back by a tenth"),
+        hidden("pagedown,ctrl+right", "move(0, 1)", "forward by a tenth"),
         hidden("home", "go(0)", "first"),
         hidden("end", "go(-1)", "last"),
         hidden("enter", "choose", "choose"),

@@ -50,7 +50,7 @@ class BlockPane(Viewport):
         Binding("enter,space", "request('toggle')", "fold", id="transcript.toggle"),
         Binding("y", "request('copy')", "copy", id="transcript.copy"),
         Binding("o", "request('enter')", "enter session", id="transcript.enter"),
-        Binding("o", "request('open')", "open full", id="transcript.open"),
+        Binding("o", "request('open')", "open in full", id="transcript.open"),
         Binding("r", "request('retry')", "retry", id="transcript.retry"),
         Binding("u", "request('undo')", "undo", id="transcript.undo"),
         Binding("b", "request('restore')", "bring back", id="transcript.restore"),
