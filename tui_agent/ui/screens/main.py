@@ -370,7 +370,7 @@ class MainScreen(SessionFrame):
         self._open(page, HelpScreen(rows, with_keys=page.with_keys, query=page.query), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
-        if self.view is None or not self.view.go_if_open(request):
+        if self.view is None or not self.view.show_if_open(request):
             self.controller.soon(self.controller.open(request))
 
     def jump_to(self, entry_id: int) -> bool:

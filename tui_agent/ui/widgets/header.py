@@ -26,7 +26,7 @@ class SessionHeader(Widget):
     directory: reactive[str] = reactive("")
     branch: reactive[str] = reactive("")
     note: reactive[str] = reactive("")
-    """Text after the title: “read only”, or how to leave a subagent."""
+    """Text after the title, such as “read only” or how to leave a subagent; "" for none."""
 
     cramped: reactive[bool] = reactive(default=False)
     """Whether the terminal is smaller than `MIN_TERMINAL_SIZE`; only that size is shown then."""

@@ -248,7 +248,7 @@ class QuestionPrompt(VerticalGroup):
         if not asked.takes_keys:
             return self._choose_by_letter(text)
         if not asked.takes_words:
-            asked.leave()
+            asked.dismiss()
             return False
         was_seen = self._clock() >= self._shown_at + self._grace
         if was_seen:
@@ -313,7 +313,7 @@ class QuestionPrompt(VerticalGroup):
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
-            asked.leave()
+            asked.dismiss()
             self.remove_question(asked.key)
 
     # -- showing
@@ -574,7 +574,7 @@ class QuestionPrompt(VerticalGroup):
             self._show_answers(self.asked.at if self.asked is not None else None)
         elif self.asked is not None:
             self.armed = False
-            self.asked.leave()
+            self.asked.dismiss()
         self.refresh_bindings()
 
     @property

@@ -179,8 +179,8 @@ class SessionView(BackgroundContainer):
             )
         self.post_message(self.Opened())
 
-    def go_if_open(self, request: OpenRequest) -> bool:
-        """Return True if the requested session is open already; then scroll to the requested entry.
+    def show_if_open(self, request: OpenRequest) -> bool:
+        """If the requested session is open already, scroll to the requested entry and return True.
 
         Returns False for requests of another kind, such as to open the session read-only.
         """

@@ -84,7 +84,7 @@ class WaitingQuestion:
         """
         raise NotImplementedError
 
-    def leave(self) -> bool:
+    def dismiss(self) -> bool:
         """Dismiss the question without an answer. Return False if it can't be dismissed.
 
         The default does nothing and returns False.
@@ -216,7 +216,7 @@ class ChoiceQuestion(WaitingQuestion):
         del words, patterns
         self._settle(name)
 
-    def leave(self) -> bool:
+    def dismiss(self) -> bool:
         self._settle(None)
         return True
 

@@ -253,7 +253,7 @@ class LiveFeed:
             self._remove_shell(entry.command)
         if isinstance(entry, CompactionEntry):
             item = Item(entry.id, entry.kind, [])
-            index = self._append_before_answer(item)
+            index = self._insert_above_answer(item)
             place = self._model.add_rule(entry)
             if place != index:
                 item.blocks.append(compaction_note(entry))
@@ -263,7 +263,7 @@ class LiveFeed:
         if isinstance(entry, ShellEntry):
             for block in blocks:
                 self._model.apply_opened(block)
-        place = self._append_before_answer(Item(entry.id, entry.kind, blocks))
+        place = self._insert_above_answer(Item(entry.id, entry.kind, blocks))
         if self._model.is_hidden_mode_change(place, entry) or self._model.belongs_to_compaction(
             place, entry
         ):
@@ -283,7 +283,7 @@ class LiveFeed:
             with self._before_tail():
                 del self._shells[call_id], self._cards[call_id]
 
-    def _append_before_answer(self, item: Item) -> int:
+    def _insert_above_answer(self, item: Item) -> int:
         """Append an item, but before the streamed answer if there is one. Return the item's index."""
         with self._before_tail():
             live = None
@@ -353,7 +353,7 @@ class LiveFeed:
         )
         if known is None:
             return False
-        index = self._append_before_answer(Item(result.id, result.kind, []))
+        index = self._insert_above_answer(Item(result.id, result.kind, []))
         # The item of the result has no lines; the item of the call must be measured.
         self.changed.discard(index)
         owner, card = known
@@ -499,7 +499,7 @@ class LiveFeed:
         It gets the id of the last entry, because the ids of items must ascend.
         """
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
-        return self._append_before_answer(Item(last, LIVE, blocks))
+        return self._insert_above_answer(Item(last, LIVE, blocks))
 
     # -- notices
 

@@ -272,7 +272,7 @@ def _is_small(blocks: Sequence[Block], index: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, index + 1)
-    # Only tools that read have a unit in which they count (``counts``).
+    # Only tools that count what they read (``counts``), and calls that have not failed.
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

@@ -256,7 +256,7 @@ class Viewport(ScrollView):
             and self.show_vertical_scrollbar
             and shown == _thumb(page, extent, self.scroll_y)
         ):
-            # Without a redraw. A layout would set the sizes of the bar, but not its position.
+            # Set without a redraw. A later layout updates only the sizes of the bar, not the position.
             bar.set_reactive(ScrollBar.window_virtual_size, extent)
             bar.set_reactive(ScrollBar.position, self.scroll_y)
             return
