@@ -414,7 +414,7 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         await press(pilot, "r")
         offered = "rm -rf build && make [all]"
         assert stage.view.question.query(Input).last().value == offered
-        hint = "allow bash:  * matches anything. Enter accepts the pattern, Escape goes back"
+        hint = "allow bash:  * matches anything. Enter accepts, Escape goes back"
         assert hint in screen_text(stage)
         await press(pilot, *["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
         assert "always in this session: commands that begin with “rm -rf build”" in screen_text(

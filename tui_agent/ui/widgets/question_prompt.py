@@ -38,7 +38,7 @@ WORDS_HINT = "enter answers “no, but” with your text · tab: answer with a k
 KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 
-PATTERN_HINT = "* matches anything. Enter accepts the pattern, Escape goes back"
+PATTERN_HINT = "* matches anything. Enter accepts, Escape goes back"
 """Shown in place of the question's reason while the user edits the pattern of a rule."""
 
 
