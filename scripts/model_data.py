@@ -1,11 +1,13 @@
 """Writes the data files that the program takes from the installed litellm: ``python scripts/model_data.py``.
 
 ``model/prices.json``: the fields of litellm's list of models that the catalog reads, a line for each model; the row
-without a name says which litellm it is from and when it was made. A model one can't chat with is a name with no fields.
+without a name says which litellm it is from and when it was made, and lists litellm's providers. A model one can't chat
+with is a name with no fields.
 ``context/encodings/*.bin``: OpenAI's byte-pair encodings (MIT licence; the SHA-256 of each source is checked), in
 the format that ``context/vocabulary.py`` describes.
 """
 
+import ast
 import base64
 import hashlib
 import importlib.util
@@ -24,6 +26,9 @@ from tui_agent.context.vocabulary import FOLDER, NUMBER_BYTES, SLOTS
 from tui_agent.model.price_list import PRICES, can_chat
 
 LIST = "model_prices_and_context_window_backup.json"
+_PROVIDERS = "LlmProviders"
+_NOT_PROVIDERS = {"custom"}
+"""Names in litellm's list that stand for a program's own code; users give them to servers of their own."""
 _COST = r"(input|output)_cost_per_token|cache_(read|creation)_input_token_cost(_above_1hr)?"
 FIELDS = re.compile(
     rf"litellm_provider|mode|max_(input_|output_)?tokens|deprecation_date|reasoning_effort_levels"
@@ -47,9 +52,26 @@ SOURCES = {
 def price_list(*, date: str) -> str:
     """Return the list of models as it should be."""
     rows = json.loads((_litellm() / LIST).read_bytes())
-    lines = [_line("", {"source": f"litellm {version('litellm')}", "date": date})]
+    header = {
+        "source": f"litellm {version('litellm')}",
+        "date": date,
+        "providers": _providers(),
+    }
+    lines = [_line("", header)]
     lines += [_line(name, _kept(row)) for name, row in rows.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _providers() -> list[str]:
+    """Return the ids of the providers that litellm can call, read from its source."""
+    source = (_litellm() / "types" / "utils.py").read_text(encoding="utf-8")
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef) and node.name == _PROVIDERS:
+            for row in node.body:
+                if isinstance(row, ast.Assign):
+                    found.append(ast.literal_eval(row.value))
+    return sorted(set(found) - _NOT_PROVIDERS)
 
 
 def _kept(row: dict[str, Any]) -> dict[str, Any]:

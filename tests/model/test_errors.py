@@ -204,6 +204,14 @@ def test_words_status_and_a_providers_own_name_for_an_error_tell_its_kind(
     assert classify(failure, TARGET, now=NOW).kind is kind
 
 
+def test_a_provider_that_litellm_lacks_is_told_in_our_words() -> None:
+    error = classify(Failure("LLM Provider NOT provided. Pass in the LLM provider", 400), TARGET, now=NOW)
+
+    assert error.message == (
+        "litellm can't call anthropic/claude: set wire = \"chat\" for the model or its provider in config.toml."
+    )
+
+
 def test_a_call_that_groq_cannot_read_is_asked_for_again() -> None:
     failure = error_of(
         "Tool call validation failed: x", type="invalid_request_error", code="tool_use_failed"

@@ -183,6 +183,27 @@ def test_a_model_can_be_spoken_to_otherwise() -> None:
     assert found.route("zai/glm-5").base_url == "https://api.z.ai/api/anthropic/v1"
 
 
+def test_a_server_of_the_users_under_a_new_name_is_sent_chat_completions() -> None:
+    url = "http://127.0.0.1:9/v1"
+    providers = {
+        "bench": ProviderSettings(base_url=url),
+        "xinference": ProviderSettings(base_url=url),
+        "spoken": ProviderSettings(base_url=url, wire="responses"),
+    }
+    models = {"mine/a": ModelSettings(base_url=url), "lost/a": ModelSettings(context_window=9_000)}
+    found = router({"BENCH_API_KEY": "x"}, models=models, providers=providers)
+
+    route = found.route("bench/gpt-5")
+    assert (route.wire, route.base_url, route.name) == ("chat", url, "gpt-5")
+    assert route.secret_headers() == BEARER
+    assert route.chat == provider_of("lm_studio").chat
+    assert found.route("mine/a").wire == "chat"
+    assert found.route("spoken/a").wire == "responses"
+    assert found.route("xinference/a").wire is None  # litellm knows it
+    with pytest.raises(ModelError, match=r"no provider “lost”.*config set providers\.lost\.base_url"):
+        found.route("lost/a")
+
+
 def test_other_settings_count_from_the_next_route_on() -> None:
     models = {"openai/a": ModelSettings(base_url="http://localhost:1/v1")}
     found = router({}, models=models)

@@ -23,7 +23,7 @@ from tui_agent.model.addresses import Addresses, AddressSetting, is_private, pla
 from tui_agent.model.claude import claude
 from tui_agent.model.naming import NameStanding, NameVerdict, UnknownModelError, maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
-from tui_agent.model.providers import PROVIDERS, provider_of
+from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.served import ServedModel, ServedModels, ServerAnswer
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.effort import Effort
@@ -287,6 +287,10 @@ class Catalog:
         provider = self.provider(model)
         is_host = provider in PROVIDERS and provider not in _OWN_ONLY
         return (is_host or bool(self.place(model).source)) and self._related(model) is not None
+
+    def is_new_provider(self, provider: Provider) -> bool:
+        """Return whether neither this program nor litellm knows the provider."""
+        return provider.id not in PROVIDERS and provider.id not in self._rows.providers
 
     def place(self, model: str) -> AddressSetting:
         return self.addresses.of(provider_of(self.provider(model)), model)

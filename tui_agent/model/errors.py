@@ -212,6 +212,8 @@ _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)",
     re.IGNORECASE,
 )
+_UNKNOWN_PROVIDER = LazyPattern(r"llm provider not provided", re.IGNORECASE)
+"""Matches litellm's message about a provider that it doesn't know."""
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
 """Matches messages about an unknown item of the request, to tell it from an unknown model."""
 _MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
@@ -255,6 +257,7 @@ _SENTENCES = {
 }
 _NEEDS_KEY = "{name} wants a key{detail}. What to do: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
+_NO_PROVIDER = 'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
 _UNREADABLE = "{name} could not read what {model} wrote{detail}."
 
 _BROKEN_CONNECTIONS: dict[Cause, str] = {
@@ -413,6 +416,8 @@ def _message(
         sentence = _NEEDS_KEY
     elif kind is ErrorKind.AUTH and status == 403:
         sentence = _FORBIDDEN
+    elif kind is ErrorKind.NOT_FOUND and _UNKNOWN_PROVIDER.search(body.words):
+        sentence = _NO_PROVIDER
     elif kind is ErrorKind.OVERLOADED and set(body.codes) & _UNUSABLE_SAMPLE:
         sentence = _UNREADABLE
     elif kind is ErrorKind.UNKNOWN and (match := _MODULE.search(body.words)):

@@ -18,6 +18,8 @@ Row = dict[str, Any]
 PRICES = Path(__file__).with_name("prices.json")
 """The price list that ships with the program."""
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
+_HEADER = '\n"": '
+"""Beginning of the line that describes the list."""
 _CHAT = {"chat", "responses"}
 _PIECES = LazyPattern(r"[a-z]+|\d+")
 _SHORTEST = 2
@@ -93,8 +95,23 @@ class PriceList:
     @property
     def source(self) -> str:
         """The list's source and date: "litellm 1.106.2, 2026-11-23"."""
-        row = json.loads(self._text)[""]
+        row = self._header
         return f"{row['source']}, {row['date']}"
+
+    @cached_property
+    def providers(self) -> frozenset[str]:
+        """The ids of the providers that litellm can call."""
+        return frozenset(self._header.get("providers", ()))
+
+    @cached_property
+    def _header(self) -> Row:
+        """The row without a name, which describes the list; {} if there is none."""
+        start = self._text.find(_HEADER)
+        if start < 0:
+            return {}
+        end = self._text.find("\n", start + 1)
+        row: Row = json.loads(self._text[start + len(_HEADER) : end].removesuffix(","))
+        return row
 
     @cached_property
     def corrections(self) -> dict[str, Any]:

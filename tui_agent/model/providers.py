@@ -327,6 +327,8 @@ _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="r
 _OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
 """Variant for the user's own model servers and proxies. Reasoning is sent back because the chat
 templates of models that think between tool calls need it; others ignore it."""
+_NO_NAME = r"(?!)"
+"""Pattern that matches no name."""
 _MISTRAL = ChatFormat(
     levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"},
     asks_for_usage=False,
@@ -703,8 +705,8 @@ PROVIDERS = {provider.id: provider for provider in _TABLE}
 def provider_of(name: str) -> Provider:
     """Return the provider with an id or an alias such as ``google``.
 
-    For an unknown name, it is a new one that is called through litellm, with the key variable
-    ``<NAME>_API_KEY``.
+    For an unknown name, it is a new one with the key variable ``<NAME>_API_KEY``. It is called
+    through litellm, or as a server of the user's if litellm doesn't know it either.
     """
     if name.startswith("vertex_ai-"):
         name = name.partition("-")[0]
@@ -713,4 +715,10 @@ def provider_of(name: str) -> Provider:
     if known is not None:
         return known
     variable = "".join(letter if letter.isalnum() else "_" for letter in name).upper()
-    return Provider(name, name.replace("_", " ").title(), (f"{variable}_API_KEY",))
+    return Provider(
+        name,
+        name.replace("_", " ").title(),
+        (f"{variable}_API_KEY",),
+        chat_elsewhere=_OWN_SERVER,
+        own_names=_NO_NAME,
+    )

@@ -135,10 +135,16 @@ class Router:
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def wire(self, model: str) -> WireName | None:
-        """Return a model's format, from the settings or else its provider's; None for litellm."""
+        """Return a model's format, from the settings or else its provider's; None for litellm.
+
+        A provider that neither this program nor litellm knows is the user's own server, which is
+        sent chat completions.
+        """
         provider = provider_of(self.catalog.provider(model))
         settings = self._models.get(model, _NO_MODEL_SETTINGS)
         chosen = settings.wire or self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).wire
+        if chosen is None and self.catalog.is_new_provider(provider):
+            return "chat"
         if chosen is None:
             wire = provider.wire_of(name_of(model))
             has_responses = any(other == "responses" for _pattern, other in provider.wires)
@@ -171,6 +177,8 @@ class Router:
                 f"The address “{redact(url)}” can't be used. Check {place.source or 'base_url'}: it has to be like "
                 "http://localhost:8080/v1.",
             )
+        if url is None and self.catalog.is_new_provider(provider):
+            raise ModelError(ErrorKind.NOT_FOUND, _no_address(provider))
         key = self.keys.find(provider, model)
         target = Target(
             model=model,
@@ -319,6 +327,12 @@ def _for_litellm(
         # Without a size, Ollama silently cuts a request to its default of a few thousand tokens.
         parameters["num_ctx"] = route.info.context_window
     return parameters | settings.options
+
+
+def _no_address(provider: Provider) -> str:
+    """Return the message for a provider that nobody knows and that has no address."""
+    command = f"tui-agent config set providers.{provider.id}.base_url URL"
+    return f"There is no provider “{provider.id}”. Choose another model with /model; for a server of your own: {command}"
 
 
 def _host(url: str) -> str:
