@@ -1,6 +1,8 @@
 """``tui-agent adopt`` lists everything of other programs, and loses nothing."""
 
 import json
+import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,35 @@ def test_a_command_that_a_built_in_one_hides_is_named(
     assert found["Claude Code", "/review"]["state"] == "in use"
     run(["doctor"])
     assert "compact.md can't be reached: /compact is built in" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("here")
+def test_the_printed_commands_work_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    write(
+        home / ".codex/config.toml",
+        'model = "gpt-5.5"\nmodel_provider = "corp"\n[model_providers.corp]\nbase_url = "https://llm.corp/v1"\n'
+        'env_key = "CORP"\nhttp_headers = { x-team = "a b" }\n',
+    )
+    served = {"providers": {"box": {"baseUrl": "http://127.0.0.1:9/v1"}}}
+    write(home / ".pi/agent/models.json", json.dumps(served))
+    write(
+        home / ".pi/agent/settings.json",
+        json.dumps({"defaultModel": "m", "defaultProvider": "box"}),
+    )
+    assert run(["adopt", "--json"]) == 0
+    found = [json.loads(line)["why"] for line in capsys.readouterr().out.splitlines()]
+    commands = [shlex.split(why) for why in found if why.startswith("tui-agent config set")]
+
+    assert [run(command[1:]) for command in commands] == [0, 0, 0, 0]
+    written = tomllib.loads((tmp_path / "config/config.toml").read_text())
+    assert written["providers"]["corp"] == {
+        "base_url": "https://llm.corp/v1",
+        "api_key_env": "CORP",
+        "wire": "responses",
+        "headers": {"x-team": "a b"},
+    }
+    assert commands[1][-1] == "corp/gpt-5.5"
+    assert written["model"] == "box/m"

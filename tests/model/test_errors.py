@@ -205,10 +205,12 @@ def test_words_status_and_a_providers_own_name_for_an_error_tell_its_kind(
 
 
 def test_a_provider_that_litellm_lacks_is_told_in_our_words() -> None:
-    error = classify(Failure("LLM Provider NOT provided. Pass in the LLM provider", 400), TARGET, now=NOW)
+    error = classify(
+        Failure("LLM Provider NOT provided. Pass in the LLM provider", 400), TARGET, now=NOW
+    )
 
     assert error.message == (
-        "litellm can't call anthropic/claude: set wire = \"chat\" for the model or its provider in config.toml."
+        'litellm can\'t call anthropic/claude: set wire = "chat" for the model or its provider in config.toml.'
     )
 
 

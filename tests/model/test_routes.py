@@ -200,7 +200,9 @@ def test_a_server_of_the_users_under_a_new_name_is_sent_chat_completions() -> No
     assert found.route("mine/a").wire == "chat"
     assert found.route("spoken/a").wire == "responses"
     assert found.route("xinference/a").wire is None  # litellm knows it
-    with pytest.raises(ModelError, match=r"no provider “lost”.*config set providers\.lost\.base_url"):
+    with pytest.raises(
+        ModelError, match=r"no provider “lost”.*config set providers\.lost\.base_url"
+    ):
         found.route("lost/a")
 
 

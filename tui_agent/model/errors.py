@@ -257,7 +257,9 @@ _SENTENCES = {
 }
 _NEEDS_KEY = "{name} wants a key{detail}. What to do: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
-_NO_PROVIDER = 'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
+_NO_PROVIDER = (
+    'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
+)
 _UNREADABLE = "{name} could not read what {model} wrote{detail}."
 
 _BROKEN_CONNECTIONS: dict[Cause, str] = {

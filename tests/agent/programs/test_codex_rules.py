@@ -22,6 +22,13 @@ prefix_rule(pattern=["rm"], decision="prompt")
 prefix_rule(pattern=["make"], decision="allow")
 prefix_rule(pattern=["what?*[x]"], decision="forbidden")
 """
+PROVIDER = """
+[model_providers.corp]
+base_url = "https://llm.corp/v1"
+env_key = "CORP"
+http_headers = { x-team = "a b", Api-Key = "secret" }
+query_params = { v = "1" }
+"""
 ALLOW = Rule("bash", "*", Action.ALLOW, "user")
 
 
@@ -75,13 +82,19 @@ def test_what_can_not_be_read_is_named_and_takes_no_other_file_along(
 
 
 def test_the_model_of_codex_is_named_with_the_command_that_sets_it(tmp_path: Path) -> None:
-    table = '[model_providers.corp]\nbase_url = "https://llm.corp/v1"\n'
     write(
         tmp_path / "home/.codex/config.toml",
-        f'model = "gpt-5.5"\nmodel_provider = "corp"\n{table}',
+        f'model = "gpt-5.5"\nmodel_provider = "corp"\n{PROVIDER}',
     )
-    said = {item.name: item.why for item in read_codex(folders(tmp_path)).items}
-    assert said["model"] == "tui-agent config set model corp/gpt-5.5"
-    assert (
-        said["model_provider"] == "tui-agent config set providers.corp.base_url https://llm.corp/v1"
-    )
+    write(tmp_path / "project/.codex/config.toml", 'model = "other"\n')
+    said = [(item.name, item.why) for item in read_codex(folders(tmp_path)).items]
+    provider = '{ base_url = "https://llm.corp/v1", api_key_env = "CORP", wire = "responses", headers = { "x-team" = "a b" } }'
+    assert said == [
+        (
+            "model_provider",
+            f"tui-agent config set providers.corp '{provider}'; not copied: query_params, http_headers.Api-Key",
+        ),
+        ("model_providers", ""),
+        ("model", "tui-agent config set model corp/gpt-5.5"),
+        ("model", "tui-agent config set model corp/other"),
+    ]

@@ -5,8 +5,9 @@ Sources: Codex's documentation of its configuration and agents.
 """
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
@@ -15,13 +16,16 @@ from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
     ItemState,
+    quoted_key,
     set_command,
+    set_table_command,
     settings_files,
     unreadable,
     unused_settings,
 )
 from tui_agent.foreign_file import ForeignFile
-from tui_agent.json_text import as_list
+from tui_agent.json_text import as_dict, as_list, table_in
+from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_file
 
 PROGRAM = "Codex"
@@ -43,6 +47,13 @@ _INSTEAD = {
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
 """Our names for a Codex agent's fields, by Codex's name, where they differ."""
+_PROVIDER_FIELDS = {"base_url": "base_url", "wire_api": "wire", "env_key": "api_key_env"}
+"""Our names for the fields of a Codex provider, by Codex's name."""
+_USUAL_WIRE = "responses"
+"""The format of a Codex provider without ``wire_api``."""
+_NOT_COPIED = ("env_http_headers", "experimental_bearer_token", "query_params")
+_CREDENTIALS = LazyPattern(r"(?i)auth|cookie|key|token|secret|password")
+"""Matches names of headers that hold credentials, which are not printed."""
 _READS_ONLY = "read-only"
 
 
@@ -54,27 +65,55 @@ def read_codex(folders: Folders) -> ForeignSettings:
     """
     found = list(settings_files(folders, [_FILE], [_FILE]))
     items: list[FoundItem] = []
+    table: dict[str, Any] = {}
     for file in found:
+        table |= file.table
         items += unreadable(PROGRAM, file)
-        items += unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_instead_of(file))
+        unused = unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_instead_of(table))
+        # A model is set only if its provider is known.
+        items += sorted(unused, key=lambda item: item.name == "model")
     others = list(_other_instructions(found, folders))
     instructions = tuple(item.name for item in others)
     rules = read_codex_rules(PROGRAM, folders)
     return ForeignSettings(rules.rules, {}, instructions, (*items, *others, *rules.items))
 
 
-def _instead_of(file: ForeignFile) -> dict[str, str]:
-    """Return how to get the effect of the settings; for a model and its provider, the command."""
-    model = str(file.table.get("model", ""))
-    provider = str(file.table.get("model_provider", "openai"))
-    address = str(file.section("model_providers", provider).get("base_url", ""))
+def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
+    """Return how to get the effect of the settings; for a model and its provider, the command.
+
+    ``table`` has the settings of a file and of the files that it overrides.
+    """
+    model = str(table.get("model", ""))
+    provider = str(table.get("model_provider", "openai"))
+    given = table_in(table, "model_providers", provider)
     instead = dict(_INSTEAD)
     if model:
         instead["model"] = set_command("model", f"{provider}/{model}")
-    if address:
-        key = f"providers.{provider}.base_url"
-        instead["model_provider"] = set_command(key, address)
+    if given.get("base_url"):
+        instead["model_provider"] = _provider_command(provider, given)
     return instead
+
+
+def _provider_command(name: str, given: Mapping[str, Any]) -> str:
+    """Return the command that sets up a provider of Codex's here, and what it leaves out."""
+    row: dict[str, Any] = {}
+    for theirs, ours in _PROVIDER_FIELDS.items():
+        if value := given.get(theirs):
+            row[ours] = str(value)
+    row.setdefault("wire", _USUAL_WIRE)
+    headers = {}
+    left = [field for field in _NOT_COPIED if given.get(field)]
+    for header, value in as_dict(given.get("http_headers")).items():
+        if _CREDENTIALS.search(header):
+            left.append(f"http_headers.{header}")
+        else:
+            headers[header] = str(value)
+    if headers:
+        row["headers"] = headers
+    command = set_table_command(f"providers.{quoted_key(name)}", row)
+    if left:
+        command += f"; not copied: {', '.join(left)}"
+    return command
 
 
 def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Iterator[FoundItem]:

@@ -4,11 +4,13 @@ Every setting found becomes an item that says which file it is in and whether th
 Each program's module decides the state of its items; this module reads files and joins results.
 """
 
+import json
 import os
 import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from typing import Any
 
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Rule
@@ -107,6 +109,29 @@ def without_effect(program: str, kind: str, name: str, *, place: str, why: str) 
 def set_command(key: str, value: str) -> str:
     """Return the command that sets a setting of this program, for a shell."""
     return f"tui-agent config set {shlex.quote(key)} {shlex.quote(value)}"
+
+
+def set_table_command(key: str, row: Mapping[str, Any]) -> str:
+    """Return the command that sets a table of this program's settings, for a shell."""
+    return set_command(key, _inline_table(row))
+
+
+def quoted_key(name: str) -> str:
+    """Return a part of a setting's name, in quotes if TOML needs them."""
+    if name.isidentifier():
+        return name
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _inline_table(row: Mapping[str, Any]) -> str:
+    parts = []
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            written = _inline_table(value)
+        else:
+            written = json.dumps(value, ensure_ascii=False)
+        parts.append(f"{quoted_key(name)} = {written}")
+    return "{ " + ", ".join(parts) + " }"
 
 
 def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:

@@ -4,7 +4,6 @@ Pi's MCP servers are read by ``foreign_servers``. Source: Pi's documentation of 
 models.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +12,9 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
+    quoted_key,
     set_command,
+    set_table_command,
     settings_files,
     unreadable,
     unused_settings,
@@ -78,13 +79,14 @@ _OLD_VARIABLE = LazyPattern(r"[A-Z][A-Z\d_]*_(?:KEY|TOKEN)")
 def read_pi(folders: Folders) -> ForeignSettings:
     """Return Pi's settings and models as ``items``; none of them has an effect here by itself."""
     items: list[FoundItem] = []
-    for file in settings_files(folders, [_SETTINGS], [_PROJECT_SETTINGS]):
-        items += unreadable(PROGRAM, file)
-        items += unused_settings(PROGRAM, file, (), instead=_instead_of(file))
+    # The providers come first: a model is set only if its provider is known.
     models = read_of_user(folders.home, _MODELS)
     if models is not None:
         items += unreadable(PROGRAM, models)
         items += _models(models)
+    for file in settings_files(folders, [_SETTINGS], [_PROJECT_SETTINGS]):
+        items += unreadable(PROGRAM, file)
+        items += unused_settings(PROGRAM, file, (), instead=_instead_of(file))
     return ForeignSettings(items=tuple(items))
 
 
@@ -109,18 +111,18 @@ def _models(file: ForeignFile) -> Iterator[FoundItem]:
         overrides = as_dict(common.get("modelOverrides"))
         if not models and common.get("baseUrl"):
             row = _address_and_key(common)
-            key = f"providers.{_quoted(_provider_of(str(name)))}"
+            key = f"providers.{quoted_key(_provider_of(str(name)))}"
             yield _item(file, "provider", str(name), key=key, row=row, given=common)
         for model in models:
             own = {**common, **model}
             model_id = f"{_server_of(str(name), own)}/{own['id']}"
-            key = f"models.{_quoted(model_id)}"
+            key = f"models.{quoted_key(model_id)}"
             row = {**_address_and_key(own), **_facts(model)}
             if own.get("api") == "openai-responses":
                 row["wire"] = "responses"
             yield _item(file, "model", str(model["id"]), key=key, row=row, given=own)
         for model_id, changes in overrides.items():
-            key = f"models.{_quoted(f'{_provider_of(str(name))}/{model_id}')}"
+            key = f"models.{quoted_key(f'{_provider_of(str(name))}/{model_id}')}"
             row = _facts(as_dict(changes))
             yield _item(file, "model", str(model_id), key=key, row=row, given={})
 
@@ -138,10 +140,7 @@ def _item(
 
     ``key`` is the setting's name here, ``row`` its table; ``given`` is Pi's table.
     """
-    parts = []
-    for field, value in row.items():
-        parts.append(f"{field} = {json.dumps(value, ensure_ascii=False)}")
-    why = set_command(key, "{ " + ", ".join(parts) + " }")
+    why = set_table_command(key, row)
     if given.get("apiKey") and "api_key_env" not in row:
         why += "; its key is not copied: add api_key_env, if the server needs one"
     return without_effect(PROGRAM, kind, name, place=file.place(name), why=why)
@@ -190,9 +189,3 @@ def _server_of(name: str, given: Mapping[str, Any]) -> str:
 
 def _provider_of(name: str) -> str:
     return _PROVIDERS.get(name) or re.sub(r"\W", "_", name)
-
-
-def _quoted(name: str) -> str:
-    if name.isidentifier():
-        return name
-    return json.dumps(name, ensure_ascii=False)
