@@ -169,10 +169,40 @@ def test_an_action_of_another_program_names_one_that_exists(action: str, instead
 
 @pytest.mark.parametrize(("word", "instead"), COMMANDS.items())
 def test_a_word_that_is_a_command_elsewhere_is_not_sent(word: str, instead: str) -> None:
-    for arguments in ([word], [word, "more"]):
+    words = word.split()
+    for arguments in (words, [*words, "more"]):
         with pytest.raises(UsageError, match=re.escape(instead)):
             parse(arguments)
-    assert parse(["--", word]).prompt == word
+    assert parse(["--", words[0]]).prompt == words[0]
+    assert parse([f"{words[0]} the code"]).prompt == f"{words[0]} the code"
+    assert not set(words[:1]) & set(SUBCOMMANDS)
+    assert {"run", *SUBCOMMANDS}.issuperset(re.findall(r"tui-agent ([a-z]+)", instead))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-c", "model=bench/other"], "use -m PROVIDER/MODEL"),
+        (["-cmodel=x"], "use -m PROVIDER/MODEL"),
+        (["-c", "model=x", "-p", "y"], "use -m PROVIDER/MODEL"),
+        (["-c", "model_reasoning_effort=high", "fix it"], "use --effort LEVEL"),
+        (["-c", 'model_providers.x={ name = "a b" }'], "write [providers.NAME] in config.toml"),
+        (["--config", "ui.plain=true"], "TUI_AGENT_UI__PLAIN=true in the environment"),
+        (
+            ["-c", "compaction.threshold=80%"],
+            "tui-agent config set compaction.threshold 80% keeps it",
+        ),
+        (["-c", "tui.foo=1"], "tui-agent config get lists"),
+    ],
+)
+def test_a_setting_after_c_is_not_sent(arguments: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        parse(arguments)
+
+
+def test_a_message_with_an_equals_sign_is_sent() -> None:
+    assert parse(["-c", "x=1 is wrong, why?"]).prompt == "x=1 is wrong, why?"
+    assert parse(["-c", "--", "model=x"]).prompt == "model=x"
 
 
 @pytest.mark.parametrize(("mode", "instead"), MODES.items())

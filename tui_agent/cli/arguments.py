@@ -4,7 +4,10 @@ main.py decides which command they run. Also prints the completion script, made 
 """
 
 import argparse
+import re
+import shlex
 from argparse import Namespace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NoReturn, get_args
 
@@ -48,6 +51,11 @@ ON_QUESTION = ("wait", "deny", "stop")
 """Values of ``--on-question``: what happens when the run needs a permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Options that override the setting of the same name for this run."""
+_COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+"""Matches words that can be a subcommand of this or another program."""
+_CONFIG_OPTIONS = {"-c", "--config"}
+_OVERRIDE = re.compile(r"(?P<key>[a-z_]+(?:\.[\w-]+)*)=(?P<value>.+)", re.DOTALL)
+"""Matches a setting and its value, as Codex takes it after ``-c``."""
 LIKENESS = 0.75
 """Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 
@@ -114,6 +122,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         return parser.parse_args(argv)
     if argv:
         _refuse_slip(argv[0], argv)
+    _refuse_override(argv)
     run_parser = _new_parser(EPILOG)
     run_parser.add_argument("prompt", nargs="?", help="send this as the first message")
     _add_run(run_parser)
@@ -285,6 +294,47 @@ def _refuse_foreign_mode(mode: str) -> None:
         raise UsageError(f"There is no --mode {mode}: {instead}. See: tui-agent --help")
 
 
+def _refuse_override(argv: list[str]) -> None:
+    """Check for ``-c KEY=VALUE``, which sets a setting in Codex; here it would be a message.
+
+    Raises:
+        UsageError: the arguments contain it; the message says how to set the setting here.
+    """
+    from tui_agent.cli.names_elsewhere import CONFIG_KEYS
+
+    for option, value in pairwise([*argv, ""]):
+        if option == "--":
+            return
+        if option in _CONFIG_OPTIONS:
+            written = value
+        else:
+            written = option.removeprefix("-c") if option.startswith("-c") else ""
+        found = _OVERRIDE.match(written)
+        if found is None:
+            continue
+        key = found["key"]
+        first = key.partition(".")[0]
+        if " " in written and first not in CONFIG_KEYS:
+            continue
+        raise UsageError(f"{_how_to_set(key, found['value'])} See: tui-agent --help")
+
+
+def _how_to_set(key: str, value: str) -> str:
+    """Return how to set what Codex's ``-c KEY=VALUE`` sets."""
+    from tui_agent.cli.names_elsewhere import CONFIG_KEYS
+    from tui_agent.config import Config
+
+    first = key.partition(".")[0]
+    said = f"-c continues the last session and sets no setting. Instead of {key}"
+    if first in CONFIG_KEYS:
+        return f"{said}: {CONFIG_KEYS[first]}."
+    if first not in Config.model_fields:
+        return f"{said}: tui-agent config get lists the settings of tui-agent."
+    variable = f"TUI_AGENT_{key.upper().replace('.', '__')}={shlex.quote(value)}"
+    command = f"tui-agent config set {key} {shlex.quote(value)}"
+    return f"{said}: {variable} in the environment sets it for one run, {command} keeps it."
+
+
 def _refuse_foreign_action(action: str) -> None:
     """Raise UsageError for an action of ``mcp`` that only other programs know."""
     from tui_agent.cli.names_elsewhere import MCP_ACTIONS
@@ -300,14 +350,15 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
         UsageError: the word is a subcommand of another program, or is or resembles one of this
             program, and the arguments contain no ``--``.
     """
-    if not word.isalpha() or "--" in argv:
+    if not _COMMAND.fullmatch(word) or "--" in argv:
         return
     from difflib import get_close_matches
 
     from tui_agent.cli.names_elsewhere import COMMANDS
 
-    if instead := COMMANDS.get(word):
-        said = f"“{word}” is not a command of tui-agent: {instead}."
+    written = next((pair for more in argv if (pair := f"{word} {more}") in COMMANDS), word)
+    if instead := COMMANDS.get(written):
+        said = f"“{written}” is not a command of tui-agent: {instead}."
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
     for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
         if word != meant:

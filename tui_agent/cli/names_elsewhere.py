@@ -19,6 +19,25 @@ _COPIES = "--race works in copies of the project"
 _ANSWER = "-p prints only the answer: send it to a file with > FILE"
 _SANDBOX = "set sandbox.mode in config.toml"
 
+_PROFILE = "set what differs with options, and what is the same in config.toml"
+_RUN = 'tui-agent -p "…" runs without a screen'
+_RESUME = "tui-agent -c continues the last session, -r picks one"
+_CONTINUED_RUN = (
+    'tui-agent -c -p "…" continues the last session without a screen, -r ID another one'
+)
+_EVENTS_OF_RUN = 'tui-agent -p "…" --json prints one event per line'
+_ANSWER_OF_RUN = 'tui-agent -p "…" > FILE writes the answer to a file'
+_REVIEW = "/review has changes reviewed: tui-agent -p /review"
+_PLUGINS = "tui-agent plugin add FOLDER or GIT-URL adds a plugin, list and remove manage them"
+_SESSIONS = "tui-agent sessions list, export, import and delete manage sessions"
+_SERVER_PROGRAM = "editors connect with tui-agent acp, scripts use tui-agent -p --json"
+_LOCAL = "everything runs on this machine; tui-agent run --detach works without this terminal"
+_GIT = "the agent runs git and gh as commands: ask for it in the prompt"
+_SETTINGS = "tui-agent config get lists the settings"
+_CHECK = "tui-agent doctor checks the setup, --debug logs more"
+_LOGIN = "tui-agent login enters a key"
+_KEPT = "sessions are kept until tui-agent sessions delete"
+
 OPTIONS: Mapping[str, str] = {
     "-C": "use --cwd DIR",
     "-a": _MODE,
@@ -28,30 +47,42 @@ OPTIONS: Mapping[str, str] = {
     "-w": _COPIES,
     "--add-dir": _PLACES,
     "--agents": "agents are Markdown files in .tui-agent/agents",
-    "--allowedTools": _RULE,
-    "--approve": "--trust uses this project's settings and commands",
     "--allowed-tools": _RULE,
+    "--allowedTools": _RULE,
     "--append-system-prompt": "write it into AGENTS.md",
+    "--approve": "--trust uses this project's settings and commands",
     "--ask-for-approval": _MODE,
+    "--bare": "-p prints only the answer",
     "--cd": "use --cwd DIR",
+    "--color": "set NO_COLOR to switch colours off",
+    "--config": "tui-agent config set KEY VALUE keeps a setting, and TUI_AGENT_KEY sets it for one run",
     "--dangerously-bypass-approvals-and-sandbox": _MODE,
+    "--dangerously-bypass-hook-trust": "--trust uses this project's settings and commands",
     "--dangerously-skip-permissions": _MODE,
-    "--disallowedTools": "use --deny RULE",
+    "--disable": _SETTINGS,
     "--disallowed-tools": "use --deny RULE",
+    "--disallowedTools": "use --deny RULE",
+    "--enable": _SETTINGS,
+    "--ephemeral": "use --no-session",
     "--exclude-tools": _NO_TOOL,
     "--export": "tui-agent sessions export writes a session to a file",
     "--fallback-model": "set fallback_models in config.toml",
+    "--file": "name the file in the prompt: @FILE",
     "--fork-session": "use --fork ID",
     "--format": _JSON,
     "--full-auto": _MODE,
     "--image": _PICTURE,
+    "--input-format": "pipe the prompt in; editors connect with tui-agent acp",
     "--json-schema": _SCHEMA,
+    "--last": "use -c",
     "--list-models": "tui-agent models lists them",
+    "--local-provider": "name a model of your own server, such as -m ollama/NAME; tui-agent models lists them",
     "--max-budget-usd": "use --max-cost USD",
     "--max-turns": "use --max-steps N",
     "--mcp-config": "tui-agent mcp add adds a server",
     "--models": "/next-model switches between the models that you used recently",
     "--name": "/rename names the open session",
+    "--no-alt-screen": "set ui.plain: tui-agent config set ui.plain true",
     "--no-approve": "a project is not trusted unless you say so",
     "--no-builtin-tools": _TOOLS,
     "--no-tools": _TOOLS,
@@ -59,18 +90,24 @@ OPTIONS: Mapping[str, str] = {
     "--output-last-message": _ANSWER,
     "--output-schema": _SCHEMA,
     "--permission-mode": _MODE,
-    "--profile": "set what differs with options, and what is the same in config.toml",
+    "--profile": _PROFILE,
+    "--prompt": 'the prompt is an argument: tui-agent "…"',
     "--provider": "name the provider with the model: --model openai/gpt-5",
+    "--remote": _LOCAL,
     "--sandbox": _SANDBOX,
     "--search": "set websearch.service in config.toml",
     "--session": "use -r ID",
     "--session-id": "use -r ID",
-    "--skip-git-repo-check": "no repository is needed",
+    "--setting-sources": "--trust uses a project's settings; tui-agent adopt lists other programs' files",
+    "--settings": "settings are in config.toml; TUI_AGENT_CONFIG_DIR names another directory",
+    "--share": "tui-agent sessions export writes a page that needs no server",
     "--skill": "skills are folders in .tui-agent/skills, and those of other programs are used",
+    "--skip-git-repo-check": "no repository is needed",
     "--steps": "use --max-steps N",
     "--system-prompt": "write your own into prompts/system.md in the settings directory",
-    "--tools": _TOOLS,
     "--thinking": "use --effort LEVEL",
+    "--title": "/rename names the open session",
+    "--tools": _TOOLS,
     "--verbose": _JSON,
     "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
@@ -85,14 +122,74 @@ MODES: Mapping[str, str] = {
 """What to use instead of another program's value of ``--mode``, by value."""
 
 COMMANDS: Mapping[str, str] = {
+    "agent": "agents are Markdown files in .tui-agent/agents; --mode NAME uses one",
     "agents": "tui-agent ps lists detached runs",
-    "auth": "tui-agent login enters a key",
-    "exec": 'tui-agent -p "…" runs without a screen',
+    "app": "there is no desktop program; " + _LOCAL,
+    "app-server": _SERVER_PROGRAM,
+    "apply": "the changes are in the project already; tui-agent result prints them as a patch",
+    "archive": _KEPT,
+    "auth": _LOGIN,
+    "cloud": _LOCAL,
+    "daemon": _LOCAL,
+    "debug": _CHECK,
+    "delete": _KEPT,
+    "exec": _RUN,
+    "exec --json": _EVENTS_OF_RUN,
+    "exec --last": _CONTINUED_RUN,
+    "exec --output-last-message": _ANSWER_OF_RUN,
+    "exec -o": _ANSWER_OF_RUN,
+    "exec resume": _CONTINUED_RUN,
+    "exec review": _REVIEW,
+    "exec-server": _SERVER_PROGRAM,
+    "execpolicy": "rules are in [permissions] of config.toml, and /permissions shows them",
+    "export": _SESSIONS,
+    "features": _SETTINGS,
     "fork": "tui-agent --fork ID continues in a copy of a session",
-    "resume": "tui-agent -c continues the last session, -r picks one",
+    "github": _GIT,
+    "import": _SESSIONS,
+    "install": _PLUGINS,
+    "list": _PLUGINS,
+    "mcp-server": "it is no MCP server; " + _SERVER_PROGRAM,
+    "plugins": _PLUGINS,
+    "pr": _GIT,
+    "project": _SESSIONS,
+    "providers": _LOGIN,
+    "purge": _KEPT,
+    "queue": "a message that you send while the agent works waits for its turn; " + _LOCAL,
+    "remote": _LOCAL,
+    "remote-control": _LOCAL,
+    "remove": _PLUGINS,
+    "respawn": "tui-agent run --detach starts a run, attach shows it",
+    "resume": _RESUME,
+    "review": _REVIEW,
+    "rm": "tui-agent stop ends a detached run; " + _KEPT,
+    "sandbox": "commands of the agent run in it; /outside runs one without, tui-agent doctor checks it",
+    "serve": _SERVER_PROGRAM,
+    "setup-token": _LOGIN,
+    "stats": "tui-agent cost shows what a session has cost",
+    "ultrareview": _REVIEW,
+    "unarchive": _KEPT,
+    "uninstall": _PLUGINS,
     "upgrade": "use tui-agent update",
+    "web": _SERVER_PROGRAM,
 }
-"""What to use instead of another program's subcommand, by subcommand."""
+"""What to use instead of another program's subcommand, by subcommand.
+
+With a word or option that follows the subcommand, the hint is for both together.
+"""
+
+CONFIG_KEYS: Mapping[str, str] = {
+    "approval_policy": _MODE,
+    "features": _SETTINGS,
+    "mcp_servers": "tui-agent mcp add adds a server",
+    "model": "use -m PROVIDER/MODEL",
+    "model_provider": "a model is named with its provider: -m PROVIDER/MODEL",
+    "model_providers": "write [providers.NAME] in config.toml",
+    "model_reasoning_effort": "use --effort LEVEL",
+    "profile": _PROFILE,
+    "sandbox_mode": _SANDBOX,
+}
+"""What to use instead of Codex's ``-c KEY=VALUE``, by the first part of the key."""
 
 _SERVER = "use tui-agent mcp add NAME COMMAND … or NAME URL, or write [mcp.NAME] in config.toml"
 MCP_ACTIONS: Mapping[str, str] = {

@@ -332,7 +332,8 @@ def _for_litellm(
 def _no_address(provider: Provider) -> str:
     """Return the message for a provider that nobody knows and that has no address."""
     command = f"tui-agent config set providers.{provider.id}.base_url URL"
-    return f"There is no provider “{provider.id}”. Choose another model with /model; for a server of your own: {command}"
+    choice = "Choose another model with /model"
+    return f"There is no provider “{provider.id}”. {choice}; for a server of your own: {command}"
 
 
 def _host(url: str) -> str:

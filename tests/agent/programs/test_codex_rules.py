@@ -88,7 +88,8 @@ def test_the_model_of_codex_is_named_with_the_command_that_sets_it(tmp_path: Pat
     )
     write(tmp_path / "project/.codex/config.toml", 'model = "other"\n')
     said = [(item.name, item.why) for item in read_codex(folders(tmp_path)).items]
-    provider = '{ base_url = "https://llm.corp/v1", api_key_env = "CORP", wire = "responses", headers = { "x-team" = "a b" } }'
+    headers = 'headers = { "x-team" = "a b" }'
+    provider = f'{{ base_url = "https://llm.corp/v1", api_key_env = "CORP", wire = "responses", {headers} }}'
     assert said == [
         (
             "model_provider",
