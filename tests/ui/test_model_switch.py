@@ -13,8 +13,10 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import HOME, Stage, press, screen_text, send, until
 from tui_agent.app.model_commands import use_model
 from tui_agent.app.services import ModelRow
+from tui_agent.config import ConfigError
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CacheSettings, ContextSettings
+from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -96,6 +98,32 @@ async def test_a_model_without_a_key_is_not_the_default_and_says_so(
         stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
         await stage.until_text("has no key and is used in this session only", pilot)
         assert stage.saved == {}
+
+
+async def test_the_settings_are_read_again_before_a_model_is_chosen(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    written = ["test/small"]
+    known: set[str] = set()
+
+    def reread() -> tuple[str, ...]:
+        if not written:
+            raise ConfigError("config.toml has an error in line 3.")
+        known.update(written)
+        return ("models",)
+
+    def judge(name: str) -> NameVerdict:
+        standing = NameStanding.KNOWN if name in known else NameStanding.IMPOSSIBLE
+        return NameVerdict(name, standing)
+
+    services = {"reread_settings": reread, "judge_model": judge}
+    stage = real_stage(tmp_path, [Reply("Hello.")], services=services)
+    async with stage.run() as pilot:
+        stage.main.controller.begin("model", "test/small")
+        await until(lambda: stage.harness.agent.model == "test/small", pilot)
+        written.clear()
+        stage.main.controller.begin("model", "test/other")
+        await stage.until_text("config.toml has an error in line 3.", pilot)
+        assert stage.harness.agent.model == "test/small"
 
 
 async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_path: Path) -> None:

@@ -383,13 +383,23 @@ async def settings(controller: Controller, argument: str) -> None:
 
     Invalid settings are reported and not applied.
     """
+    follow_settings(controller)
+    controller.show(SettingsPage(argument))
+
+
+def follow_settings(controller: Controller) -> str:
+    """Read and apply the settings again; report invalid ones and apply none of them.
+
+    Return the problem that was reported, "" for valid settings.
+    """
     from tui_agent.config import ConfigError
 
     try:
         reread_settings(controller)
     except ConfigError as error:
         controller.frontend.announce(str(error), "error")
-    controller.show(SettingsPage(argument))
+        return str(error)
+    return ""
 
 
 def reread_settings(controller: Controller) -> None:

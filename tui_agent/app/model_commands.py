@@ -47,12 +47,21 @@ _NO_KEY: Final = "has no key"
     words="switch, change, provider, server, llm",
 )
 async def model(controller: "Controller", argument: str) -> None:
+    """Choose a model, also one whose server was written into the settings since they were read."""
+    from tui_agent.app.context_commands import follow_settings
+
+    problem = follow_settings(controller)
     if not argument:
         await _pick_model(controller)
-    elif await _is_part_of_name(controller, argument):
+        return
+    if await _is_part_of_name(controller, argument):
         await _pick_model(controller, search=argument)
-    else:
+        return
+    try:
         await choose_model(controller, argument)
+    except CommandError as error:
+        # Only one message is visible; the model may be in the settings that can't be read.
+        raise CommandError(f"{problem} {error}".strip()) from None
 
 
 async def _is_part_of_name(controller: "Controller", text: str) -> bool:

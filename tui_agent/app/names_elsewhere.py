@@ -19,7 +19,7 @@ ELSEWHERE: Mapping[str, str] = {
     "presets": "/agent chooses an agent, which can have its own model, mode and tools.",
     "raw": "Tab and o open a whole output, /copy copies an answer's source.",
     "release-notes": "CHANGELOG.md of the program lists what changed.",
-    "reload": "/new begins a session that reads all files again; /mcp reload restarts the MCP servers.",
+    "reload": "/settings and /model read the settings again, /new all files; /mcp reload restarts the MCP servers.",
     "sandbox": "/status shows the sandbox, and /settings sandbox changes it.",
     "scoped-models": "/model lists all models; type a part of a name.",
     "share": "/export page.html writes a page that needs no server.",
