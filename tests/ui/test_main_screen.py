@@ -384,6 +384,20 @@ def test_other_programs_names_are_no_commands_and_name_only_commands_there_are()
         assert set(re.findall(r"(?<!\w)/([a-z]+)", text)) <= names
 
 
+async def test_a_command_of_another_program_is_answered_and_none_is_prefilled(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        for typed, answer in (
+            ("/rc", "Everything runs on this machine."),
+            ("/daemon", "/detach goes on without this terminal"),
+            ("/personality", "/style chooses how answers are written."),
+            ("/experimentals", "/help lists all commands."),
+        ):
+            await send(pilot, typed)
+            said = f"There is no command {typed}. {answer}"
+            assert stage.main.notice.message.startswith(said)
+            stage.main.prompt.reset()
+
+
 async def test_every_command_runs_without_an_argument(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(user("hi"), answer("there"))

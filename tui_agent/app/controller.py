@@ -306,7 +306,9 @@ class Controller:
             names.extend((command.name, *command.aliases))
         begins = []
         if len(name) >= 2:
-            begins = [known for known in names if known.startswith(name[:3])]
+            begins = [
+                known for known in names if known.startswith(name[:3]) and len(known) >= len(name)
+            ]
         close = list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
         if close:
             return f"Did you mean {' or '.join('/' + known for known in close)}?"
