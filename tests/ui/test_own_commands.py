@@ -65,6 +65,24 @@ async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None
         assert "/review [BRANCH]" in screen_text(stage)
 
 
+async def test_a_skill_is_used_by_the_name_that_codex_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, agents = make(tmp_path)
+    begun = list[tuple[str, str]]()
+
+    def begin(name: str, arguments: str = "") -> None:
+        begun.append((name, arguments))
+
+    async with stage.run() as pilot:
+        monkeypatch.setattr(stage.main.controller, "begin", begin)
+        await enter(pilot, "$pdf fill it in")
+        assert begun == [("skill:pdf", "fill it in")]
+        await enter(pilot, "$HOME is wrong")
+        await until(lambda: agents[0].sent, pilot)
+        assert begun == [("skill:pdf", "fill it in")]
+
+
 async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path: Path) -> None:
     stage, agents = make(tmp_path)
     async with stage.run() as pilot:

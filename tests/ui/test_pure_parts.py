@@ -131,6 +131,25 @@ def test_a_command_that_is_typed_in_full_is_first(names: list[str], data: st.Dat
     assert rank_names(typed, commands)[0].label == f"/{typed}"
 
 
+def test_a_skill_is_completed_as_codex_names_it() -> None:
+    commands = [
+        *command_table(),
+        Command("skill:release", "writes notes"),
+        Command("skill:rev", ""),
+    ]
+    token = token_at(["$rel"], 0, 4)
+    assert token == Token("command", "skill:rel", 0, 0, 4)
+    assert [found.insert for found in rank_names(token.query, commands)] == ["/skill:release "]
+    every = token_at(["$"], 0, 1)
+    assert every is not None
+    assert len(rank_names(every.query, commands)) == 2
+    for text in ("$5 is", "cost: $rel", "$rel now"):
+        assert token_at([text], 0, len(text)) is None
+    home = token_at(["$HOME"], 0, 5)
+    assert home is not None
+    assert rank_names(home.query, commands) == []
+
+
 def test_files_rank_by_name_before_directory() -> None:
     assert token_at(['see @"my no'], 0, 11) == Token("mention", "my no", 0, 4, 11)
     assert token_at(['see @"a ""q'], 0, 11) == Token("mention", 'a "q', 0, 4, 11)

@@ -32,7 +32,14 @@ from tui_agent.app.frontend import (
     Severity,
     requested_at,
 )
-from tui_agent.app.intent import CommandIntent, Intent, MessageIntent, ShellIntent, parse
+from tui_agent.app.intent import (
+    CommandIntent,
+    Intent,
+    MessageIntent,
+    ShellIntent,
+    named_skill,
+    parse,
+)
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.run_state import RunState
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -611,7 +618,7 @@ class Outbox:
         prompt.
         """
         controller = self._controller
-        intent = parse(text)
+        intent = self._intent_of(text)
         if controller.agent is None and not self._needs_no_session(intent):
             self._early.append((text, follow_up))
             controller.retry_opening()
@@ -633,6 +640,16 @@ class Outbox:
                 self.submit(message, follow_up=follow_up)
             case _:
                 pass
+
+    def _intent_of(self, text: str) -> Intent | None:
+        """Return the intent of a prompt; ``$name`` at its start is a command if that is a skill."""
+        intent = parse(text)
+        if not isinstance(intent, MessageIntent):
+            return intent
+        skill = named_skill(text)
+        if skill is not None and find(skill.name, self._controller.commands) is not None:
+            return skill
+        return intent
 
     def _needs_no_session(self, intent: Intent | None) -> bool:
         if not isinstance(intent, CommandIntent):

@@ -5,6 +5,7 @@ import re
 from tui_agent.lazy import frozen
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:\s+(.*))?", re.DOTALL)
+_SKILL = re.compile(r"\$([A-Za-z][\w:-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 @frozen
@@ -53,3 +54,16 @@ def parse(text: str) -> Intent | None:
     if (match := _COMMAND.fullmatch(text.rstrip())) and "/" not in match[1]:
         return CommandIntent(match[1].lower(), (match[2] or "").strip())
     return MessageIntent(stripped)
+
+
+def named_skill(text: str) -> CommandIntent | None:
+    """Return the command that uses the skill of a text ``$name task``, as Codex writes it.
+
+    None for other texts. Whether there is such a skill is not known here.
+    """
+    match = _SKILL.fullmatch(text.rstrip())
+    if match is None:
+        return None
+    from tui_agent.session.entries import SKILL_PREFIX
+
+    return CommandIntent(f"{SKILL_PREFIX}{match[1]}", (match[2] or "").strip())

@@ -38,8 +38,10 @@ _NAME_LETTER_BONUS = 6
 _MIN_WORD_QUERY = 3
 """Minimum letters of a query that finds commands by alias or search word."""
 
-SIGNS = frozenset("/@#?")
+SIGNS = frozenset("/@#?$")
 """First characters of the words that open the completion list."""
+_SKILL = LazyPattern(r"\$([A-Za-z][\w:-]*)?$")
+"""Matches a skill as Codex names it, at the start of a message."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"((?:[^"\n]|"")*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
 """The signs that begin a shell command in the prompt."""
@@ -62,8 +64,8 @@ class Token:
     """The word at the cursor to complete, at columns ``start`` to ``end`` of line ``row``."""
 
     kind: Literal["command", "mention", "entry", "path", "keys"]
-    """``command`` for a word after ``/``, ``mention`` after ``@``, ``entry`` after ``#``, ``path`` in a
-    shell command, ``keys`` for ``?`` alone."""
+    """``command`` for a word after ``/`` or a skill after ``$``, ``mention`` after ``@``, ``entry``
+    after ``#``, ``path`` in a shell command, ``keys`` for ``?`` alone."""
     query: str
     row: int
     start: int
@@ -102,6 +104,10 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
         return Token("keys", "", row, 0, column)
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
+    if row == 0 and (match := _SKILL.match(before)):
+        from tui_agent.session.entries import SKILL_PREFIX
+
+        return Token("command", f"{SKILL_PREFIX}{match[1] or ''}", row, 0, column)
     if match := _MENTION.search(before):
         if match[1] is not None:
             query = match[1].replace('""', '"')
