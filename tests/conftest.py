@@ -30,6 +30,9 @@ sys.dont_write_bytecode = False
 # Tests name the permissions of what they make, which shells mask differently.
 os.umask(0o022)
 
+# The program names variables of this form that it doesn't know.
+_OF_THE_TESTS = ("TUI_AGENT_NIGHTLY", "TUI_AGENT_CANARY_LINES", "TUI_AGENT_NEIGHBOURS")
+
 # How fast examples are made says something of the machine, not of the program.
 settings.register_profile(
     "steady",
@@ -140,3 +143,9 @@ def server() -> Iterator["ModelServer"]:
 
     with ModelServer() as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _without_variables_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _OF_THE_TESTS:
+        monkeypatch.delenv(name, raising=False)

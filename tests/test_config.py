@@ -114,6 +114,22 @@ def test_a_setting_by_another_programs_name_is_answered_with_the_right_one(
     assert name not in loaded.origins, "the doctor lists what is in force"
 
 
+def test_a_variable_that_sets_nothing_is_named(tmp_path: Path) -> None:
+    environ = {
+        "TUI_AGENT_MODLE": "x",
+        "TUI_AGENT_UI__PLIAN": "1",
+        "TUI_AGENT_UI__PLAIN": "true",
+        "TUI_AGENT_DATA_DIR": "/x",
+        "TUI_AGENT_CALL": "7",
+    }
+    loaded = load_config(tmp_path / "config.toml", environ=environ)
+    assert loaded.config.ui.plain
+    assert loaded.warnings == (
+        "The variable TUI_AGENT_UI__PLIAN sets nothing that this version knows. Did you mean ui.plain?",
+        "The variable TUI_AGENT_MODLE sets nothing that this version knows. Did you mean model or mode?",
+    )
+
+
 def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
     path = write(tmp_path, 'future = 1\n[compaction]\nmagic = true\n[models."a/b"]\nodd = 2\n')
     loaded = load_config(path, {})

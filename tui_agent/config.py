@@ -81,7 +81,14 @@ Origin = Literal["default", "file", "project", "environment", "flag"]
 Table = dict[str, Any]
 
 ENVIRONMENT_PREFIX = "TUI_AGENT_"
-_NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
+_NOT_SETTINGS = {
+    "TUI_AGENT_CALL",
+    "TUI_AGENT_CONFIG_DIR",
+    "TUI_AGENT_DATA_DIR",
+    "TUI_AGENT_DEBUG",
+    "TUI_AGENT_DETACHED",
+}
+"""Variables that the program reads or sets itself."""
 
 _FORMER = {"host.keep_warm"}
 """Settings of earlier versions that no longer have an effect. They are ignored without a warning."""
@@ -515,7 +522,12 @@ def load_config(
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings += [_unknown(path, keys) for keys in in_file]
+    for keys in in_file:
+        if origins.get(".".join(keys)) == "environment":
+            warnings.append(_unknown_variable(keys))
+        else:
+            warnings.append(_unknown(path, keys))
+    warnings += [_unknown_variable(keys) for keys in _unknown_in(environ)]
     for name in unknown:
         # An unknown setting has no effect, so it has no origin.
         origins.pop(name, None)
@@ -647,10 +659,14 @@ def environment_table(environ: Mapping[str, str]) -> Table:
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
             continue
-        keys = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        keys = _keys_of(variable)
         if keys[0] in Config.model_fields:
             _put(table, keys, parse_value(text))
     return table
+
+
+def _keys_of(variable: str) -> list[str]:
+    return variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
 
 
 def parse_value(text: str) -> Any:
@@ -857,6 +873,20 @@ def _no_setting(keys: Sequence[str]) -> ConfigError:
     return ConfigError(
         f"There is no setting “{'.'.join(keys)}”.{_suggestion(keys)} tui-agent config get lists them all."
     )
+
+
+def _unknown_in(environ: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield the keys of the variables that begin like a setting's and name no table or setting."""
+    for variable in environ:
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NOT_SETTINGS:
+            keys = _keys_of(variable)
+            if keys[0] not in Config.model_fields:
+                yield keys
+
+
+def _unknown_variable(keys: Sequence[str]) -> str:
+    variable = f"{ENVIRONMENT_PREFIX}{'__'.join(keys).upper()}"
+    return f"The variable {variable} sets nothing that this version knows.{_suggestion(keys)}"
 
 
 def _unknown(path: Path, keys: Sequence[str]) -> str:

@@ -51,6 +51,22 @@ def test_files_from_the_user_then_from_the_root_down_to_where_one_works(tmp_path
     assert names(tmp_path, "a/b")[2] == "AGENTS.md"
 
 
+def test_a_main_file_that_is_no_text_is_named_once(tmp_path: Path) -> None:
+    write(tmp_path / "project/a/b/CLAUDE.md", "text")
+    (tmp_path / "project/a/b/AGENTS.md").mkdir()
+    (tmp_path / "project/a/AGENTS.md").symlink_to("nowhere.md")
+    (tmp_path / "project/AGENTS.md").write_bytes(bytes(range(256)) * 40)
+    loaded = knowledge(tmp_path, cwd="a/b")
+    assert [item.name for item in loaded.instructions] == ["a/b/CLAUDE.md"]
+    told = loaded.take_problems()
+    assert told is not None
+    assert "AGENTS.md is left out: it is binary, not text." in told
+    assert "a/AGENTS.md is left out: it is a link to nothing." in told
+    assert "a/b/AGENTS.md is left out: it is not a file." in told
+    loaded.load()
+    assert loaded.take_problems() is None
+
+
 def test_one_file_per_directory_and_no_text_twice(tmp_path: Path) -> None:
     write(tmp_path / "project/AGENTS.md", "same")
     write(tmp_path / "project/CLAUDE.md", "other")

@@ -116,7 +116,9 @@ def test_a_server_is_tried_and_told_what_it_offers_and_costs(capsys, tmp_path):
     ):
         assert part in told
     assert run(["mcp", "test", "gone"]) == 1
-    assert "there is no program “/nowhere/at/all”" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "there is no program “/nowhere/at/all”" in out
+    assert err == ""
 
 
 HOSTILE = """

@@ -43,6 +43,16 @@ def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
         ),
         ('"$0" "$@" sessions list >&-', 0, ""),
         ('"$0" "$@" sessions list 2>&-', 0, ""),
+        (
+            '"$0" "$@" --demo -p hello >&-',
+            1,
+            "Standard output is closed, so the answer would be lost: send it to a file or to /dev/null.\n",
+        ),
+        (
+            'head -c 3000 /bin/ls | "$0" "$@" --demo -p hello',
+            2,
+            "Standard input is binary, not text: save it as a file and name that in the prompt.\n",
+        ),
         ('mkdir gone; cd gone; rmdir ../gone; "$0" "$@" sessions list', 2, f"{GONE}\n"),
     ],
 )
@@ -51,6 +61,25 @@ def test_what_is_missing_is_told_in_a_sentence(
 ) -> None:
     done = run(command, environment, tmp_path)
     assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_terminal_that_was_closed_is_no_failure(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    ours, theirs = os.openpty()
+    os.close(ours)
+    with subprocess.Popen(
+        [*PROGRAM, "config", "get"],
+        env=environment,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+    ) as process:
+        os.close(theirs)
+        _out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, b"")
+    assert not list(tmp_path.rglob("tui-agent.log"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter any directory")

@@ -1,6 +1,7 @@
 """What failures mean: kinds, sentences, waits, windows; and which are tried again, and when."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -211,6 +212,15 @@ def test_a_provider_that_litellm_lacks_is_told_in_our_words() -> None:
 
     assert error.message == (
         'litellm can\'t call anthropic/claude: set wire = "chat" for the model or its provider in config.toml.'
+    )
+
+
+def test_a_server_that_refuses_access_without_a_key_says_so() -> None:
+    keyless = replace(TARGET, has_key=False, key="set ANTHROPIC_API_KEY")
+    error = classify(error_of("Not allowed", 403), keyless, now=NOW)
+
+    assert error.message == (
+        "Anthropic refuses access (403): Not allowed. It got no key: set ANTHROPIC_API_KEY."
     )
 
 

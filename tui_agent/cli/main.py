@@ -24,6 +24,9 @@ STDIN_PATIENCE = 3.0
 """Seconds after which a message says that the program is waiting for standard input to end."""
 
 STILL_OPEN = "Waiting for standard input to end. If nothing is piped in, add </dev/null."
+_CLOSED_OUTPUT = (
+    "Standard output is closed, so the answer would be lost: send it to a file or to /dev/null."
+)
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """Names of the error classes for which the exit code is that of wrong usage. By name, to import none."""
 
@@ -70,13 +73,10 @@ def run(argv: list[str]) -> int:
         discard_output()
         return 0
     except Exception as error:  # the outermost handler of the program
-        message = _sentence(error, debug=arguments.debug)
-        if arguments.debug:
+        reported = _report(error, debug=arguments.debug)
+        if reported is None:
             raise
-        discard_output()
-        return _fail(
-            message, ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED
-        )
+        return reported
     return code
 
 
@@ -156,6 +156,8 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.ending import run_to_end
     from tui_agent.cli.one_shot import run_one_shot
 
+    if sys.__stdout__ is None:
+        return _fail(_CLOSED_OUTPUT, ExitCode.FAILED)
     message = arguments.print or arguments.goal or ""
     piped = "" if arguments.is_named else _piped()
     if not message.strip() and not piped.strip():
@@ -166,8 +168,10 @@ def _headless(arguments: Namespace) -> int:
 def _piped() -> str:
     """Return the text of standard input; "" if that is a terminal or closed.
 
-    Raises UsageError if it is longer than `MAX_STDIN_BYTES`.
+    Raises UsageError if it is binary, or longer than `MAX_STDIN_BYTES`.
     """
+    from tui_agent.text_files.encodings import decode_text, user_text
+
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     # The user may not know that standard input is still open.
@@ -182,7 +186,40 @@ def _piped() -> str:
         raise UsageError(
             f"Standard input has more than {MAX_STDIN_BYTES:,} bytes. Name a file in the prompt instead."
         )
-    return data.decode("utf-8", "replace").strip("\n")
+    if decode_text(data) is None:
+        raise UsageError(
+            "Standard input is binary, not text: save it as a file and name that in the prompt."
+        )
+    return user_text(data).strip("\n")
+
+
+def _report(error: Exception, *, debug: bool) -> int | None:
+    """Print an error in a sentence and return the exit code; with ``debug``, only log it."""
+    if _is_hangup(error):
+        discard_output()
+        return ExitCode.INTERRUPTED
+    message = _sentence(error, debug=debug)
+    if debug:
+        return None
+    discard_output()
+    if type(error).__name__ in USAGE_ERRORS:
+        return _fail(message, ExitCode.USAGE)
+    return _fail(message, ExitCode.FAILED)
+
+
+def _is_hangup(error: Exception) -> bool:
+    """Return whether reading or writing failed because the terminal was closed."""
+    if not isinstance(error, OSError) or error.errno != errno.EIO:
+        return False
+    import termios
+
+    for descriptor in range(3):
+        try:
+            termios.tcgetattr(descriptor)
+        except termios.error as failure:
+            if failure.args[0] == errno.EIO:
+                return True
+    return False
 
 
 def _sentence(error: Exception, *, debug: bool) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
 from tui_agent.agent.mcp.settings import OWN_PLACE, FoundServers, McpServerSettings
 from tui_agent.app.format import one_line, tokens
@@ -148,7 +149,13 @@ async def _test(name: str) -> int:
     # As in a session, a project's servers run in the sandbox.
     config = Extensions(is_trusted).config(Path.cwd())
     hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec)
-    hub.listeners.append(lambda notice: say(notice.message, file=sys.stderr))
+
+    def tell(notice: Notice) -> None:
+        # A failure is told below, with what to do.
+        if all(row.state is not ServerState.FAILED for row in hub.status()):
+            say(notice.message, file=sys.stderr)
+
+    hub.listeners.append(tell)
     try:
         changed = asyncio.Event()
         hub.watchers.append(changed.set)

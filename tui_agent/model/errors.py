@@ -256,6 +256,7 @@ _SENTENCES = {
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
 _NEEDS_KEY = "{name} wants a key{detail}. What to do: {key}."
+_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _NO_PROVIDER = (
     'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
@@ -414,7 +415,9 @@ def _message(
     kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target
 ) -> str:
     sentence = _SENTENCES[kind]
-    if kind is ErrorKind.AUTH and not target.has_key:
+    if kind is ErrorKind.AUTH and not target.has_key and status == 403:
+        sentence = _REFUSED_WITHOUT_KEY
+    elif kind is ErrorKind.AUTH and not target.has_key:
         sentence = _NEEDS_KEY
     elif kind is ErrorKind.AUTH and status == 403:
         sentence = _FORBIDDEN

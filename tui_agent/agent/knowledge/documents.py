@@ -18,7 +18,7 @@ from tui_agent.files.inside import OutsideError, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_inside
-from tui_agent.text_files.encodings import user_text
+from tui_agent.text_files.encodings import detect, user_text
 
 FRONT_MATTER_CHARS = 16_384
 """Maximum length of front matter, in characters."""
@@ -139,6 +139,8 @@ class FileCache:
         except OSError as error:
             raise DocumentError(f"{path} cannot be read: {error.strerror or error}.") from None
         cut = status.st_size > len(data)
+        if detect(data, whole=not cut) is None:
+            raise DocumentError(f"{path} is left out: it is binary, not text.")
         found = DocumentText(
             user_text(data, whole=not cut).replace("\r\n", "\n"), status.st_size, cut
         )

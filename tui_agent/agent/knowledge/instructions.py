@@ -24,7 +24,7 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import Import, imports_of, without_comments
-from tui_agent.path_checks import at_home, is_inside
+from tui_agent.path_checks import at_home, is_inside, is_link, is_there
 from tui_agent.places import Place, in_home, places_of
 from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
@@ -115,7 +115,17 @@ class InstructionFiles:
         reading = _Reading(self, problems)
         for path in self._paths(problems):
             reading.add(path)
+        problems += self._not_files()
         return tuple(reading.found.values())
+
+    def _not_files(self) -> Iterator[str]:
+        """Yield a sentence for each thing that has a main file's name and is no file."""
+        folders = self._folders
+        for folder in (folders.config, *folders.above(), *reversed(folders.upward())):
+            for name in self._order:
+                for path in (folder / spelling for spelling in _spellings(name)):
+                    if path.suffix == ".md" and os.path.lexists(path) and not _is_there(path):
+                        yield f"{self.name(path)} is left out: {_what_it_is(path)}."
 
     def nearby(
         self, paths: Iterable[str], shown: Collection[str], problems: list[str]
@@ -428,6 +438,12 @@ def _first(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _is_there(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises where the way is closed
+
+
+def _what_it_is(path: Path) -> str:
+    if is_link(path) and not is_there(path):
+        return "it is a link to nothing"
+    return "it is not a file"
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
