@@ -16,7 +16,13 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import EffortChangeEntry, ModeChangeEntry, SystemEntry, ToolStatus
+from tui_agent.session.entries import (
+    EffortChangeEntry,
+    ModeChangeEntry,
+    SystemEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.session.session import Session
 
 WRITE = call("write", path="a.txt", content="x\n")
@@ -125,6 +131,26 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
     assert gate.remove(made)
     await harness.say("again")
     assert len(asked(harness)) == 2
+
+
+@pytest.mark.parametrize("decision", [Decision.ONCE, Decision.SESSION])
+async def test_the_note_of_a_yes_is_a_message_that_the_model_reads_with_the_result(
+    tmp_path: Path, decision: Decision
+) -> None:
+    commit = call("bash", command="git commit --allow-empty -m x")
+    answer = PermissionAnswer(decision, "use the fast target next time")
+    client = ScriptedClient([Reply(calls=(commit,)), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=answer)
+    await harness.say("go")
+    path = [(entry.kind, entry) for entry in harness.path()]
+    at = next(at for at, (kind, _) in enumerate(path) if kind == "tool_result")
+    assert path[at][1].status is not ToolStatus.DENIED
+    said = path[at + 1][1]
+    assert isinstance(said, UserEntry)
+    assert said.mid_run
+    assert said.synthetic is None
+    assert said.text == "use the fast target next time"
+    assert "use the fast target next time" in client.requests[-1].messages[-1].text
 
 
 async def test_a_removed_rule_goes_back_to_its_place(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.cache import prefix_break
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
@@ -192,6 +192,24 @@ async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(
     assert [str(rule) for rule in harness.agent.tools.gate.session_rules] == [
         "allow bash: git add *"
     ]
+
+
+async def test_the_note_of_a_yes_reaches_only_the_subagent_that_asked(tmp_path: Path) -> None:
+    run = Reply(calls=(call("bash", command="git add a"),))
+
+    def script(request: ModelRequest) -> Reply:
+        done = sum(message.role == "tool" for message in request.messages)
+        if is_child(request):
+            return Reply("Added.") if done else run
+        return (Reply(calls=(task("general", "Add a."),)), Reply("Ok."))[done]
+
+    client = ScriptedClient(script)
+    answer = PermissionAnswer(Decision.ONCE, "and add b")
+    harness = with_subagents(tmp_path, client, answer=answer)
+    await harness.say("go")
+    told = [request for request in client.requests if "and add b" in request.messages[-1].text]
+    assert [is_child(request) for request in told] == [True]
+    assert len(harness.entries(UserEntry)) == 1
 
 
 async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.app.services import FirstView
 from tui_agent.cli.main import is_plain
 from tui_agent.cli.plain import LineReader, MarkdownLines, PlainFrontend
-from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.session.entries import ToolResultEntry, ToolStatus, UserEntry
 
 WRITE = Call("write", '{"path": "a.txt", "content": "one\\n"}')
 DRAWING = re.compile("[\u2500-\u259f\x1b]")
@@ -84,6 +84,17 @@ async def test_words_are_a_no_with_a_note(tmp_path: Path) -> None:
     )
     assert results(plain)[0].status is ToolStatus.DENIED
     assert "use b.txt, 2 lines" in results(plain)[0].output
+
+
+async def test_yes_with_words_allows_the_call_and_the_model_reads_the_words(
+    tmp_path: Path,
+) -> None:
+    plain = plain_with(tmp_path, Reply(calls=(WRITE,)), Reply("All right."))
+    await plain.play(
+        ("You: ", "go"), ("Answer with a number", "Yes, and b.txt too"), ("All right.", None)
+    )
+    assert results(plain)[0].status is ToolStatus.COMPLETED
+    assert plain.harness.entries(UserEntry)[-1].text == "and b.txt too"
 
 
 async def test_a_line_typed_before_the_question_was_seen_answers_nothing(tmp_path: Path) -> None:

@@ -426,6 +426,34 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         ]
 
 
+@pytest.mark.parametrize(
+    ("moves", "decision", "asked_for"),
+    [
+        ((), Decision.ONCE, "Yes, and …"),
+        (("down",), Decision.SESSION, "Yes, and …"),
+        (("down", "down"), Decision.DENY, "What should the agent do instead?"),
+    ],
+)
+async def test_tab_adds_a_note_to_the_answer_at_the_cursor(
+    tmp_path: Path, moves: tuple[str, ...], decision: Decision, asked_for: str
+) -> None:
+    async with asked(tmp_path, edit()) as (stage, pilot):
+        await press(pilot, *moves, "tab")
+        assert asked_for in screen_text(stage)
+        await press(pilot, *"use y.py 2", "enter")
+        assert stage.agent.answers == [("c2", PermissionAnswer(decision, "use y.py 2"))]
+        assert stage.main.prompt.text == ""
+
+
+async def test_tab_twice_leaves_a_question_for_the_prompt(tmp_path: Path) -> None:
+    async with asked(tmp_path, edit()) as (stage, pilot):
+        assert "tab add a note" in screen_text(stage)
+        await press(pilot, "tab", "tab")
+        assert stage.main.prompt.has_focus
+        await press(pilot, "tab", "y")
+        assert stage.agent.answers == [("c2", PermissionAnswer(Decision.ONCE))]
+
+
 def chips(stage: Stage) -> list[str]:
     return [
         str(chip.render())

@@ -9,7 +9,13 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.context.request import ModelRequest
-from tui_agent.session.entries import CompactionEntry, FilePart, ShellEntry, UserEntry
+from tui_agent.session.entries import (
+    CompactionEntry,
+    FilePart,
+    ShellEntry,
+    UserEntry,
+    typed_text,
+)
 
 PLAN = "# Plan\n\n1. Change `a.py`.\n2. Run the tests."
 
@@ -53,6 +59,21 @@ async def test_an_approved_plan_is_carried_out_in_the_mode_that_was_chosen(
         await stage.main.controller.run("undo", "")
         await until(lambda: stage.harness.agent.mode == "plan", pilot)
         assert stage.main.prompt.text == f"/plan {mode}", "sent again it approves the plan again"
+
+
+async def test_a_note_to_the_answer_goes_along_with_the_plan(tmp_path: Path) -> None:
+    stage = staged(tmp_path)
+    async with stage.run() as pilot:
+        await stage.say("plan it", pilot)
+        await asked(stage, pilot)
+        await pilot.press("down", "tab", *"add tests", "enter")
+        await stage.until_text("Done.", pilot)
+        await stage.harness.agent.wait_idle()
+        entry = approval(stage)
+        assert entry is not None
+        assert typed_text(entry.parts) == "/plan auto-edit add tests"
+        assert stage.harness.agent.mode == "auto-edit"
+        assert stage.client.requests[-1].messages[-1].text.count("add tests") == 1
 
 
 async def test_a_plan_is_carried_out_on_a_branch_with_nothing_else(tmp_path: Path) -> None:

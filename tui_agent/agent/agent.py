@@ -145,7 +145,7 @@ class Agent:
         self.channel = EventChannel()
         self.ports = self._with_hooks(ports)
         self._journal = Journal(session, self.channel)
-        self.questions = Questions(self.channel)
+        self.questions = Questions(self.channel, self.submit)
         self.person = UserContact()
         """Gives the agent's parts the function that asks the user, if there is a user to ask."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE

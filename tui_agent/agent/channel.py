@@ -74,17 +74,30 @@ class Questions:
     A subscriber of the channel has to show each question and call `answer`, or `ask` waits for ever.
     """
 
-    def __init__(self, channel: EventChannel) -> None:
+    def __init__(self, channel: EventChannel, submit: Callable[[str], None]) -> None:
+        """``submit`` takes a message of the user for the agent whose questions these are."""
         self._channel = channel
+        self._submit = submit
         self._lock = asyncio.Lock()
         self._answer: asyncio.Future[PermissionAnswer] | None = None
         self.open: PermissionRequest | None = None
         """The question that the user is asked now; None if there is none."""
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask the user a question by an event and return the answer.
+        """Ask the user a question of this agent and return the answer.
 
-        Cancelling this withdraws the question.
+        The note of an approval is submitted as a message. Cancelling this withdraws the question.
+        """
+        answer = await self.forward(request)
+        is_approval = answer.decision not in {Decision.DENY, Decision.STOP}
+        if is_approval and answer.note:
+            self._submit(answer.note)
+        return answer
+
+    async def forward(self, request: PermissionRequest) -> PermissionAnswer:
+        """Ask the user a question of this agent or one that works for it, by an event.
+
+        The answer's note is left to the caller.
         """
         async with self._lock:
             self._answer = asyncio.get_running_loop().create_future()

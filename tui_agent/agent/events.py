@@ -125,7 +125,10 @@ class Decision(StrEnum):
 
 @frozen
 class PermissionAnswer:
-    """The user's decision; ``note`` tells the model what to do instead, after a denial.
+    """The user's decision, with a ``note`` for the model.
+
+    After a denial, the note says what to do instead, and is part of the call's result. After an
+    approval it is a message of the user, for the run's next step.
 
     ``patterns`` are the patterns of the offered rules as the user edited them; empty if not edited.
     """

@@ -214,7 +214,7 @@ class Subagents(Generic[A]):
 
         async def ask(question: PermissionRequest) -> PermissionAnswer:
             title = f"{spec.name}: {question.title}"
-            return await self._parent.questions.ask(replace(question, title=title))
+            return await self._parent.questions.forward(replace(question, title=title))
 
         unsubscribe = worker.channel.subscribe(hear)
         end_relay = worker.questions.relay(ask)

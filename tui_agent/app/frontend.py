@@ -93,6 +93,11 @@ class Choice(Question[str]):
     """Whether no message can be sent until an inline question is answered."""
     wide: bool = False
     """Whether the details are table rows, which may be wider than running text."""
+    noted: Sequence[str] = ()
+    """Names of the answers to which the user can add a note above the prompt.
+
+    The answer is then the name, a space and the note.
+    """
     unasked: str | None = None
     """Name of the answer used in a run without a user; None: the command fails there."""
 

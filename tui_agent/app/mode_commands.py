@@ -20,6 +20,8 @@ FRESH = "fresh"
 EDIT = "edit"
 KEEP = "keep"
 """Names of the answers about a plan that are not modes."""
+_CARRY_OUT = ("build", "auto-edit", FRESH)
+"""Names of the answers that carry the plan out; the first two are modes."""
 
 _ANSWERS = (
     ("build", "Continue in build: ask before files change"),
@@ -33,7 +35,7 @@ _ANSWERS = (
 @Command(
     "plan",
     "carry out the plan, change it, or begin one",
-    argument="[build|auto-edit|fresh]",
+    argument="[build|auto-edit|fresh] [NOTE]",
     place=155,
     is_replaceable=True,
     words="approve, accept, plan mode, clear context",
@@ -41,19 +43,21 @@ _ANSWERS = (
 async def plan(controller: Controller, argument: str) -> None:
     """Ask whether to carry out the proposed plan; if there is none, switch to plan mode.
 
-    With ``build``, ``auto-edit`` or ``fresh`` as the argument, carry it out without asking.
+    With ``build``, ``auto-edit`` or ``fresh`` as the argument, carry it out without asking; words
+    after that are sent to the model, too.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan
 
     agent = controller.idle_agent
+    argument = argument.strip()
     text = proposed_plan(agent)
     if not text and agent.mode != Mode.PLAN:
         controller.begin("mode", Mode.PLAN.value)
     elif not text:
         controller.say("There is no plan yet. Describe what to plan.")
-    elif argument.strip() in {Mode.BUILD, Mode.AUTO_EDIT, FRESH}:
-        await _carry_out(controller, agent, text, argument.strip())
+    elif argument.partition(" ")[0] in _CARRY_OUT:
+        await _carry_out(controller, agent, text, argument)
     else:
         await decide(controller, text)
 
@@ -65,7 +69,8 @@ async def decide(controller: Controller, text: str) -> None:
     """
     question = "Carry out this plan?"
     while True:
-        answer = await controller.ask(Choice(question, _ANSWERS, inline=True))
+        asked = Choice(question, _ANSWERS, inline=True, noted=_CARRY_OUT)
+        answer = await controller.ask(asked)
         if answer is None or answer == KEEP:
             return
         if answer != EDIT:
@@ -78,20 +83,23 @@ async def decide(controller: Controller, text: str) -> None:
 
 
 async def _carry_out(controller: Controller, agent: Agent, text: str, answer: str) -> None:
-    """Switch to the mode ``answer`` and send the approval with the plan ``text`` attached.
+    """Switch to the mode in ``answer`` and send the approval with the plan ``text`` attached.
 
+    ``answer`` is a name in `_CARRY_OUT`, with a note for the model after a space, if there is one.
     For `FRESH`, first begin a branch without the conversation so far, in the mode auto-edit.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
 
-    mode = answer
-    if answer == FRESH:
+    mode, _, note = answer.partition(" ")
+    if mode == FRESH:
         mode = Mode.AUTO_EDIT.value
         await _begin_branch(agent)
     agent.change_mode(mode)
     controller.frontend.refresh_facts()
     approval = agent.ports.prompt("plan_approved").strip()
+    if note:
+        approval = f"{approval}\n\n{note}"
     controller.outbox.submit(
         (TextPart(text=approval, typed=f"/plan {answer}"), FilePart(path=PLAN_PATH, text=text))
     )

@@ -44,6 +44,8 @@ _REQUESTS = {
     Permission.WEBFETCH: "fetching",
     Permission.NETWORK: "reaching",
 }
+YES_AND = "Yes, and …"
+"""What the empty field for a note to an approval says."""
 _NEW_FILE = "--- /dev/null"
 """First line of the diff of a new file."""
 
@@ -165,6 +167,15 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
     if request.rules:
         return ("once", "session", "deny")
     return ("once", "deny", "note")
+
+
+def note_hint(name: str) -> str:
+    """Return what the empty field for a note to an answer says; "" if it takes no note."""
+    if name in {"once", "session", "project"}:
+        return YES_AND
+    if name in {"deny", "note"}:
+        return "What should the agent do instead?"
+    return ""
 
 
 def is_risky(request: PermissionRequest) -> bool:

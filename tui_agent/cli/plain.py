@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import termios
@@ -95,6 +96,8 @@ PROMPT_SECONDS = 0.1
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
 """Names of the answers to a permission question, by the words that choose them besides a number."""
+YES_WITH_NOTE = re.compile(r"(?:y|yes),\s*(?P<note>.+)", re.IGNORECASE)
+"""A line that allows a call once and has a note for the model."""
 NOBODY_TO_ASK = "The user can't be asked: the input has ended."
 """Text for the model about a permission that is refused because the input has ended."""
 
@@ -453,7 +456,8 @@ class PlainFrontend(Frontend):
         for number, answer in enumerate(answers(request), 1):
             if answer.is_possible:
                 self._print(f"{number}: {answer.text}")
-        self._print("Answer with a number. Any other text is sent as “no, but …”.")
+        self._print("Answer with a number, or “yes, …” to add a note.")
+        self._print("Any other text is sent as “no, but …”.")
 
     def _answer_permission(self, request: PermissionRequest, line: str) -> None:
         """Answer a permission question with a typed line: a number, a word of `LETTERS`, or a note."""
@@ -464,6 +468,9 @@ class PlainFrontend(Frontend):
         names = [answer.name for answer in offered]
         if words.lower() in LETTERS:
             words = str(names.index(LETTERS[words.lower()]) + 1)
+        if (noted := YES_WITH_NOTE.fullmatch(words)) is not None:
+            self._settle(request, PermissionAnswer(Decision.ONCE, noted["note"]))
+            return
         if not words.isdecimal():
             self._settle(request, PermissionAnswer(Decision.DENY, words))
             return

@@ -22,7 +22,9 @@ MAIN = "main"
 """`Rebindable.place` of the main screen's actions; there the prompt usually has the focus."""
 PROMPT = "prompt"
 """`Rebindable.place` of the prompt's actions. Its keys and those of `MAIN` work at the same time."""
-_TYPING_PLACES = frozenset({MAIN, PROMPT})
+QUESTION = "question"
+"""`Rebindable.place` of the actions of a question above the prompt; other keys stay text there."""
+_TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION})
 """Places whose actions can't have plain characters as keys."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
@@ -173,16 +175,18 @@ def _is_key(key: str) -> bool:
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     """Return the actions whose keys can be changed: those whose bindings have an id.
 
-    They belong to the main screen (its bindings are ``own``), to the program, the prompt, the
-    conversation and the context map.
+    They belong to the main screen (its bindings are ``own``), to the program, the prompt, questions,
+    the conversation and the context map.
     """
     from tui_agent.ui.screens.context import ContextScreen
     from tui_agent.ui.widgets.prompt import Prompt
+    from tui_agent.ui.widgets.question_prompt import QuestionChoices
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
     places = {
         MAIN: [*own, *EVERYWHERE],
         PROMPT: Prompt.BINDINGS,
+        QUESTION: QuestionChoices.BINDINGS,
         "conversation": BlockPane.BINDINGS,
         "context map": ContextScreen.BINDINGS,
     }

@@ -432,7 +432,7 @@ class Race:
         self.comparison = ""
         """A model's comparison of the results; "" if none was made."""
         self.client = SharedClient(main.ports.client)
-        self.questions = SharedQuestions(main.questions.ask)
+        self.questions = SharedQuestions(main.questions.forward)
         self.home = home
         """The directory of the race's copies."""
         self._listing: asyncio.Task[list[str]] | None = None

@@ -481,10 +481,9 @@ class MainScreen(SessionFrame):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        self._sending.debounce(SEND_NOW_DELAY)
+        self._rest_after_message()
         question = None
         if self.view is not None:
-            self.view.waiting.is_settled = False
             question = self.view.question
         is_words = isinstance(parse(message.text), MessageIntent) and not message.follow_up
         if question is not None and question.comes_first and is_words:
@@ -515,6 +514,15 @@ class MainScreen(SessionFrame):
             self.view.question.choose_at_cursor()
         elif self.view.waiting.sends_now:
             agent.send_now()
+
+    def on_question_prompt_note_sent(self) -> None:
+        self._rest_after_message()
+
+    def _rest_after_message(self) -> None:
+        """Have Enter in an empty prompt send nothing for a moment."""
+        self._sending.debounce(SEND_NOW_DELAY)
+        if self.view is not None:
+            self.view.waiting.is_settled = False
 
     def _message_settled(self) -> None:
         if self.view is not None:

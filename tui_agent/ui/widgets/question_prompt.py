@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
@@ -49,6 +51,7 @@ class QuestionChoices(Options, can_focus=True):
     BINDINGS = [
         hidden("pageup", "scroll_details(-1)", "details up"),
         hidden("pagedown", "scroll_details(1)", "details down"),
+        Binding("tab", "add_note", "add a note", id="question.note"),
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
@@ -99,6 +102,12 @@ class QuestionChoices(Options, can_focus=True):
     def action_scroll_details(self, pages: int) -> None:
         self._question.scroll_details(pages)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
+        return action != "add_note" or self._question.takes_note
+
+    def action_add_note(self) -> None:
+        self._question.note_at_cursor()
+
     def _take_held(self) -> None:
         held = self._held
         self._held = ""
@@ -111,11 +120,15 @@ class QuestionPrompt(VerticalGroup):
 
     Keys remain text for the prompt during a grace period, while the user is typing, and while the
     prompt contains text. If that text is sent, it answers a question about a tool call with “no, but
-    …”. Tab moves the focus to the question at any time.
+    …”. Tab moves the focus to the question at any time; pressed again, it opens a field for a note to
+    the answer.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
     COMPONENT_CLASSES = {"question--what", "question--why"}
+
+    class NoteSent(Message):
+        """The user sent a note with an answer."""
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
     """Whether the question has the keyboard focus, so that keys answer it."""
@@ -146,11 +159,10 @@ class QuestionPrompt(VerticalGroup):
         self._scroll = VerticalScroll(self._details, can_focus=False)
         self._hint = PlainText(classes="question-hint")
         self._choices = QuestionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
-        self._note = Input(
-            placeholder="What should the agent do instead?  Enter sends, Escape goes back",
-            compact=True,
-        )
-        """The input field for what the agent should do instead of the call."""
+        self._note = Input(compact=True)
+        """The input field for the user's note to an answer."""
+        self._noted = ""
+        """Name of the answer that the note belongs to."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The input field for the pattern of a rule."""
         self._edited_rules: list[str] = []
@@ -383,6 +395,8 @@ class QuestionPrompt(VerticalGroup):
         if self._pattern.display:
             heading = f"{self._edited_rules[self._edited_index].partition(': ')[0]}:"
             why = PATTERN_HINT
+        elif self._note.display:
+            why = self._note_hint(self._noted)
         faint = ".question--why"
         strong = ".question--what"
         about = ""
@@ -521,7 +535,8 @@ class QuestionPrompt(VerticalGroup):
         event.stop()
         text = event.value.strip()
         if event.input is self._note:
-            self._answer("note", text)
+            self.post_message(self.NoteSent())
+            self._answer(self._noted, text)
             return
         if text:
             about, _, _ = self._edited_rules[self._edited_index].partition(": ")
@@ -540,6 +555,31 @@ class QuestionPrompt(VerticalGroup):
         self._choices.display = field is None
         self._show_title()
         self._show_hint()
+
+    @property
+    def takes_note(self) -> bool:
+        """Whether the user can add a note to the answer at the cursor."""
+        return bool(self._note_hint(self._name_at_cursor))
+
+    def note_at_cursor(self) -> None:
+        self._write_note(self._name_at_cursor)
+
+    @property
+    def _name_at_cursor(self) -> str:
+        row = self._choices.highlighted_option
+        if row is None or row.id is None:
+            return ""
+        return row.id
+
+    def _note_hint(self, name: str) -> str:
+        if self.asked is None:
+            return ""
+        return self.asked.note_hint(name)
+
+    def _write_note(self, name: str) -> None:
+        self._noted = name
+        self._note.placeholder = f"{self._note_hint(name)}  Enter sends, Escape goes back"
+        self._show_field(self._note)
 
     def _change_rule(self, place: int) -> None:
         self._edited_index = place
@@ -619,7 +659,7 @@ class QuestionPrompt(VerticalGroup):
             case "rule":
                 self._change_rule(0)
             case "note":
-                self._show_field(self._note)
+                self._write_note("note")
             case _:
                 self._answer(name)
 

@@ -12,12 +12,14 @@ from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Choice, DiffPage, Output, Page
 from tui_agent.app.permission_text import (
+    YES_AND,
     Answer,
     answers,
     asked_parts,
     change_mark,
     first_answers,
     is_risky,
+    note_hint,
     question,
     why,
 )
@@ -83,6 +85,10 @@ class WaitingQuestion:
         user has changed a rule; else empty.
         """
         raise NotImplementedError
+
+    def note_hint(self, name: str) -> str:  # noqa: ARG002 - for those that take one
+        """Return what the empty field for a note to an answer says; "" if it takes no note."""
+        return ""
 
     def dismiss(self) -> bool:
         """Dismiss the question without an answer. Return False if it can't be dismissed.
@@ -162,6 +168,9 @@ class ToolCallQuestion(WaitingQuestion):
             decision = Decision(name)
         self._settle(PermissionAnswer(decision, words, patterns=patterns))
 
+    def note_hint(self, name: str) -> str:
+        return note_hint(name)
+
 
 class ChoiceQuestion(WaitingQuestion):
     """Asks the user to choose one of several answers.
@@ -213,8 +222,13 @@ class ChoiceQuestion(WaitingQuestion):
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
-        del words, patterns
-        self._settle(name)
+        del patterns
+        self._settle(f"{name} {words}".strip())
+
+    def note_hint(self, name: str) -> str:
+        if name in self.choice.noted:
+            return YES_AND
+        return ""
 
     def dismiss(self) -> bool:
         self._settle(None)
