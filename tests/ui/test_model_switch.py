@@ -274,6 +274,43 @@ async def test_a_model_without_levels_offers_none(tmp_path: Path) -> None:
         assert not isinstance(stage.screen, ChoiceScreen)
 
 
+async def test_a_key_goes_round_the_levels_of_the_model(tmp_path: Path) -> None:
+    stage = effort_stage(tmp_path, Effort.HIGH, Effort.LOW)
+    async with stage.run() as pilot:
+        for level in ("low", "high"):
+            await pilot.press("alt+t")
+            await stage.until_text(f"model ({level})", pilot)
+        await pilot.press("alt+t")
+        await until(lambda: stage.harness.agent.effort.level is None, pilot)
+        assert chosen(stage) == [Effort.LOW, Effort.HIGH, None]
+
+
+async def test_a_step_that_would_change_nothing_is_left_out(tmp_path: Path) -> None:
+    stage = effort_stage(tmp_path, Effort.LOW, Effort.HIGH)
+    stage.harness.agent.ports.preset_effort = lambda _model: Effort.LOW
+    async with stage.run() as pilot:
+        assert stage.harness.agent.effort.level is Effort.LOW
+        await pilot.press("alt+t")
+        await stage.until_text("model (high)", pilot)
+        await pilot.press("alt+t")
+        await stage.until_text("model (low)", pilot)
+
+
+async def test_the_key_for_the_next_level_says_that_there_is_none(tmp_path: Path) -> None:
+    stage = effort_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("alt+t")
+        await stage.until_text("model has no effort levels.", pilot)
+
+
+async def test_the_key_for_the_next_level_says_that_there_is_no_other(tmp_path: Path) -> None:
+    stage = effort_stage(tmp_path, Effort.LOW)
+    stage.harness.agent.ports.preset_effort = lambda _model: Effort.LOW
+    async with stage.run() as pilot:
+        await pilot.press("alt+t")
+        await stage.until_text("model has no other effort level.", pilot)
+
+
 async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enough(
     tmp_path: Path,
 ) -> None:

@@ -6,6 +6,7 @@ chosen for this session only; an effort is not.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
@@ -13,7 +14,7 @@ from tui_agent.app.format import about_cost, money, one_line, short_model, token
 from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
-from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+from tui_agent.session.effort import DEFAULT_EFFORT, Effort, EffortInForce
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -385,10 +386,43 @@ async def effort(controller: "Controller", argument: str) -> None:
     use_effort(controller, agent, chosen, level)
 
 
+@Command(
+    "next-effort",
+    "let the model think more; after its highest level, as by default",
+    key="alt+t",
+    place=299,
+    words="thinking, reasoning, level, cycle, rotate",
+)
+async def next_effort(controller: "Controller", _argument: str) -> None:
+    """Use the next level of effort at once; the report of the change says what it may cost."""
+    agent = controller.open_agent
+    if not agent.effort.levels:
+        controller.say(_without_levels(agent))
+        return
+    for level in _next_levels(agent.effort):
+        if replace(agent.effort, chosen=level).level != agent.effort.level:
+            use_effort(controller, agent, level)
+            return
+    controller.say(f"{short_model(agent.model)} has no other effort level.")
+
+
+def _next_levels(effort: EffortInForce) -> list[Effort | None]:
+    """Return the model's levels after the chosen one, then those before it; None: its default."""
+    levels = [None, *(level for level in Effort if level in effort.levels)]
+    at = 0
+    if effort.chosen is not None:
+        at = levels.index(effort.chosen.nearest(effort.levels))
+    return [*levels[at + 1 :], *levels[:at]]
+
+
+def _without_levels(agent: "Agent") -> str:
+    return f"{short_model(agent.model)} has no effort levels."
+
+
 async def _choose(controller: "Controller", agent: "Agent") -> str | None:
     effort = agent.effort
     if not effort.levels:
-        controller.say(f"{short_model(agent.model)} has no effort levels.")
+        controller.say(_without_levels(agent))
         return None
     if effort.chosen is not None:
         chosen = effort.chosen.nearest(effort.levels)
