@@ -163,6 +163,25 @@ def test_a_refusal_says_why():
     assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7.0k, skills 1.7k."
 
 
+@pytest.mark.parametrize("sizes", [(50,) * 8, (900, 50, 20, 30), (20, 900, 20, 30), (5, 5)])
+def test_what_the_user_asks_for_is_compacted_however_short_it_is(sizes):
+    build = PathBuilder()
+    for at, tokens in enumerate(sizes):
+        (build.say if at % 2 else build.user)(f"text {at}", tokens=tokens)
+    assert plan(build).reason is RefusalReason.NOTHING_TO_COMPACT
+    found = planned(build, trigger="manual")
+    assert found.tokens_summarised > 0
+    assert found.kept
+    assert found.tokens_kept <= max(sum(sizes) // 4, *sizes)
+
+
+def test_a_single_message_is_not_compacted():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    message = "There is nothing to summarise before the newest message."
+    assert plan(build, trigger="manual").message == message
+
+
 def test_cutting_or_clearing_outputs_is_offered_where_that_is_enough():
     build = PathBuilder()
     build.user("go", tokens=50)

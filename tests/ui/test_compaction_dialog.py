@@ -268,6 +268,18 @@ async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_
         assert "Compacting " not in stage.text()
 
 
+async def test_a_short_history_is_compacted_in_one_step(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, Reply("Short."), window=200_000)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
+        await send(pilot, "/compact")
+        await stage.until_text("↑ compacted · ", pilot)
+        (made,) = stage.harness.entries(CompactionEntry)
+        assert made.tokens_after < made.tokens_before
+        await press(pilot, "f5")
+        assert ids(stage) == before
+
+
 async def test_what_an_automatic_compaction_failed_for_is_told_once(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     broken = "The summariser is broken."

@@ -89,7 +89,7 @@ async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule
         assert [row[0] for row in shown_rows] == ["▒", "▒", "▒", "▒", "▏", "▏", "▒"]
         assert "── 4 entries summarised · 6k → 2.4k ──" in shown_rows[3]
         assert shown_rows[3].rstrip().endswith("read · edit · undo ──")
-        assert "↑ compacted · jump · undo" in shown_rows[6]
+        assert "↑ compacted · 6k → 2.4k · jump · undo" in shown_rows[6]
 
 
 async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: Stage) -> None:

@@ -118,8 +118,8 @@ def _options(argument: str) -> dict[str, str]:
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history, or with a leading ``#412`` only what comes before entry 412.
 
-    The full screen shows a preview first, except with a focus, or while the agent works and no
-    prepared summary is ready. ``--preview`` only shows the effect, as text or with ``--json`` as
+    The full screen shows a preview first, except with a focus, for a short history, or while the
+    agent works and no prepared summary is ready. ``--preview`` only shows the effect, as text or with ``--json`` as
     JSON.
     """
     from tui_agent.agent.context_inspector import room_made
@@ -142,8 +142,7 @@ async def compact(controller: Controller, argument: str) -> None:
         return
     if boundary is not None and not agent.session.on_path(boundary):
         raise CommandError(f"#{boundary} is not on this branch.")
-    can_look = not agent.running or agent.context.has_summary
-    if controller.frontend.has_screen and not focus and can_look:
+    if controller.frontend.has_screen and not focus and _has_preview(agent):
         controller.show(CompactPage())
         return
     outcome = await agent.compact(focus or None, boundary=boundary)
@@ -152,6 +151,18 @@ async def compact(controller: Controller, argument: str) -> None:
         if outcome.problem:
             raise CommandError(outcome.problem)
         controller.say(room_made(agent.session.active_path()).sentence)
+
+
+def _has_preview(agent: Agent) -> bool:
+    """Return whether to show a compaction first.
+
+    While the agent works, only a prepared summary can be shown. A history that is no longer than
+    what other compactions keep is compacted at once: a preview has little to decide there.
+    """
+    if agent.running:
+        return agent.context.has_summary
+    size = agent.context_size()
+    return size.history > agent.context.settings().compaction.keep_recent_tokens(size.budget)
 
 
 async def _preview(

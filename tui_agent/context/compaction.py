@@ -247,6 +247,8 @@ def plan_compaction(
     view = weighed.view
     tokens = weighed.tokens
     cut, is_over = _cut_within_turns(weighed, settings.compaction.keep_turns)
+    if options.trigger == "manual" and not is_over:
+        cut = _past_large_entry(weighed, cut)
     before = sum(tokens[:cut])
     target = round(settings.compaction.target_of_budget * size.budget)
     oversized: tuple[PrunePlan, ...] = ()
@@ -281,10 +283,13 @@ def _weigh(
         pruned = prune_all(view, settings, budget, options.tools, options.count)
     if pruned is not None:
         view = pruned.applied(view)
+    tokens = ViewWeights(view, options.count).all()
     keep = options.keep_recent
     if keep is None:
-        keep = settings.compaction.keep_recent_tokens(budget)
-    return _Weighed(view, ViewWeights(view, options.count).all(), keep, pruned)
+        # Who asks for a compaction wants a shorter history, also of one far below the threshold.
+        full = min(budget, sum(tokens)) if options.trigger == "manual" else budget
+        keep = settings.compaction.keep_recent_tokens(full)
+    return _Weighed(view, tokens, keep, pruned)
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
@@ -298,6 +303,16 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
     if len(starts) >= turns and starts[-turns] > cut:
         return starts[-turns], False
     return cut, is_over
+
+
+def _past_large_entry(weighed: _Weighed, cut: int) -> int:
+    """Return the cut, moved past an entry that is so large that less than half is summarised."""
+    tokens = weighed.tokens
+    if sum(tokens[:cut]) * 2 >= sum(tokens):
+        return cut
+    places = _places(weighed.view, tokens)
+    within = [place for place in places if sum(tokens[place:]) <= weighed.keep]
+    return next(iter(within or places[-1:]), cut)
 
 
 def _room_of_newest(
@@ -334,9 +349,10 @@ def _nothing_to_summarise(
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
     after = " once old outputs are cleared" if pruned is not None else ""
     message = (
-        f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are kept. "
-        "/compact #N summarises everything before entry #N."
+        f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are kept."
     )
+    if options.trigger == "manual":
+        message = "There is nothing to summarise before the newest message."
     if culprit := too_large(weighed.view.entries, weighed.tokens, size.budget // 2):
         message = f"There is nothing to summarise. {culprit}"
     offered = oversized

@@ -283,7 +283,7 @@ def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
     missing = len(entry.details.untold)
     words = [
         f"{wording.plural(count, 'entry')} summarised" if count else "summarised",
-        f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}",
+        _sizes(entry),
         "prepared" if entry.prepared else "",
         f"{wording.plural(missing, 'name')} missing" if missing else "",
         "by the provider" if entry.item else "",
@@ -291,6 +291,11 @@ def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
         wording.money(entry.cost) if entry.cost else "",
     ]
     return _summary(f"{_RULE}{entry.id}", dotted(*words), entry, ("edit", "undo"))
+
+
+def _sizes(entry: CompactionEntry) -> str:
+    """Return the tokens of the history before and after a compaction."""
+    return f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}"
 
 
 def is_rule(block: Block) -> bool:
@@ -316,7 +321,8 @@ def compaction_note(entry: CompactionEntry) -> MarkerBlock:
 
     It offers to jump to the rule, and to undo the compaction.
     """
-    block = MarkerBlock("compacted", "compacted", icon="↑", actions=("jump", "undo"))
+    text = dotted("compacted", _sizes(entry))
+    block = MarkerBlock("compacted", text, icon="↑", actions=("jump", "undo"))
     block.entry = (entry.id, entry.kind)
     return block
 
