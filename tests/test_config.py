@@ -1,6 +1,7 @@
 """Settings come from where people put them, and a mistake says what to do."""
 
 import os
+import shlex
 import stat
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.kept_rules import forget_rule, keep_rule
 from tui_agent.config import ConfigError, get_value, load_config, set_value
+from tui_agent.permission import NEVER_ASK
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.setting_rows import setting_rows
 from tui_agent.web.settings import SearchSettings
@@ -345,5 +347,13 @@ def test_a_value_with_another_way_to_get_it_is_refused_with_that_way(tmp_path: P
     path = tmp_path / "config.toml"
     path.write_text('mode = "yolo"', encoding="utf-8")
 
-    with pytest.raises(ConfigError, match="chosen at each start: tui-agent --mode yolo"):
+    with pytest.raises(ConfigError, match="chosen at each start: tui-agent --mode yolo") as raised:
         load_config(path)
+    assert str(raised.value).endswith(NEVER_ASK), "and how to be asked nothing at every start"
+
+
+def test_the_command_that_ends_all_questions_sets_the_rule_for_everything(tmp_path: Path) -> None:
+    *_program, key, value = shlex.split(NEVER_ASK)
+    path = tmp_path / "config.toml"
+    set_value(key, value, path)
+    assert permissions(path) == {"*": "allow"}

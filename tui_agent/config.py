@@ -45,6 +45,7 @@ from tui_agent.lazy import frozen
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.path_checks import is_file, is_there
 from tui_agent.paths import config_dir
+from tui_agent.permission import NEVER_ASK
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
 from tui_agent.text_files.encodings import settings_text
@@ -97,7 +98,8 @@ _INSTEAD_OF_VALUES = {
     (
         "mode",
         "yolo",
-    ): "yolo runs everything without asking, so it is chosen at each start: tui-agent --mode yolo.",
+    ): "yolo runs everything without asking, so it is chosen at each start: tui-agent --mode yolo. "
+    f"To be asked nothing at every start: {NEVER_ASK}",
 }
 """Advice to add to the error for a value that is not accepted, by key and value."""
 _OTHER_NAMES = {

@@ -85,6 +85,10 @@ def rule_path(path: Path, project: Path) -> str:
     return path.as_posix()
 
 
+NEVER_ASK = "tui-agent config set 'permissions.\"*\"' allow"
+"""The command after which nothing is asked in any session; the sandbox stays on."""
+
+
 def with_note(refusal: str, note: str) -> str:
     """Return the text for the model about a refused call: ``refusal``, and the user's ``note`` if any."""
     if note:

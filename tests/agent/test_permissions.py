@@ -363,3 +363,16 @@ def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(
 @pytest.mark.parametrize("rules", [(), (Rule("read", "*", Action.DENY, "user"),)])
 def test_a_rule_for_every_file_hides_none_from_commands(rules: tuple[Rule, ...]) -> None:
     assert rule_of_reading((*DEFAULT_RULES, *rules)) is None
+
+
+@pytest.mark.parametrize("mode", ["build", "auto-edit"])
+def test_a_rule_for_everything_leaves_no_question_in_any_mode(mode: str) -> None:
+    rules = (*DEFAULT_RULES, *rules_from_table({"*": "allow", "bash": {"rm *": "deny"}}, "user"))
+    asked = [
+        PermissionNeed(permission, "x y", changes=("data",), unclear=True)
+        for permission in Permission
+    ]
+    found = {decide_in_mode(need, rules, mode).action for need in asked}
+    assert found == {Action.ALLOW}
+    denied = PermissionNeed(Permission.BASH, "rm x", sandboxed=True)
+    assert decide_in_mode(denied, rules, mode).action is Action.DENY

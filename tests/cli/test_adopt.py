@@ -12,6 +12,7 @@ from tui_agent.agent.programs.settings import read_programs
 from tui_agent.cli.extensions import folders_of
 from tui_agent.cli.main import run
 from tui_agent.config import load_config
+from tui_agent.permission import NEVER_ASK
 
 
 @pytest.fixture
@@ -182,3 +183,27 @@ def test_the_printed_commands_work_in_their_order(
     }
     assert commands[1][-1] == "corp/gpt-5.5"
     assert written["model"] == "box/m"
+
+
+@pytest.mark.parametrize(
+    ("program", "file", "text", "name"),
+    [
+        ("Codex", ".codex/config.toml", 'approval_policy = "never"', "approval_policy"),
+        (
+            "Claude Code",
+            ".claude/settings.json",
+            '{"permissions": {"defaultMode": "bypassPermissions"}}',
+            "defaultMode",
+        ),
+    ],
+)
+def test_who_is_never_asked_elsewhere_gets_the_command_for_that(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    file: str,
+    text: str,
+    name: str,
+) -> None:
+    write(project.parent / "home" / file, text)
+    assert rows(capsys)[program, name]["why"] == NEVER_ASK

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from tui_agent.permission import NEVER_ASK
+
 _LOCAL = "Everything runs on this machine. /detach goes on without this terminal, /export writes a session to a file."
 _ACCOUNT = "The provider's page shows the account and its plan; /cost shows what was spent here."
 _REPORT = "tui-agent doctor prints what a report needs, and /export writes the session to a file."
@@ -118,6 +120,6 @@ ELSEWHERE: Mapping[str, str] = {
     "web-setup": _LOCAL,
     "workflows": "/goal works until something is reached, /race runs a prompt several times, /skills lists skills.",
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
-    "yolo": "/mode yolo runs everything without asking.",
+    "yolo": f"/mode yolo runs everything without asking. For every session: {NEVER_ASK}",
 }
 """Hint to show for each command, by its name in the other program."""

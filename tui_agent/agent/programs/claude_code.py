@@ -24,6 +24,7 @@ from tui_agent.agent.programs.found import (
 from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, rules_of
 from tui_agent.claude_settings import ClaudeSettings, ListName, project_settings, user_settings
 from tui_agent.path_checks import at_home
+from tui_agent.permission import NEVER_ASK
 
 PROGRAM = "Claude Code"
 
@@ -95,6 +96,8 @@ class _Reader:
             self._add("environment variable", variable, self._file.place(variable), self._acting)
         if mode := self._file.section("permissions").get("defaultMode"):
             why = f"{_INSTEAD['defaultMode']} ({mode})"
+            if mode == "bypassPermissions":
+                why = NEVER_ASK
             place = self._file.place("defaultMode")
             self.items.append(
                 without_effect(PROGRAM, "setting", "defaultMode", place=place, why=why)

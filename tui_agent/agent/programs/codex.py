@@ -27,6 +27,7 @@ from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_dict, as_list, table_in
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_file
+from tui_agent.permission import NEVER_ASK
 
 PROGRAM = "Codex"
 
@@ -87,6 +88,8 @@ def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
     provider = str(table.get("model_provider", "openai"))
     given = table_in(table, "model_providers", provider)
     instead = dict(_INSTEAD)
+    if file.table.get("approval_policy") == "never":
+        instead["approval_policy"] = NEVER_ASK
     if model:
         instead["model"] = set_command("model", f"{provider}/{model}")
     if given.get("base_url"):

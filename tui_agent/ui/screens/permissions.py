@@ -24,6 +24,7 @@ _BUILT_IN_DECISIONS: tuple[tuple[str, str, str], ...] = (
     ("allow", "read-only commands: ls, cat, rg …", "even without a sandbox"),
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a path outside", "in the sandbox, too"),
+    ("allow", "everything: never ask", '[permissions] "*" = "allow"'),
 )
 """Built-in decisions that can't be written as rules, each as action, subject and condition."""
 
