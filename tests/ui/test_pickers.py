@@ -1,6 +1,7 @@
 """The screens to pick from: sessions, models, themes, and what a first start shows."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -426,6 +427,31 @@ async def test_welcome_says_that_the_settings_have_models_when_none_is_chosen(
     )
     async with stage.run((100, 30)) as pilot:
         await until(lambda: "2 models, none is chosen" in screen_text(stage), pilot)
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c", "d"]])
+async def test_welcome_sets_up_the_models_of_another_program_with_one_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    models = [{"id": name} for name in names]
+    provider = {"baseUrl": "http://localhost:9/v1", "api": "openai-completions", "models": models}
+    listed = tmp_path / "home/.pi/agent/models.json"
+    listed.parent.mkdir(parents=True)
+    listed.write_text(json.dumps({"providers": {"bench": provider}}))
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
+    async with stage.run() as pilot:
+        await until(lambda: "that you use in Pi" in screen_text(stage), pilot)
+        assert "http://localhost:9/v1" in screen_text(stage)
+        assert stage.saved == {}, "nothing happens silently"
+        await pilot.press("tab", "u")
+        last = names[-1]
+        await until(lambda: f'models."openai/{last}"' in stage.saved, pilot)
+        assert stage.saved[f'models."openai/{last}"'] == {"base_url": "http://localhost:9/v1"}
+        if len(names) == 1:
+            await until(lambda: stage.agent.model == "openai/a", pilot)
+        else:
+            await until(lambda: isinstance(stage.app.screen, ModelPicker), pilot)
 
 
 async def test_welcome_offers_models_with_a_key(tmp_path: Path) -> None:

@@ -7,18 +7,25 @@ trust, and commands choose the model.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.frontend import Choice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_agent.agent.programs.found import ModelOffer
     from tui_agent.app.controller import Controller
     from tui_agent.app.services import AppServices
     from tui_agent.trust import ProjectState, TrustDecision
 
 KEYS_SHOWN = 6
 """Maximum number of keys that are listed; the others are counted."""
+
+OFFERS_SHOWN = 3
+"""Maximum models of other programs listed; the others are counted."""
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
 """Decisions about trust by answer; other answers decide nothing."""
@@ -86,7 +93,10 @@ async def welcome(controller: Controller) -> None:
     Asks again if a login leaves the session without a model.
     """
     while True:
-        match await controller.ask(_question(controller.services)):
+        offers = await asyncio.to_thread(_offers, controller.services)
+        match await controller.ask(_question(controller.services, offers)):
+            case "u":
+                await _set_up(controller, offers)
             case "d":
                 controller.begin("demo")
             case "m":
@@ -101,9 +111,46 @@ async def welcome(controller: Controller) -> None:
         return
 
 
-def _question(services: AppServices) -> Choice:
+def _own_models(services: AppServices) -> list[str]:
+    """Return the ids of the models in the settings that have an address."""
+    return [model for model, its in services.config().models.items() if its.base_url]
+
+
+def _offers(services: AppServices) -> list[ModelOffer]:
+    """Return models that other programs are set up with, if the settings have none of their own.
+
+    Reads files.
+    """
+    from tui_agent.agent.programs.model_lists import offered_models
+
+    if _own_models(services):
+        return []
+    return offered_models(Path.home())
+
+
+async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
+    """Save the offered models in the settings; use the only one, or let the user choose one."""
+    from tui_agent.app.context_commands import reread_settings
+
+    for offer in offers:
+        controller.services.save_setting(offer.key, dict(offer.table))
+    reread_settings(controller)
+    said = (
+        f"Added to {short_path(controller.services.config_path)}: {plural(len(offers), 'model')}."
+    )
+    if any(offer.leaves_key for offer in offers):
+        said += " Keys in the files of other programs are not copied: name their variables in api_key_env."
+    controller.say(said)
+    if len(offers) == 1:
+        controller.begin("model", offers[0].model)
+    else:
+        controller.begin("model")
+
+
+def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
+    """Return the question how to get a model; it lists ``offers``, or else how to set one up."""
     keys = services.provider_keys()
-    own = [model for model, its in services.config().models.items() if its.base_url]
+    own = _own_models(services)
     answers = [
         ("m", "choose a model: keys, servers on this machine"),
         ("d", "start the demo: no key, no network"),
@@ -111,28 +158,48 @@ def _question(services: AppServices) -> Choice:
         ("w", "continue without a model"),
     ]
     state = "No key was found."
+    at = "d"
     if keys:
         state = "These keys were found."
+        at = "m"
     if own:
         state = f"{one_line(services.config_path.name, 30)} has {plural(len(own), 'model')}, but none is chosen."
+        at = "m"
     lines = []
     for name, source in list(keys.items())[:KEYS_SHOWN]:
         lines.append(f"✓ {one_line(name, 18):<18}{one_line(source, 60)}")
     if len(keys) > KEYS_SHOWN:
         lines.append(f"  and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
-    lines += [
-        "A key in the environment is used: export ANTHROPIC_API_KEY=…",
-        f"To use any OpenAI-compatible server, add it to {short_path(services.config_path)}",
-        'model = "openai/my-model"',
-        '[models."openai/my-model"]',
-        'base_url = "http://localhost:8080/v1"',
-    ]
+    if offers:
+        programs = ", ".join(dict.fromkeys(offer.program for offer in offers))
+        answers.insert(0, ("u", f"add {plural(len(offers), 'model')} that you use in {programs}"))
+        lines += _offer_lines(offers)
+        at = "u"
+    else:
+        lines += [
+            "A key in the environment is used: export ANTHROPIC_API_KEY=…",
+            f"To use any OpenAI-compatible server, add it to {short_path(services.config_path)}",
+            'model = "openai/my-model"',
+            '[models."openai/my-model"]',
+            'base_url = "http://localhost:8080/v1"',
+        ]
     return Choice(
         "Welcome. tui-agent needs a model.",
         answers,
         "\n".join(lines),
         why=state,
-        at="m" if keys or own else "d",
+        at=at,
         inline=True,
         by_tab=True,
     )
+
+
+def _offer_lines(offers: Sequence[ModelOffer]) -> list[str]:
+    """Return a line for each offer, up to `OFFERS_SHOWN`: program, model, address."""
+    lines = []
+    for offer in offers[:OFFERS_SHOWN]:
+        address = one_line(str(offer.table["base_url"]), 60)
+        lines.append(f"{offer.program:<10}{one_line(offer.model, 34):<36}{address}")
+    if len(offers) > OFFERS_SHOWN:
+        lines.append(f"  and {plural(len(offers) - OFFERS_SHOWN, 'other model')}")
+    return lines

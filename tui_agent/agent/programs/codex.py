@@ -31,7 +31,7 @@ from tui_agent.permission import NEVER_ASK
 
 PROGRAM = "Codex"
 
-_FILE = ".codex/config.toml"
+SETTINGS_FILE = ".codex/config.toml"
 _FALLBACK = "project_doc_fallback_filenames"
 _MAIN = ("AGENTS.override.md", "AGENTS.md")
 _READ_ELSEWHERE = {"mcp_servers", _FALLBACK}
@@ -64,7 +64,7 @@ def read_codex(folders: Folders) -> ForeignSettings:
     ``items`` also has the other settings, which have no effect here or are read elsewhere (MCP
     servers).
     """
-    found = list(settings_files(folders, [_FILE], [_FILE]))
+    found = list(settings_files(folders, [SETTINGS_FILE], [SETTINGS_FILE]))
     items: list[FoundItem] = []
     table: dict[str, Any] = {}
     for file in found:
@@ -88,7 +88,7 @@ def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
     provider = str(table.get("model_provider", "openai"))
     given = table_in(table, "model_providers", provider)
     instead = dict(_INSTEAD)
-    if file.table.get("approval_policy") == "never":
+    if table.get("approval_policy") == "never":
         instead["approval_policy"] = NEVER_ASK
     if model:
         instead["model"] = set_command("model", f"{provider}/{model}")

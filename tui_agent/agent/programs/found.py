@@ -80,6 +80,49 @@ class ForeignSettings:
     items: tuple[FoundItem, ...] = ()
 
 
+@frozen
+class ModelOffer:
+    """A model or provider of another program, and the setting that sets it up here.
+
+    ``key`` is the setting's name, ``table`` its value. ``leaves_key``: the file has a key, which is
+    not copied.
+    """
+
+    program: str
+    kind: str
+    name: str
+    key: str
+    table: Mapping[str, Any]
+    leaves_key: bool = False
+
+    @classmethod
+    def of(
+        cls, program: str, model: str, table: Mapping[str, Any], *, key_written: object = ""
+    ) -> "ModelOffer":
+        """Return the offer of the model with our id ``model``; ``key_written``: the file's key."""
+        return cls(
+            program,
+            "model",
+            model.partition("/")[2],
+            f"models.{quoted_key(model)}",
+            table,
+            leaves_key=bool(key_written) and "api_key_env" not in table,
+        )
+
+    @property
+    def model(self) -> str:
+        """Our id of the model: ``openai/NAME``."""
+        return str(json.loads(self.key.partition(".")[2]))
+
+    def item(self, file: ForeignFile) -> FoundItem:
+        """Return the item that lists the offer, with the command that sets it up here."""
+        why = set_table_command(self.key, self.table)
+        if self.leaves_key:
+            why += "; its key is not copied: add api_key_env, if the server needs one"
+        place = file.place(self.name)
+        return without_effect(self.program, self.kind, self.name, place=place, why=why)
+
+
 def settings_files(
     folders: Folders, of_user: Iterable[str], of_project: Sequence[str]
 ) -> Iterator[ForeignFile]:

@@ -12,13 +12,12 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
+    ModelOffer,
     quoted_key,
     set_command,
-    set_table_command,
     settings_files,
     unreadable,
     unused_settings,
-    without_effect,
 )
 from tui_agent.foreign_file import ForeignFile, read_of_user
 from tui_agent.json_text import as_dict, as_list, objects
@@ -28,7 +27,7 @@ PROGRAM = "Pi"
 
 _SETTINGS = ".pi/agent/settings.json"
 _PROJECT_SETTINGS = ".pi/settings.json"
-_MODELS = ".pi/agent/models.json"
+MODELS_FILE = ".pi/agent/models.json"
 _INSTEAD = {
     "compaction": "set [compaction] in config.toml",
     "defaultModel": "choose a model with /model, or set model in config.toml",
@@ -80,10 +79,10 @@ def read_pi(folders: Folders) -> ForeignSettings:
     """Return Pi's settings and models as ``items``; none of them has an effect here by itself."""
     items: list[FoundItem] = []
     # The providers come first: a model is set only if its provider is known.
-    models = read_of_user(folders.home, _MODELS)
+    models = read_of_user(folders.home, MODELS_FILE)
     if models is not None:
         items += unreadable(PROGRAM, models)
-        items += _models(models)
+        items += [offer.item(models) for offer in model_offers(models)]
     for file in settings_files(folders, [_SETTINGS], [_PROJECT_SETTINGS]):
         items += unreadable(PROGRAM, file)
         items += unused_settings(PROGRAM, file, (), instead=_instead_of(file))
@@ -103,7 +102,7 @@ def _instead_of(file: ForeignFile) -> dict[str, str]:
     return instead
 
 
-def _models(file: ForeignFile) -> Iterator[FoundItem]:
+def model_offers(file: ForeignFile) -> Iterator[ModelOffer]:
     """Yield the providers and models of ``models.json``."""
     for name, given in file.section("providers").items():
         common = as_dict(given)
@@ -112,38 +111,18 @@ def _models(file: ForeignFile) -> Iterator[FoundItem]:
         if not models and common.get("baseUrl"):
             row = _address_and_key(common)
             key = f"providers.{quoted_key(_provider_of(str(name)))}"
-            yield _item(file, "provider", str(name), key=key, row=row, given=common)
+            leaves_key = bool(common.get("apiKey")) and "api_key_env" not in row
+            yield ModelOffer(PROGRAM, "provider", str(name), key, row, leaves_key)
         for model in models:
             own = {**common, **model}
             model_id = f"{_server_of(str(name), own)}/{own['id']}"
-            key = f"models.{quoted_key(model_id)}"
             row = {**_address_and_key(own), **_facts(model)}
             if own.get("api") == "openai-responses":
                 row["wire"] = "responses"
-            yield _item(file, "model", str(model["id"]), key=key, row=row, given=own)
+            yield ModelOffer.of(PROGRAM, model_id, row, key_written=own.get("apiKey"))
         for model_id, changes in overrides.items():
-            key = f"models.{quoted_key(f'{_provider_of(str(name))}/{model_id}')}"
             row = _facts(as_dict(changes))
-            yield _item(file, "model", str(model_id), key=key, row=row, given={})
-
-
-def _item(
-    file: ForeignFile,
-    kind: str,
-    name: str,
-    *,
-    key: str,
-    row: Mapping[str, Any],
-    given: Mapping[str, Any],
-) -> FoundItem:
-    """Return a provider or model of the file, with the command that sets it up here.
-
-    ``key`` is the setting's name here, ``row`` its table; ``given`` is Pi's table.
-    """
-    why = set_table_command(key, row)
-    if given.get("apiKey") and "api_key_env" not in row:
-        why += "; its key is not copied: add api_key_env, if the server needs one"
-    return without_effect(PROGRAM, kind, name, place=file.place(name), why=why)
+            yield ModelOffer.of(PROGRAM, f"{_provider_of(str(name))}/{model_id}", row)
 
 
 def _address_and_key(given: Mapping[str, Any]) -> dict[str, Any]:

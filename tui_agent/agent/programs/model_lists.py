@@ -1,0 +1,85 @@
+"""Finds the models on servers of the user's own that Pi, OpenCode or Codex are set up with.
+
+The first start offers to set them up here. Source: the programs' documentation of their settings.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tui_agent.agent.programs import codex, opencode, pi
+from tui_agent.agent.programs.found import ModelOffer
+from tui_agent.foreign_file import ForeignFile, read_of_user
+from tui_agent.json_text import as_dict
+from tui_agent.lazy import LazyPattern
+from tui_agent.places import OPENCODE_HOME_FILES
+
+_VARIABLE = LazyPattern(r"\{env:(\w+)\}")
+"""A variable in a setting of OpenCode's."""
+_MESSAGES = "@ai-sdk/anthropic"
+"""The package with which OpenCode calls servers that have Anthropic's API."""
+
+
+def offered_models(home: Path) -> list[ModelOffer]:
+    """Return the models in the other programs' settings that have an address; reads files.
+
+    Of several offers for the same name, the first is returned.
+    """
+    offers: dict[str, ModelOffer] = {}
+    for read, names in _FILES:
+        for name in names:
+            file = read_of_user(home, name)
+            if file is None:
+                continue
+            for offer in read(file):
+                if offer.kind == "model" and offer.table.get("base_url"):
+                    offers.setdefault(offer.key, offer)
+    return list(offers.values())
+
+
+def _of_opencode(file: ForeignFile) -> Iterator[ModelOffer]:
+    """Yield the models of the providers in ``opencode.json`` that have an address."""
+    for given in file.section("provider").values():
+        common = as_dict(given)
+        options = as_dict(common.get("options"))
+        server: dict[str, Any] = {}
+        if isinstance(url := options.get("baseURL"), str):
+            server["base_url"] = url
+        written = str(options.get("apiKey", ""))
+        if variable := _VARIABLE.fullmatch(written):
+            server["api_key_env"] = variable[1]
+        ours = "anthropic" if common.get("npm") == _MESSAGES else "openai"
+        for model, facts in as_dict(common.get("models")).items():
+            table = {**server, **_limits(as_dict(as_dict(facts).get("limit")))}
+            yield ModelOffer.of(opencode.PROGRAM, f"{ours}/{model}", table, key_written=written)
+
+
+def _limits(limit: Mapping[str, Any]) -> dict[str, int]:
+    row = {}
+    for theirs, ours in (("context", "context_window"), ("output", "max_output")):
+        if isinstance(size := limit.get(theirs), int) and size > 0:
+            row[ours] = size
+    return row
+
+
+def _of_codex(file: ForeignFile) -> Iterator[ModelOffer]:
+    """Yield the model that Codex is set to, if its provider is one of the user's."""
+    model = file.table.get("model")
+    provider = file.section("model_providers", str(file.table.get("model_provider", "")))
+    url = provider.get("base_url")
+    if not isinstance(model, str) or not isinstance(url, str):
+        return
+    table: dict[str, Any] = {"base_url": url}
+    if isinstance(variable := provider.get("env_key"), str):
+        table["api_key_env"] = variable
+    if provider.get("wire_api") == "responses":
+        table["wire"] = "responses"
+    yield ModelOffer.of(codex.PROGRAM, f"openai/{model}", table)
+
+
+_FILES: Sequence[tuple[Callable[[ForeignFile], Iterator[ModelOffer]], Sequence[str]]] = (
+    (pi.model_offers, (pi.MODELS_FILE,)),
+    (_of_opencode, OPENCODE_HOME_FILES),
+    (_of_codex, (codex.SETTINGS_FILE,)),
+)
+"""The reader of each program's settings, and its files in the home directory."""
