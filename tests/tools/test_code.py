@@ -122,7 +122,7 @@ async def test_names_lines_and_files_are_asked_about(tmp_path: Path) -> None:
         ),
         (code("definition", "sum", "app.py:1"), "Line 1 has no sum: class Shape:"),
         (code("definition", path="app.py:99"), "app.py has 7 lines."),
-        (code("symbols"), "Name a file as path, or part of a name as symbol."),
+        (code("symbols"), "Set path to a file, or symbol to part of a name."),
         (code("symbols", path="gone.py"), "gone.py does not exist."),
         (code("symbols", path=".env"), "No language server is known for .env."),
     ],

@@ -127,6 +127,11 @@ async def test_a_delete_is_asked_about_by_name_and_can_be_undone(tmp_path: Path)
             assert len(stage.store.sessions()) == left
         await press(pilot, "x", "x")
         assert len(stage.store.sessions()) == 1, "the open session is not deleted"
+        await pilot.press("escape")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        stage.main.controller.begin("sessions", "")
+        await until(lambda: stage.app.screen is not stage.main, pilot)
+        await rows(stage, pilot, 1)
         await pilot.press("u")
         await rows(stage, pilot, 2)
         assert victim.id in [info.id for info in stage.store.sessions()]

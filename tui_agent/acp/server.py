@@ -284,10 +284,7 @@ class EditorAgent:
 
     @reports_errors
     async def delete_session(self, session_id: str, **_more: Any) -> DeleteSessionResponse:
-        """Close and delete a session.
-
-        It can still be restored in ``/sessions`` of the terminal program.
-        """
+        """Close and delete a session; its content is removed when the program ends."""
         await self._close(session_id)
         await asyncio.to_thread(self._factory.store.delete, session_id)
         return DeleteSessionResponse()

@@ -21,7 +21,7 @@ it."""
 
 
 class ClosingCheck:
-    """Runs the project's check at the end of one session's runs."""
+    """Runs the project's check at the end of each run of a session."""
 
     def __init__(
         self, journal: Journal, ports: AgentPorts, gate: Gate, recorder: Recorder | None

@@ -121,7 +121,8 @@ class Gate:
         """
         if self.is_fixed(rule) is not None:
             return False
-        # A rule saved for the project in this session is in both after the settings were reread.
+        # Once the settings have been reread, a rule that this session saved for the project is among
+        # the settings' rules, too.
         if rule in self.session_rules:
             self._removed[rule] = _Place(self.session_rules.index(rule), of_session=True)
             self.session_rules.remove(rule)

@@ -230,7 +230,8 @@ class _Comparer:
     changed: Counter[str | None] = field(default_factory=Counter)
     """Number of changes so far, by file."""
     looked: dict[str, int] = field(default_factory=dict)
-    """The value of ``changes`` when a file, or else an equal call, was last looked at."""
+    """The value of ``changes`` at the last look at each file; at the last run of each call without a
+    file, by the call's key."""
     marks: dict[str, Hashable] = field(default_factory=dict)
     """The last mark of each call, by its key, and of each file."""
     known: set[Hashable] = field(default_factory=set)

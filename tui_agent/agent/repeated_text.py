@@ -27,10 +27,9 @@ Equal rows of a table, dump, drawing, JSON or code in a fence may be intended.
 _PHRASE_WORDS = 2
 """Minimum words of a repeated phrase, and maximum words of a repeated row of data."""
 MAX_EQUAL_CALLS = 3
-"""Number of equal lines in a row that call a tool, at which the answer is stopped."""
+"""Number of consecutive equal lines with tool calls that stops an answer."""
 MAX_LIKE_CALLS = 12
-"""Number of lines in a row that call a tool and differ only in digits, at which the answer is
-stopped."""
+"""Number of consecutive lines with tool calls, differing only in digits, that stops an answer."""
 MAX_REPEATED_ANSWERS = 5
 """Number of repeating answers since the user's last message that ends the run."""
 REPEATING = "repeating"

@@ -136,6 +136,8 @@ class Controller:
 
         Set by race_commands.py.
         """
+        self.deleted_sessions: list[str] = []
+        """Ids of the sessions that the user has deleted and can restore, the newest last."""
         self.asides: dict[str, Aside] = {}
         """Sessions off the screen, by session id. They were busy when they left it; some may be done."""
         self.progress = RunState()

@@ -112,7 +112,7 @@ class Spending:
     pings: list[SideCost] = field(default_factory=list)
     """Pings that kept the prompt cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
-    """US dollars of all sessions on each of the last `DAYS` days."""
+    """Cost of all sessions, in US dollars, on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
         """Add a request of the current path; ``dollars`` is the extra cost of its cache miss, if known."""

@@ -241,8 +241,9 @@ def _least_valuable(
 ) -> list[_Block]:
     """Return the blocks to clear: all outdated ones, then the least valuable until enough is freed.
 
-    A block's value is the sum of the scores of its anchors (the names it mentioned last), per token
-    freed. All blocks are returned if ``rules.wanted`` is None.
+    A block's value is the sum of the scores of its anchors (the names whose last mention is in it),
+    per token freed; the model's own text counts `_OWN_WORTH` times as much. All blocks are returned
+    if ``rules.wanted`` is None.
     """
     if rules.wanted is None:
         return list(blocks)

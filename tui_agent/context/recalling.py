@@ -1,9 +1,9 @@
-"""Chooses which lines to show of a text that is too long for one output.
+"""Chooses which lines of an overlong text to show.
 
-They are its beginning, the lines with names that are in use, and an outline of the rest: first whole
-lines, then lines cut to the names in them. The same text, names and limits always give the same
-lines. The tool ``recall`` shows entries this way, and so are large files sent again after a
-compaction.
+They are its beginning, the lines with names that the conversation still uses, and an outline of the
+rest: first whole lines, then lines cut to the names in them. The same text, names and limits always
+give the same lines. The ``recall`` tool shows entries this way, and large files are shortened the
+same way when they are sent again after a compaction.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Background jobs: commands that keep running after their tool call, until the program ends.
+"""Background jobs: commands that keep running after their tool call, until their agent is closed.
 
 The end of a job is reported to ``on_end``; the agent decides what to tell the model about it, and
 when. ``Job.reported`` only records that the model knows.
@@ -378,7 +378,7 @@ class MovedJob(Job):
 
 
 class Jobs:
-    """One session's jobs, running and ended ones. Use it only on the event loop's thread."""
+    """One agent's jobs, running and ended ones. Use it only on the event loop's thread."""
 
     def __init__(
         self,

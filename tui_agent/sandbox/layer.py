@@ -1,11 +1,11 @@
 """Makes the copy-on-write layer that a command works on, finds its changes, and keeps or discards them.
 
-The kernel's overlay shows the project with the command's changes over it. The changes are stored in
-a separate directory until all processes of the command have ended. Then ``change_policy`` judges
-each change: those that the command's view allows are moved into the project, the others are
-discarded and reported. So every change is judged by its real path before it reaches the project,
-and only that directory has to be searched for changes. The main process makes layers; the judge
-process runs the rest.
+The kernel's overlay shows the project with the command's changes over it. The changes go into a
+separate directory. When all processes of the command have ended, ``change_policy`` judges each
+change by its real path: allowed ones are moved into the project, unless somebody else has changed
+the file since; the rest are discarded, with a note if the command probably meant to keep them. Of a
+command that still runs, only build outputs are judged and copied. The main process makes layers; the
+judge process runs the rest.
 """
 
 import contextlib

@@ -336,7 +336,7 @@ class Sandbox:
     def state(self) -> SandboxState:
         """The kind of sandbox that works on this machine, found on first use.
 
-        The first use runs programs for some milliseconds, so do it in a thread.
+        The first access runs programs, which takes some milliseconds, so make it in a thread.
         """
         if self.settings.mode == "off":
             return SandboxState(None, reason="it is switched off (sandbox = off)")

@@ -1,4 +1,4 @@
-"""File locks: show which programs are running, and give one program alone the session file to migrate.
+"""File locks: give one program exclusive access to a file, and tell which programs still run.
 
 ``flock`` locks belong to an open file and end with the process, so a crash never leaves a stale
 lock. Two locks on one file conflict within one process, too.

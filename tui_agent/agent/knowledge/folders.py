@@ -43,7 +43,8 @@ class Folder:
     prefix: str = ""
     """Prefix for the names of skills and commands in the folder: ``PLUGIN:`` in a plugin, else ""."""
     project: Path | None = None
-    """The project that links in the folder must stay within; None if they may lead anywhere."""
+    """The project that the folder's symbolic links must not lead out of; None if they may lead
+    anywhere."""
 
     @property
     def origin(self) -> str:

@@ -1,7 +1,7 @@
-"""Logs in to MCP servers with OAuth: the SDK runs the protocol, the user logs in with a browser.
+"""Logs in to MCP servers with OAuth: the SDK runs the protocol, and the user logs in in a browser.
 
-The caller shows the address to open; the browser's answer arrives at a port of this machine. This
-module also reads and writes the files with tokens, which only the user can read.
+The caller shows the address to open; the browser's answer arrives on a local port. This module also
+reads and writes the token files, which only the user can read.
 """
 
 import asyncio

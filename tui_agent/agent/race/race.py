@@ -455,7 +455,9 @@ class Race:
         the copies can't be made.
         """
         ports = main.ports
-        if ports.copies is None or ports.checkpoints is None or main.session.read_only:
+        if main.session.read_only:
+            raise RaceError("This session is read-only: /fork continues in a copy.")
+        if ports.copies is None or ports.checkpoints is None:
             raise RaceError(
                 "A race needs the recording of changed files, which is off (checkpoints.enabled)."
             )

@@ -233,7 +233,7 @@ class Lookup:
             wanted = symbol.lower()
             return [Spot(path, one.start) for one in found if wanted in one.names[-1].lower()]
         if not symbol:
-            raise ToolError("Name a file as path, or part of a name as symbol.")
+            raise ToolError("Set path to a file, or symbol to part of a name.")
         mentioned = await self._mentions(symbol, path, "--ignore-case")
         known = await self._project_symbols(symbol, _files(mentioned))
         is_able = any(one.capabilities.get(_KNOWS_SYMBOLS) for one in self._asked)

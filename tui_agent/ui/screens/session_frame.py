@@ -99,7 +99,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         yield StatusLine(self.clock, self.key_of)
 
     def key_of(self, name: str) -> str:
-        """Return the key, for use in a text, of the action whose binding has the id ``name``.
+        """Return the display text for the key of the action whose binding id is ``name``.
 
         For a command without a key, returns ``/name``; for another action without a key, "".
         """

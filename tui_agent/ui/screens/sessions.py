@@ -116,7 +116,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._only_here = False
         self._to_highlight: str | None = None
         """Session to highlight after the next refill."""
-        self._deleted: list[str] = []
 
     # -- finding
 
@@ -262,7 +261,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.notify("This session is open; open another one first.")
             return
         if info.id in self._controller.asides:
-            self.notify("This session is running. Open it and stop it first.")
+            self.notify(
+                "This session is still open. Switch to it and stop its work, then delete it from another session."
+            )
             return
 
         self._controller.soon(self._ask_to_delete(info))
@@ -278,7 +279,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     def _delete(self, key: str) -> None:
         """Delete a session, remove its row at once, and highlight the next, or the previous."""
         self._store.delete(key)
-        self._deleted.append(key)
+        self._controller.deleted_sessions.append(key)
         ids = [info.id for info in self._sessions]
         at = 0
         if key in ids:
@@ -290,10 +291,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_undelete(self) -> None:
-        if not self._deleted:
-            self.notify("No session was deleted on this page.")
+        if not self._controller.deleted_sessions:
+            self.notify("No session was deleted since the program was started.")
             return
-        self._to_highlight = self._deleted.pop()
+        self._to_highlight = self._controller.deleted_sessions.pop()
         self._store.undelete(self._to_highlight)
         self.refill(self.typed)
 
