@@ -78,7 +78,7 @@ class FakeRace:
 
     asking: int = 0
 
-    def asks(self, number: int) -> bool:
+    def is_asking(self, number: int) -> bool:
         return number == self.asking
 
     texts: dict[int, str] = field(default_factory=dict)
