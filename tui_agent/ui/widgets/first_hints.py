@@ -152,9 +152,7 @@ class FirstHints(Widget, can_focus=True):
             )
 
     def _offer_demo(self) -> None:
-        self.title = (
-            "This is the demo: a script plays the model, but the tools are real. No API key needed."
-        )
+        self.title = "This is the demo: a scripted model, but real tools. No API key, no network."
         self.facts = self.recent = ()
         self.lines = (
             ("tour", "then enter: a two-minute tour"),

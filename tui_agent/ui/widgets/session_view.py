@@ -469,9 +469,9 @@ class SessionView(BackgroundContainer):
     ) -> Callable[[], None]:
         """Ask the user a question above the prompt; return a function that withdraws it.
 
-        ``answered`` is called with the name of the answer, or with None if the user dismissed the
-        question. ``awaited`` says that the question follows directly from a command of the user, who
-        has pressed no key since.
+        ``answered`` is called with the name of the answer and the user's note, as in
+        `ChoiceQuestion`, or with None if the user dismissed the question. ``awaited`` says that the
+        question follows directly from a command of the user, who has pressed no key since.
         """
         asked = ChoiceQuestion(choice, answered)
         asked.is_awaited = awaited

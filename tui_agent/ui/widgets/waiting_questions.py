@@ -87,7 +87,7 @@ class WaitingQuestion:
         raise NotImplementedError
 
     def note_hint(self, name: str) -> str:  # noqa: ARG002 - for those that take one
-        """Return what the empty field for a note to an answer says; "" if it takes no note."""
+        """Return the placeholder of the note field for the answer ``name``; "" if it takes no note."""
         return ""
 
     def dismiss(self) -> bool:
@@ -175,7 +175,8 @@ class ToolCallQuestion(WaitingQuestion):
 class ChoiceQuestion(WaitingQuestion):
     """Asks the user to choose one of several answers.
 
-    ``settle`` is called with the name of the answer, or with None if the user dismisses the question.
+    ``settle`` is called with the name of the answer, followed by a space and the user's note if there
+    is one. If the user dismisses the question, it is called with None.
     """
 
     def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:
