@@ -148,7 +148,7 @@ def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
 
 def test_a_proxy_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
     (warning,) = load_config(tmp_path / "none.toml", {"all_proxy": "gopher://corp"}).warnings
-    assert warning == "ALL_PROXY is left out: “gopher://corp” is not an HTTP or SOCKS 5 proxy."
+    assert warning == "ALL_PROXY is ignored: “gopher://corp” is not an HTTP or SOCKS 5 proxy."
 
 
 def test_writing_refuses_what_reading_would_refuse_and_leaves_the_file(tmp_path: Path) -> None:

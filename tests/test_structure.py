@@ -1,13 +1,21 @@
 """How the modules hang together, every import counted: those in functions and those for types only, too."""
 
 import ast
+import importlib
+import pkgutil
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from grimp import ImportGraph, build_graph
+from textual.actions import parse
+from textual.app import App
+from textual.binding import BindingsMap
+from textual.dom import DOMNode
+from textual.screen import Screen
 
+import tui_agent.ui
 from tests.support.parsed import parsed
 
 LETTERS = {
@@ -368,3 +376,29 @@ def test_trees_of_others_are_worked_on_by_descriptors(trees: dict[str, ast.Modul
     }
     assert found <= BY_NAME.keys(), found - BY_NAME.keys()
     assert found == BY_NAME.keys(), "no longer needed"
+
+
+def test_every_binding_names_an_action_that_there_is() -> None:
+    """A renamed method would leave a key without effect: Textual says nothing then."""
+    for module in pkgutil.walk_packages(tui_agent.ui.__path__, "tui_agent.ui."):
+        importlib.import_module(module.name)
+    ours = [kind for kind in _below(DOMNode) if kind.__module__.startswith("tui_agent.")]
+    owners = {
+        "app": [kind for kind in ours if issubclass(kind, App)],
+        "screen": [kind for kind in ours if issubclass(kind, Screen)],
+    }
+    missing = []
+    for kind in ours:
+        for key, binding in BindingsMap(vars(kind).get("BINDINGS", ())):
+            namespace, action, _parameters = parse(binding.action)
+            kinds = owners.get(namespace, [kind])
+            names = (f"action_{action}", f"_action_{action}")
+            if not any(hasattr(one, name) for one in kinds for name in names):
+                missing.append(f"{kind.__name__}: {key} → {binding.action}")
+    assert missing == []
+
+
+def _below(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _below(child)

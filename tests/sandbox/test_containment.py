@@ -243,7 +243,7 @@ async def test_a_job_does_not_change_files_of_the_project(box: Contained) -> Non
     jobs = Jobs()
     said = await run_in(box, "echo two > app.py", PROJECT, jobs, background=True)
     assert (box.root / "app.py").read_text() == "one\n"
-    assert "run it without background" in said
+    assert "run the command without background" in said
     await jobs.aclose()
 
 

@@ -29,7 +29,7 @@ NOT_USER_TEXT = {
         "agent/mcp/connection agent/mcp/oauth app/commands app/context_commands "
         "app/exporting cli/output model/demo_script model/learnt model/logins model/price_list "
         "secret_detector session/entries "
-        "shell/families trust ui/background ui/early_prompt"
+        "shell/families trust ui/background ui/early_prompt ui/key_help"
     ),
     "texts in memory, and the door's own classes": (
         "context/anchors context/arguments files/secret_files processes/converters secret_forms safe_text "

@@ -48,8 +48,8 @@ _INSTEAD = {
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
 """Our names for a Codex agent's fields, by Codex's name, where they differ."""
-_PROVIDER_FIELDS = {"base_url": "base_url", "wire_api": "wire", "env_key": "api_key_env"}
-"""Our names for the fields of a Codex provider, by Codex's name."""
+_PROVIDER_FIELDS = (("base_url", "base_url"), ("wire_api", "wire"), ("env_key", "api_key_env"))
+"""Fields of a Codex provider: Codex's name and ours."""
 _USUAL_WIRE = "responses"
 """The format of a Codex provider without ``wire_api``."""
 _NOT_COPIED = ("env_http_headers", "experimental_bearer_token", "query_params")
@@ -100,7 +100,7 @@ def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
 def _provider_command(name: str, given: Mapping[str, Any]) -> str:
     """Return the command that sets up a provider of Codex's here, and what it leaves out."""
     row: dict[str, Any] = {}
-    for theirs, ours in _PROVIDER_FIELDS.items():
+    for theirs, ours in _PROVIDER_FIELDS:
         if value := given.get(theirs):
             row[ours] = str(value)
     row.setdefault("wire", _USUAL_WIRE)

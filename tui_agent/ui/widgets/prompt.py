@@ -850,11 +850,11 @@ class Prompt(TextArea, inherit_bindings=False):
 
     # -- external editor
 
-    def action_edit_outside(self) -> None:
+    def action_edit_in_editor(self) -> None:
         # Not awaited: the handling of the key must not last until the editor is closed.
-        self.call_later(self._edit_outside)
+        self.call_later(self._edit_in_editor)
 
-    async def _edit_outside(self) -> None:
+    async def _edit_in_editor(self) -> None:
         try:
             text = await edit_in_editor(self.app, self.full_text, "prompt.md")
         except EditorError as error:

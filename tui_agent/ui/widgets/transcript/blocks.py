@@ -391,10 +391,10 @@ class MarkerBlock(FoldingBlock):
             (self._labels.get(action, action), f"action act:{action}") for action in self.actions
         ]
         shown: list[StyledSpan] = []
-        for set_key_hints in offers:
+        for offer in offers:
             if shown:
                 shown.append((" · ", "muted"))
-            shown.append(set_key_hints)
+            shown.append(offer)
         start: StyledSpans = ((_RULE_START, self._rule + toggle),)
         taken = cells(_RULE_START) + cells(self._text) + spans_width(shown)
         fill = room - taken - (4 if shown else 1)

@@ -389,11 +389,11 @@ def _prune(entry: PruneEntry, context: BuildContext) -> Block:
         for target in context.load(entry.targets):
             size = f"  {wording.tokens(context.size_of(target))} tokens · "
             spans = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
-            set_key_hints = ("bring back", f"action act:restore:{target.id}")
+            offer = ("bring back", f"action act:restore:{target.id}")
             yield Line(
                 [
-                    *crop_spans(spans, max(width - len(INDENT) - len(set_key_hints[0]), 1)),
-                    set_key_hints,
+                    *crop_spans(spans, max(width - len(INDENT) - len(offer[0]), 1)),
+                    offer,
                 ],
                 prefix=((INDENT, "text"),),
             )
