@@ -413,10 +413,10 @@ class Controller:
         agent.person.open_questions += 1
         agent.channel.emit(QuestionAsked(text_of(question)))
         aside = self.asides.get(agent.session.id)
-        if aside is not None:
-            await aside.shown.wait()
         unasked = requested_at.set(UNREQUESTED)
         try:
+            if aside is not None:
+                await aside.shown.wait()
             # A failure counts as cancelled.
             return await self.attempt(ask(self, question)) or Answer()
         finally:
