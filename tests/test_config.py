@@ -127,8 +127,8 @@ def test_a_variable_that_sets_nothing_is_named(tmp_path: Path) -> None:
     loaded = load_config(tmp_path / "config.toml", environ=environ)
     assert loaded.config.ui.plain
     assert loaded.warnings == (
-        "The variable TUI_AGENT_UI__PLIAN sets nothing that this version knows. Did you mean ui.plain?",
-        "The variable TUI_AGENT_MODLE sets nothing that this version knows. Did you mean model or mode?",
+        "The variable TUI_AGENT_UI__PLIAN names no setting that this version knows. Did you mean ui.plain?",
+        "The variable TUI_AGENT_MODLE names no setting that this version knows. Did you mean model or mode?",
     )
 
 

@@ -89,7 +89,7 @@ _NOT_SETTINGS = {
     "TUI_AGENT_DEBUG",
     "TUI_AGENT_DETACHED",
 }
-"""Variables that the program reads or sets itself."""
+"""Environment variables with the settings' prefix that have another purpose."""
 
 _FORMER = {"host.keep_warm"}
 """Settings of earlier versions that no longer have an effect. They are ignored without a warning."""
@@ -99,7 +99,7 @@ _INSTEAD_OF_VALUES = {
         "mode",
         "yolo",
     ): "yolo runs everything without asking, so it is chosen at each start: tui-agent --mode yolo. "
-    f"To be asked nothing at every start: {NEVER_ASK}",
+    f"To never be asked, in any session: {NEVER_ASK}",
 }
 """Advice to add to the error for a value that is not accepted, by key and value."""
 _OTHER_NAMES = {
@@ -878,7 +878,7 @@ def _no_setting(keys: Sequence[str]) -> ConfigError:
 
 
 def _unknown_in(environ: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield the keys of the variables that begin like a setting's and name no table or setting."""
+    """Yield the keys of the variables that have the settings' prefix, but name no table or setting."""
     for variable in environ:
         if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NOT_SETTINGS:
             keys = _keys_of(variable)
@@ -888,7 +888,7 @@ def _unknown_in(environ: Mapping[str, str]) -> Iterator[list[str]]:
 
 def _unknown_variable(keys: Sequence[str]) -> str:
     variable = f"{ENVIRONMENT_PREFIX}{'__'.join(keys).upper()}"
-    return f"The variable {variable} sets nothing that this version knows.{_suggestion(keys)}"
+    return f"The variable {variable} names no setting that this version knows.{_suggestion(keys)}"
 
 
 def _unknown(path: Path, keys: Sequence[str]) -> str:

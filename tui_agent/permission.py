@@ -86,7 +86,7 @@ def rule_path(path: Path, project: Path) -> str:
 
 
 NEVER_ASK = "tui-agent config set 'permissions.\"*\"' allow"
-"""The command after which nothing is asked in any session; the sandbox stays on."""
+"""Shell command that allows everything without a question, in every session; the sandbox stays on."""
 
 
 def with_note(refusal: str, note: str) -> str:

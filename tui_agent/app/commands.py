@@ -69,7 +69,7 @@ class Command:
     is_early: bool = False
     """Whether it works before the session store is open."""
     changes_files: bool = False
-    """Whether it can change files of the project without a run of the agent."""
+    """Whether it can change the project's files without a run of the agent."""
     is_replaceable: bool = False
     """Whether a command file of the user's with the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""

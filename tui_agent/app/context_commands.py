@@ -154,10 +154,10 @@ async def compact(controller: Controller, argument: str) -> None:
 
 
 def _has_preview(agent: Agent) -> bool:
-    """Return whether to show a compaction first.
+    """Return whether to show a preview before a compaction.
 
-    While the agent works, only a prepared summary can be shown. A history that is no longer than
-    what other compactions keep is compacted at once: a preview has little to decide there.
+    While the agent works, only a prepared summary can be previewed. A history that isn't longer than
+    what a compaction normally keeps is compacted at once, as a preview would leave little to decide.
     """
     if agent.running:
         return agent.context.has_summary
@@ -399,9 +399,9 @@ async def settings(controller: Controller, argument: str) -> None:
 
 
 def follow_settings(controller: Controller) -> str:
-    """Read and apply the settings again; report invalid ones and apply none of them.
+    """Read the settings again and apply them; if they are invalid, apply none and report the problem.
 
-    Return the problem that was reported, "" for valid settings.
+    Returns the problem, "" if the settings are valid.
     """
     from tui_agent.config import ConfigError
 

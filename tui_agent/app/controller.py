@@ -224,7 +224,7 @@ class Controller:
     ) -> asyncio.Task[T | None]:
         """Start ``work`` as a task and return the task; errors are reported as by ``attempt``.
 
-        ``changes_files``: it can change files of the project without a run of the agent.
+        ``changes_files``: whether it can change the project's files without a run of the agent.
         """
         task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)
@@ -644,7 +644,7 @@ class Outbox:
                 pass
 
     def _intent_of(self, text: str) -> Intent | None:
-        """Return the intent of a prompt; ``$name`` at its start is a command if that is a skill."""
+        """Return what a text in the prompt means; ``$name`` at its start is a command if it names a skill."""
         intent = parse(text)
         if not isinstance(intent, MessageIntent):
             return intent

@@ -94,7 +94,7 @@ class Choice(Question[str]):
     wide: bool = False
     """Whether the details are table rows, which may be wider than running text."""
     noted: Sequence[str] = ()
-    """Names of the answers to which the user can add a note above the prompt.
+    """Names of the answers to which the user can add a note, in the field above the prompt.
 
     The answer is then the name, a space and the note.
     """

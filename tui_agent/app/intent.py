@@ -57,9 +57,9 @@ def parse(text: str) -> Intent | None:
 
 
 def named_skill(text: str) -> CommandIntent | None:
-    """Return the command that uses the skill of a text ``$name task``, as Codex writes it.
+    """Return the command that uses a skill, for a text of Codex's form ``$name task``.
 
-    None for other texts. Whether there is such a skill is not known here.
+    Returns None for other texts. Doesn't check whether there is a skill with this name.
     """
     match = _SKILL.fullmatch(text.rstrip())
     if match is None:

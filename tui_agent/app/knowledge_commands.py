@@ -244,7 +244,7 @@ async def mcp(controller: Controller, argument: str) -> None:
 async def reload_servers(controller: Controller, owner: Agent, restarted: str = "") -> None:
     """Read the settings again, including those of the sandbox, and restart the MCP servers with them.
 
-    ``restarted`` names a server that is restarted even if its settings are the same.
+    ``restarted`` is the name of a server to restart even if its settings are the same.
 
     Raises:
         ConfigError: the settings are invalid; nothing was restarted.

@@ -43,8 +43,8 @@ _ANSWERS = (
 async def plan(controller: Controller, argument: str) -> None:
     """Ask whether to carry out the proposed plan; if there is none, switch to plan mode.
 
-    With ``build``, ``auto-edit`` or ``fresh`` as the argument, carry it out without asking; words
-    after that are sent to the model, too.
+    With ``build``, ``auto-edit`` or ``fresh`` as the argument, carry it out without asking; any
+    further words are a note that is sent to the model with the plan.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan

@@ -48,7 +48,10 @@ _NO_KEY: Final = "has no key"
     words="switch, change, provider, server, llm",
 )
 async def model(controller: "Controller", argument: str) -> None:
-    """Choose a model, also one whose server was written into the settings since they were read."""
+    """Read the settings again, and switch to a model or let the user choose one.
+
+    Thus a model can be chosen that was added to the settings file after the program was started.
+    """
     from tui_agent.app.context_commands import follow_settings
 
     problem = follow_settings(controller)
@@ -388,13 +391,13 @@ async def effort(controller: "Controller", argument: str) -> None:
 
 @Command(
     "next-effort",
-    "let the model think more; after its highest level, as by default",
+    "switch to the model's next effort level; after the highest, to its default",
     key="alt+t",
     place=299,
     words="thinking, reasoning, level, cycle, rotate",
 )
 async def next_effort(controller: "Controller", _argument: str) -> None:
-    """Use the next level of effort at once; the report of the change says what it may cost."""
+    """Switch to the model's next effort level at once; the message says what the change may cost."""
     agent = controller.open_agent
     if not agent.effort.levels:
         controller.say(_without_levels(agent))
@@ -407,7 +410,7 @@ async def next_effort(controller: "Controller", _argument: str) -> None:
 
 
 def _next_levels(effort: EffortInForce) -> list[Effort | None]:
-    """Return the model's levels after the chosen one, then those before it; None: its default."""
+    """Return the model's levels after the chosen one, then those before it; None is its default level."""
     levels = [None, *(level for level in Effort if level in effort.levels)]
     at = 0
     if effort.chosen is not None:

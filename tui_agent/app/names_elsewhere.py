@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tui_agent.permission import NEVER_ASK
 
-_LOCAL = "Everything runs on this machine. /detach goes on without this terminal, /export writes a session to a file."
+_LOCAL = "Everything runs on this machine. /detach continues without this terminal, /export writes a session to a file."
 _ACCOUNT = "The provider's page shows the account and its plan; /cost shows what was spent here."
 _REPORT = "tui-agent doctor prints what a report needs, and /export writes the session to a file."
 _REVIEW = "/review has changes reviewed: uncommitted, a branch, a commit."
@@ -12,7 +12,7 @@ _SCHEDULE = "/loop sends a message again and again; cron can run tui-agent -p."
 _SUBAGENTS = "o on the call of a subagent shows what it does; /agent chooses the main agent."
 _DIRECTORY = "/status shows the directory. A session stays in it: start tui-agent in another one."
 _VOICE = "There is no voice input: the dictation of your system can write into the prompt."
-_NO_DECORATION = "There is none. /theme changes the colours."
+_NO_DECORATION = "tui-agent has nothing like that. /theme changes the colours."
 
 ELSEWHERE: Mapping[str, str] = {
     "add-dir": "Add the directory to [sandbox] read or write in config.toml, so that commands reach it.",
@@ -34,7 +34,7 @@ ELSEWHERE: Mapping[str, str] = {
     "color": "/theme changes the colours, /rename gives the session a title.",
     "connect": "/login enters a provider's key, /model picks a model.",
     "continue": "/sessions opens another session.",
-    "daemon": "/detach goes on without this terminal, /background too; tui-agent ps lists such runs.",
+    "daemon": "/detach continues without this terminal; tui-agent ps lists such runs.",
     "debug": "/doctor checks the setup and shows warnings; tui-agent --debug logs more.",
     "debug-config": "/settings shows every setting and where it is set.",
     "delete": "/sessions lists sessions: xx deletes one, u restores it.",
@@ -51,7 +51,7 @@ ELSEWHERE: Mapping[str, str] = {
     "heapdump": _REPORT,
     "hooks": "tui-agent doctor lists the hooks; they are written in config.toml.",
     "ide": "Editors connect with the Agent Client Protocol: tui-agent acp.",
-    "insights": "/cost shows what a session has cost, /status its state.",
+    "insights": "/cost shows what a session has cost, and /status shows its state.",
     "install-github-app": _LOCAL,
     "install-slack-app": _LOCAL,
     "ios": _LOCAL,
@@ -63,8 +63,8 @@ ELSEWHERE: Mapping[str, str] = {
     "pet": _NO_DECORATION,
     "pets": _NO_DECORATION,
     "powerup": "/help finds a command, a key or a setting, and /demo shows the program.",
-    "pr-comments": "Ask for them in a message: the agent runs gh.",
-    "pr_comments": "Ask for them in a message: the agent runs gh.",
+    "pr-comments": "Ask for the comments in a message: the agent runs gh.",
+    "pr_comments": "Ask for the comments in a message: the agent runs gh.",
     "presets": "/mode and /permissions set what is asked; an /agent can have its own model, mode and tools.",
     "privacy-settings": _ACCOUNT,
     "pwd": _DIRECTORY,
@@ -74,7 +74,7 @@ ELSEWHERE: Mapping[str, str] = {
     "raw": "Tab and o open a whole output, /copy copies an answer's source.",
     "rc": _LOCAL,
     "realtime": _VOICE,
-    "recap": "/btw asks for one without changing the conversation; /status and /diff show where you are.",
+    "recap": "Ask for a recap with /btw, which doesn't change the conversation. /status and /diff show where you are.",
     "release-notes": "CHANGELOG.md of the program lists what changed.",
     "reload": "/settings and /model read the settings again, /new all files; /mcp reload restarts the MCP servers.",
     "reload-plugins": "/new begins a session that reads plugins and skills again.",

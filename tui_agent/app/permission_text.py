@@ -45,7 +45,7 @@ _REQUESTS = {
     Permission.NETWORK: "reaching",
 }
 YES_AND = "Yes, and …"
-"""What the empty field for a note to an approval says."""
+"""Placeholder in the empty field for a note to an approval."""
 _NEW_FILE = "--- /dev/null"
 """First line of the diff of a new file."""
 
@@ -170,7 +170,7 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
 
 
 def note_hint(name: str) -> str:
-    """Return what the empty field for a note to an answer says; "" if it takes no note."""
+    """Return the placeholder in the empty field for a note to an answer; "" if it takes no note."""
     if name in {"once", "session", "project"}:
         return YES_AND
     if name in {"deny", "note"}:

@@ -104,7 +104,7 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
     """Return the state with ``tools`` as the running calls.
 
-    While the user is asked something, only the calls change. Without running calls, the agent waits for
+    While the user is being asked, only the calls change. Without running calls, the agent waits for
     the model, or is idle outside a run.
     """
     if state.phase is Phase.ASKING and tools != state.tools:

@@ -27,7 +27,7 @@ class Phase(StrEnum):
     TOOL = "tool"
     CHECKING = "checking"
     ASKING = "asking"
-    """The user is asked for a permission, or a question of the model or an MCP server."""
+    """The user is asked for a permission, or by the model or an MCP server."""
     RETRY = "retry"
     LOADING = "loading"
     READING = "reading"

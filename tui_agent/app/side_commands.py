@@ -20,11 +20,11 @@ KEEP = "k"
 TAKE = "t"
 ASK_ON = "a"
 DROP = "drop"
-"""Not a letter: somebody who types a second question at once would lose the answer."""
+"""Name of an answer. Not a letter, which could be typed by mistake and would lose the model's answer."""
 _ANSWERS = (
     (KEEP, "keep it in the tree, as a branch"),
     (TAKE, "put it into the context"),
-    (ASK_ON, "ask on"),
+    (ASK_ON, "ask another question"),
     (DROP, "drop it"),
 )
 
@@ -41,8 +41,8 @@ _ANSWERS = (
 async def btw(controller: Controller, argument: str) -> None:
     """Ask the model a question, and show the answer.
 
-    The user asks on, or keeps questions and answers as a branch, adds them to the context or drops
-    them.
+    The user can ask further questions, and in the end keeps the questions and answers as a branch,
+    adds them to the context or drops them.
     """
     from tui_agent.agent.side_question import SideQuestion
 
@@ -68,7 +68,7 @@ async def btw(controller: Controller, argument: str) -> None:
 
 
 async def _converse(controller: Controller, side: SideQuestion, question: str) -> str:
-    """Ask ``question`` and what the user asks after it; return what to do with the answers."""
+    """Ask ``question``, and then the user's further questions; return what to do with the answers."""
     while True:
         controller.say(f"Asking the side question: {one_line(question, 60)}")
         answered = await side.ask(question)

@@ -25,7 +25,7 @@ KEYS_SHOWN = 6
 """Maximum number of keys that are listed; the others are counted."""
 
 OFFERS_SHOWN = 3
-"""Maximum models of other programs listed; the others are counted."""
+"""Maximum number of other programs' models that are listed; the others are counted."""
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
 """Decisions about trust by answer; other answers decide nothing."""
@@ -117,9 +117,9 @@ def _own_models(services: AppServices) -> list[str]:
 
 
 def _offers(services: AppServices) -> list[ModelOffer]:
-    """Return models that other programs are set up with, if the settings have none of their own.
+    """Return the models with which other programs are set up; empty if the settings have own models.
 
-    Reads files.
+    Reads the other programs' files: call it in a thread.
     """
     from tui_agent.agent.programs.model_lists import offered_models
 
@@ -129,7 +129,7 @@ def _offers(services: AppServices) -> list[ModelOffer]:
 
 
 async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
-    """Save the offered models in the settings; use the only one, or let the user choose one."""
+    """Save the offered models in the settings; switch to the only one, or let the user choose."""
     from tui_agent.app.context_commands import reread_settings
 
     for offer in offers:
@@ -139,7 +139,9 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
         f"Added to {short_path(controller.services.config_path)}: {plural(len(offers), 'model')}."
     )
     if any(offer.leaves_key for offer in offers):
-        said += " Keys in the files of other programs are not copied: name their variables in api_key_env."
+        said += (
+            " Keys in other programs' files are not copied: set api_key_env to the key's variable."
+        )
     controller.say(said)
     if len(offers) == 1:
         controller.begin("model", offers[0].model)
@@ -148,7 +150,7 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
 
 
 def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
-    """Return the question how to get a model; it lists ``offers``, or else how to set one up."""
+    """Return the question how to get a model; it lists ``offers``, or without any, how to set one up."""
     keys = services.provider_keys()
     own = _own_models(services)
     answers = [

@@ -96,9 +96,9 @@ class WiredSessionFactory:
         self._models: tuple[str, ...] | None = None
 
     async def models(self, *, refresh: bool = False) -> Sequence[str]:
-        """Return the ids of configured models, then of other usable models; `MAX_MODELS` at most.
+        """Return the ids of the configured models, then of other usable ones; `MAX_MODELS` at most.
 
-        Cached unless ``refresh``.
+        The result is cached; with ``refresh``, it is looked up again.
         """
         if self._models is None or refresh:
             self._models = await asyncio.to_thread(self._usable)

@@ -52,10 +52,10 @@ ON_QUESTION = ("wait", "deny", "stop")
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Options that override the setting of the same name for this run."""
 _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-"""Matches words that can be a subcommand of this or another program."""
+"""Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
 _OVERRIDE = re.compile(r"(?P<key>[a-z_]+(?:\.[\w-]+)*)=(?P<value>.+)", re.DOTALL)
-"""Matches a setting and its value, as Codex takes it after ``-c``."""
+"""Matches a setting and its value in the form that follows Codex's option ``-c``."""
 LIKENESS = 0.75
 """Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 
@@ -295,7 +295,7 @@ def _refuse_foreign_mode(mode: str) -> None:
 
 
 def _refuse_override(argv: list[str]) -> None:
-    """Check for ``-c KEY=VALUE``, which sets a setting in Codex; here it would be a message.
+    """Check for ``-c KEY=VALUE``, which changes a setting in Codex but would be a message here.
 
     Raises:
         UsageError: the arguments contain it; the message says how to set the setting here.
@@ -320,12 +320,12 @@ def _refuse_override(argv: list[str]) -> None:
 
 
 def _how_to_set(key: str, value: str) -> str:
-    """Return how to set what Codex's ``-c KEY=VALUE`` sets."""
+    """Return a sentence that says how to change the setting which Codex's ``-c KEY=VALUE`` changes."""
     from tui_agent.cli.names_elsewhere import CONFIG_KEYS
     from tui_agent.config import Config
 
     first = key.partition(".")[0]
-    said = f"-c continues the last session and sets no setting. Instead of {key}"
+    said = f"-c continues the last session and changes no setting. Instead of {key}"
     if first in CONFIG_KEYS:
         return f"{said}: {CONFIG_KEYS[first]}."
     if first not in Config.model_fields:

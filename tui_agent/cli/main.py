@@ -194,7 +194,10 @@ def _piped() -> str:
 
 
 def _report(error: Exception, *, debug: bool) -> int | None:
-    """Print an error in a sentence and return the exit code; with ``debug``, only log it."""
+    """Print the message for an error and return the exit code; with ``debug``, only log it, return None.
+
+    Prints nothing if the terminal was closed.
+    """
     if _is_hangup(error):
         discard_output()
         return ExitCode.INTERRUPTED

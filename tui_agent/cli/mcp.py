@@ -151,7 +151,7 @@ async def _test(name: str) -> int:
     hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec)
 
     def tell(notice: Notice) -> None:
-        # A failure is told below, with what to do.
+        # `_status_lines` reports a failure, with advice.
         if all(row.state is not ServerState.FAILED for row in hub.status()):
             say(notice.message, file=sys.stderr)
 

@@ -55,7 +55,7 @@ OPTIONS: Mapping[str, str] = {
     "--bare": "-p prints only the answer",
     "--cd": "use --cwd DIR",
     "--color": "set NO_COLOR to switch colours off",
-    "--config": "tui-agent config set KEY VALUE keeps a setting, and TUI_AGENT_KEY sets it for one run",
+    "--config": "tui-agent config set KEY VALUE saves a setting, and TUI_AGENT_KEY sets it for one run",
     "--dangerously-bypass-approvals-and-sandbox": _MODE,
     "--dangerously-bypass-hook-trust": "--trust uses this project's settings and commands",
     "--dangerously-skip-permissions": _MODE,
@@ -149,7 +149,7 @@ COMMANDS: Mapping[str, str] = {
     "import": _SESSIONS,
     "install": _PLUGINS,
     "list": _PLUGINS,
-    "mcp-server": "it is no MCP server; " + _SERVER_PROGRAM,
+    "mcp-server": "tui-agent is not an MCP server; " + _SERVER_PROGRAM,
     "plugins": _PLUGINS,
     "pr": _GIT,
     "project": _SESSIONS,
@@ -163,7 +163,7 @@ COMMANDS: Mapping[str, str] = {
     "resume": _RESUME,
     "review": _REVIEW,
     "rm": "tui-agent stop ends a detached run; " + _KEPT,
-    "sandbox": "commands of the agent run in it; /outside runs one without, tui-agent doctor checks it",
+    "sandbox": "the agent's commands run in the sandbox; /outside runs one outside it, tui-agent doctor checks it",
     "serve": _SERVER_PROGRAM,
     "setup-token": _LOGIN,
     "stats": "tui-agent cost shows what a session has cost",
@@ -175,7 +175,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """What to use instead of another program's subcommand, by subcommand.
 
-With a word or option that follows the subcommand, the hint is for both together.
+A key of two words is a subcommand and the word or option that follows it.
 """
 
 CONFIG_KEYS: Mapping[str, str] = {
@@ -183,7 +183,7 @@ CONFIG_KEYS: Mapping[str, str] = {
     "features": _SETTINGS,
     "mcp_servers": "tui-agent mcp add adds a server",
     "model": "use -m PROVIDER/MODEL",
-    "model_provider": "a model is named with its provider: -m PROVIDER/MODEL",
+    "model_provider": "name the provider with the model: -m PROVIDER/MODEL",
     "model_providers": "write [providers.NAME] in config.toml",
     "model_reasoning_effort": "use --effort LEVEL",
     "profile": _PROFILE,

@@ -97,7 +97,7 @@ PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
 """Names of the answers to a permission question, by the words that choose them besides a number."""
 YES_WITH_NOTE = re.compile(r"(?:y|yes),\s*(?P<note>.+)", re.IGNORECASE)
-"""A line that allows a call once and has a note for the model."""
+"""Matches a line that allows a call once, with a note for the model."""
 NOBODY_TO_ASK = "The user can't be asked: the input has ended."
 """Text for the model about a permission that is refused because the input has ended."""
 
