@@ -30,11 +30,11 @@ _TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION})
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound: the user needs them to get out."""
 
-KEYS_TOLD = "keys-told.txt"
-"""File with the last notice about keys that actions have lost."""
+LAST_KEY_NOTICE = "keys-told.txt"
+"""Name of the file with the last shown notice about actions that have lost a key."""
 
 NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
-"""Ends the notice about actions that have lost a key: with either setting, it is not shown again."""
+"""Ends the notice about actions that have lost a key: what the user can do about it."""
 
 
 @frozen
@@ -199,11 +199,11 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     return actions
 
 
-def use_keys(main: Screen[Any], keymap: Mapping[str, str], told: Path) -> Mapping[str, str]:
-    """Apply the user's keymap (action ids to keys) in place of the former one; return its valid part.
+def use_keys(main: Screen[Any], keymap: Mapping[str, str], last_notice: Path) -> Mapping[str, str]:
+    """Apply the user's keymap (keys by action id), replacing the previous one; return its valid part.
 
-    Each invalid setting is shown as a warning. One notice says which actions lost a key, unless it
-    is the last one shown, which the file ``told`` keeps also for later starts.
+    Each invalid setting is shown as a warning. One notice names the actions that lost a key; it is
+    not repeated, even at later starts, as the file ``last_notice`` has the last one that was shown.
     """
     found = check_keymap(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})
@@ -212,9 +212,9 @@ def use_keys(main: Screen[Any], keymap: Mapping[str, str], told: Path) -> Mappin
     notice = ""
     if found.taken:
         notice = " ".join([*found.taken, NEW_KEY_HINT])
-    if notice != _read(told):
+    if notice != _read(last_notice):
         with suppress(OSError):
-            write_atomically(told, notice.encode())
+            write_atomically(last_notice, notice.encode())
         if notice:
             main.notify(notice)
     return found.keymap

@@ -41,7 +41,7 @@ _MIN_WORD_QUERY = 3
 SIGNS = frozenset("/@#?$")
 """First characters of the words that open the completion list."""
 _SKILL = LazyPattern(r"\$([A-Za-z][\w:-]*)?$")
-"""Matches a skill as Codex names it, at the start of a message."""
+"""Matches a skill in Codex's form, ``$name``, at the start of a message."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"((?:[^"\n]|"")*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
 """The signs that begin a shell command in the prompt."""

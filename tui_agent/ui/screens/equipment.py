@@ -369,7 +369,7 @@ class EquipmentScreen(FramedPage[None]):
 
     @work(group="servers")
     async def action_reload(self) -> None:
-        """Read the settings again, and restart the server under the cursor by them."""
+        """Read the settings again, and restart the server under the cursor with them."""
         self._say("Reading the settings …")
         chosen = self.servers.server
         name = chosen.name if chosen is not None else ""
@@ -455,7 +455,7 @@ class EquipmentScreen(FramedPage[None]):
             self._say(done)
 
     async def _attempt(self, action: Awaitable[None]) -> bool:
-        """Return True if the action succeeds; else show why it failed."""
+        """Await ``action``; return True if it succeeds, otherwise show why it failed."""
         try:
             await action
         except (McpError, ConfigError) as error:

@@ -339,9 +339,9 @@ class MainScreen(SessionFrame):
         settings = config.ui
         self._apply_look(Look(settings.theme, settings.reduced_motion))
         if config.keys or self.keymap:
-            from tui_agent.ui.key_help import KEYS_TOLD, use_keys
+            from tui_agent.ui.key_help import LAST_KEY_NOTICE, use_keys
 
-            told = self.controller.services.state_dir / KEYS_TOLD
+            told = self.controller.services.state_dir / LAST_KEY_NOTICE
             self.keymap = use_keys(self, config.keys, told)
             self.prompt.use_keys(self.keymap, self.BINDINGS)
         self.prompt.vim = settings.vim
@@ -519,7 +519,7 @@ class MainScreen(SessionFrame):
         self._rest_after_message()
 
     def _rest_after_message(self) -> None:
-        """Have Enter in an empty prompt send nothing for a moment."""
+        """Make Enter in an empty prompt send nothing for a moment."""
         self._sending.debounce(SEND_NOW_DELAY)
         if self.view is not None:
             self.view.waiting.is_settled = False
