@@ -149,7 +149,7 @@ COMMANDS: Mapping[str, str] = {
     "import": _SESSIONS,
     "install": _PLUGINS,
     "list": _PLUGINS,
-    "mcp-server": "tui-agent is not an MCP server; " + _SERVER_PROGRAM,
+    "mcp-server": "there is no MCP server in it; " + _SERVER_PROGRAM,
     "plugins": _PLUGINS,
     "pr": _GIT,
     "project": _SESSIONS,
