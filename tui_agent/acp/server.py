@@ -491,7 +491,7 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Reads the editor's lines without JSON that is not a message; on that, the SDK would disconnect."""
+    """Reads the editor's lines, and skips JSON that is not a message: the SDK would disconnect on it."""
 
     _overrun = False
 

@@ -96,7 +96,7 @@ class Prompt:
 
 
 async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], str]) -> Prompt:
-    """Return the message that a prompt's content blocks make: texts joined, and attachments.
+    """Return the content blocks of a prompt as a message: the joined texts, and the attachments.
 
     Raises:
         RequestError: a block is not supported or invalid.

@@ -186,7 +186,7 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def get_default_screen(self) -> Screen[object]:
         self.main.fit(self.size)
-        return self.main  # type: ignore[return-value]  # its result is of another type
+        return self.main  # type: ignore[return-value]  # its result has another type
 
     async def on_event(self, event: events.Event) -> None:
         if self._keys.enqueue(event):

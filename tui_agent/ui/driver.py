@@ -249,7 +249,7 @@ class _StrayOutput:
 
     def __init__(self) -> None:
         self._terminals: dict[int, int] = {}
-        """Copies of the redirected descriptors, by descriptor (1 or 2); they lead to the terminal."""
+        """Duplicates of the terminal's descriptors, by the redirected descriptor (1 or 2)."""
 
     def divert(self) -> None:
         """Redirect descriptors 1 and 2 to the log file, except one that leads to no terminal."""
@@ -263,7 +263,7 @@ class _StrayOutput:
         os.close(log)
 
     def restore(self) -> None:
-        """Lead the redirected descriptors to the terminal again.
+        """Point the redirected descriptors at the terminal again.
 
         Programs that borrow the terminal, and messages printed at the end, need them.
         """

@@ -160,7 +160,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
 
 
 def _is_key(key: str) -> bool:
-    """Return whether a text is a key in Textual's notation, such as ctrl+g, f5 or alt+up."""
+    """Return True if a text is a key in Textual's notation, such as ctrl+g, f5 or alt+up."""
     *modifiers, last = key.split("+")
     if not set(modifiers) <= _MODIFIERS or len(set(modifiers)) != len(modifiers):
         return False

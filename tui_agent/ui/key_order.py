@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_CHECKS: Final = 20
-"""Checks whether a key has been handled or its receiver removed, before the next key is sent anyway."""
+"""Maximum number of checks whether a key has been handled; then the next key is sent anyway."""
 CHECK_SECONDS: Final = 0.05
 """Seconds between two checks."""
 COMMAND_SECONDS: Final = 1.0
 """Maximum seconds for which keys wait until the previous command has opened its page or question."""
 MAX_OPENING_CHECKS: Final = 200
-"""Checks whether a page that is opening can take keys, before it gets them anyway."""
+"""Maximum number of checks whether an opening page can take keys; then it gets them anyway."""
 
 
 WORD_KEYS: Final = {

@@ -53,7 +53,7 @@ def prompt_keys(
 ) -> tuple[tuple[str, str], ...]:
     """Return `PROMPT_KEYS` with the user's keys instead of the default ones.
 
-    A row without any key left is omitted. ``actions`` are all actions whose keys can be changed;
+    Rows that have no key left are omitted. ``actions`` are all actions whose keys can be changed;
     ``keymap`` has the user's keys by action id.
     """
     if not keymap:

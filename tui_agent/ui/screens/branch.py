@@ -96,9 +96,9 @@ class BranchScreen(FramedPage[None]):
         if isinstance(self._watched, Agent):
             self.gauge.reading = gauge_reading(self._watched, self._controller.clock())
         self.gauge.display = self.gauge.reading is not None
-        self._tell()
+        self._show_details()
 
-    def _tell(self) -> None:
+    def _show_details(self) -> None:
         if self._race is None:
             heading, keys, facts = self._about_subagent()
         else:
@@ -165,7 +165,7 @@ class BranchScreen(FramedPage[None]):
                     self._asking = ""
                 case _:
                     pass
-        self._tell()
+        self._show_details()
 
     def action_fork(self) -> None:
         self.dismiss(None)

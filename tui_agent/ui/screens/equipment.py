@@ -298,10 +298,10 @@ class EquipmentScreen(FramedPage[None]):
         found = self._agent.mcp.status()
         self.show_facts(facts_text(found, self._agent.context_size().window))
         self.servers.show(found)
-        self._tell()
+        self._show_details()
 
     @on(LineList.Highlighted)
-    def _tell(self) -> None:
+    def _show_details(self) -> None:
         line, server, tool = self.servers.highlighted
         if server is not None:
             self.keys.show(self.HIDDEN_KEYS if server.hidden else self.SERVER_KEYS)

@@ -148,7 +148,7 @@ class MainScreen(SessionFrame):
     async def ask(self, question: Question[T]) -> T | None:
         if isinstance(question, EditedText):
             try:
-                return await edit_in_editor(self.app, question.text, question.name)  # type: ignore[return-value]  # a text
+                return await edit_in_editor(self.app, question.text, question.name)  # type: ignore[return-value]  # answered by a text
             except EditorError as error:
                 self.say(str(error), "warning")
                 return None

@@ -174,7 +174,7 @@ class RaceScreen(PanePage):
             place = self._numbers.index(at)
         self.table.show(rows, cursor=0 if ended else place)
         self.table.styles.height = min(len(rows) + 1, max(3, self.size.height // 2))
-        self._tell()
+        self._show_details()
 
     def _row(self, number: int, runner: RaceRunner) -> Sequence[StyledSpan]:
         streamed = self._race.streamed(number)
@@ -197,7 +197,7 @@ class RaceScreen(PanePage):
         return None
 
     @on(LineList.Highlighted)
-    def _tell(self) -> None:
+    def _show_details(self) -> None:
         if self.number is None:
             return
         runner = self._race.runners[self.number - 1]

@@ -66,10 +66,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    def __init__(self, hear: Callable[[AgentEvent], None]) -> None:
-        """Create the frame; ``hear`` is called with the events of the open session's agent."""
+    def __init__(self, on_event: Callable[[AgentEvent], None]) -> None:
+        """Create the frame; ``on_event`` is called with the events of the open session's agent."""
         super().__init__()
-        self.controller = Controller(self, hear)
+        self.controller = Controller(self, on_event)
         """Owns the open session, and runs the commands."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self, self.controller, lambda: self.prompt.last_typed)

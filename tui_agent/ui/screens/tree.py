@@ -312,10 +312,10 @@ class TreeScreen(FramedPage[None]):
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
     async def _find_typed(self, event: Input.Changed) -> None:
-        """Mark the entries that contain the typed text, and go to the first one.
+        """Mark the entries that contain the typed text, and go to one of them.
 
-        The first one is the first at or after the entry where the search began. An empty text
-        removes the marks. Does nothing while a label is typed in the same field.
+        This is the first at or after the entry where the search began. An empty text removes the
+        marks. Does nothing while a label is typed in the same field.
         """
         store = self._controller.services.store
         outline = self.session_tree.outline
