@@ -208,14 +208,14 @@ async def test_settings_stand_in_six_groups_as_sentences_with_on_and_off(tmp_pat
         await write(pilot, "after a compaction")
         await pilot.pause()
         row = next(
-            line for line in screen_text(stage).split("\n") if "Go on after a compaction" in line
+            line for line in screen_text(stage).split("\n") if "Continue after a compaction" in line
         )
-        assert row.split()[:6] == ["Go", "on", "after", "a", "compaction", "on"]
+        assert row.split()[:5] == ["Continue", "after", "a", "compaction", "on"]
         await press(pilot, "enter")
         row = next(
-            line for line in screen_text(stage).split("\n") if "Go on after a compaction" in line
+            line for line in screen_text(stage).split("\n") if "Continue after a compaction" in line
         )
-        assert row.split()[:6] == ["Go", "on", "after", "a", "compaction", "off"]
+        assert row.split()[:5] == ["Continue", "after", "a", "compaction", "off"]
 
 
 def test_every_setting_has_a_sentence_of_its_own_and_a_group() -> None:
@@ -372,7 +372,7 @@ async def test_the_editor_can_have_another_key(
         await until(lambda: stage.main.prompt.text == "draft edited", pilot)
 
 
-@pytest.mark.parametrize("key", ["alt+t", "ctrl+x t"])
+@pytest.mark.parametrize("key", ["alt+j", "ctrl+x t"])
 async def test_a_command_without_a_key_can_get_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
