@@ -99,7 +99,7 @@ def change_words(change: MapChange) -> str:
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
     changes = dotted(*parts)
     if changes:
-        return f"Compared with the step before: {changes}."
+        return f"Since the step before: {changes}."
     return "The same as in the step before."
 
 

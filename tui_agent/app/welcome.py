@@ -180,7 +180,7 @@ def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
     else:
         lines += [
             "A key in the environment is used: export ANTHROPIC_API_KEY=…",
-            f"To use any OpenAI-compatible server, add it to {short_path(services.config_path)}",
+            f"OpenAI-compatible servers: set them in {short_path(services.config_path)}",
             'model = "openai/my-model"',
             '[models."openai/my-model"]',
             'base_url = "http://localhost:8080/v1"',
