@@ -97,7 +97,7 @@ async def test_all_edits_or_none(space: Workspace) -> None:
         (one("return 1", "return 1"), "old and new are the same"),
         (one("", "x"), "old is empty"),
         (one("    return", "x"), r"2 times \(lines 2, 6\)"),
-        ([{"old": "1", "new": "3"}, {"old": "3", "new": "1"}], "leave a.py as it is"),
+        ([{"old": "1", "new": "3"}, {"old": "3", "new": "1"}], "don't change a.py"),
         (
             [{"old": "return 1", "new": "pass"}, {"old": "    return 1", "new": "x"}],
             "an earlier edit changed the same",
