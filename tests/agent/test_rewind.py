@@ -351,7 +351,7 @@ async def test_more_changes_than_are_read_are_counted_and_told_after_restoring(
     wanted = await harness.agent.files.plan(None)
     done = await restore(harness, None)
     assert files_phrase(wanted, done) == (
-        "n1, n2 and n3 deleted, 2 more files changed and stay: there were too many to keep"
+        "n1, n2 and n3 deleted, 2 more files changed and stay: there were too many to record"
     )
 
 
