@@ -110,11 +110,11 @@ def test_a_file_that_changed_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("harmless")
     before = scan_project(tmp_path)
-    assert (before.secrets, before.holds()) == ([], True)
+    assert (before.secrets, before.is_current()) == ([], True)
     times = path.stat()
     path.write_text(SECRET_TEXTS[0])
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert not before.holds()
+    assert not before.is_current()
     assert scan_project(tmp_path).secrets == [path]
 
 

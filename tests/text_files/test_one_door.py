@@ -11,7 +11,7 @@ ROOT = Path(tui_agent.__file__).parent
 NOT_USER_TEXT = {
     "what other programs print": (
         "acp/updates agent/checkpoints/preimages agent/hooks/claude_hooks agent/hooks/hooks agent/mcp/server "
-        "cli/controller_wiring cli/main cli/plain files/git_writing files/ripgrep model/hosted/link "
+        "cli/controller_wiring cli/plain files/git_writing files/ripgrep model/hosted/link "
         "processes/capture processes/jobs processes/process processes/table processes/watcher sandbox/detection "
         "sandbox/plan ui/clipboard ui/screens/equipment ui/user_commands web/markdown"
     ),
