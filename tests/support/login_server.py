@@ -30,7 +30,7 @@ class LoginServer(ThreadedServer):
                 query = parse_qs(urlsplit(self.path).query)
                 outer.pages.append({name: texts[0] for name, texts in query.items()})
                 self.send_response(302)
-                self.send_header("location", outer.resume_command(CODE))
+                self.send_header("location", outer.way_back(CODE))
                 self.send_header("content-length", "0")
                 self.end_headers()
 
@@ -49,7 +49,7 @@ class LoginServer(ThreadedServer):
 
         super().__init__(Handler)
 
-    def resume_command(self, code: str) -> str:
+    def way_back(self, code: str) -> str:
         """Return where the page sends the browser to, after the page was last asked for."""
         return f"{self.pages[-1]['callback_url']}?{urlencode({'code': code})}"
 
