@@ -108,7 +108,7 @@ async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_p
     assert "I see" not in answers[2], (
         "an earlier answer is not that of a runner which could not begin"
     )
-    assert "history" in answers[2] or "messages" in answers[2]
+    assert "history" in answers[2].lower()
 
 
 @pytest.mark.parametrize("entry", [1, 99])
