@@ -116,8 +116,9 @@ async def test_changes_on_the_same_lines_are_said_to_be_in_it(
 ) -> None:
     (project / "plain.txt").write_bytes((project / "plain.txt").read_bytes() + b"uncommitted\n")
     result = await result_of(tmp_path, project, "sed -i 's/eight/EIGHT/' plain.txt")
-    assert "Others changed the same lines, so their changes are included: plain.txt." in result.write(
-        "branch:work"
+    assert (
+        "Others changed the same lines, so their changes are included: plain.txt."
+        in result.write("branch:work")
     )
 
 

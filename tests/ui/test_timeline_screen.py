@@ -78,7 +78,7 @@ async def test_keys_go_from_mark_to_mark_and_the_facts_say_what_happened(tmp_pat
         assert "the prompt cache had expired" in stage.text()
         await pilot.press("shift+right")
         await settled(screen, pilot)
-        assert "went (#" in stage.text()
+        assert "removed (#" in stage.text()
         await pilot.press("end")
         await settled(screen, pilot)
         assert screen.blocks.shown == stage.harness.agent.inspector.map()
