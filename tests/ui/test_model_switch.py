@@ -228,7 +228,7 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         (
             "much",
             tuple(Effort),
-            "There is no effort “much”; there are default, off, minimal,",
+            "There is no effort “much”. The levels are default, off, minimal,",
             None,
         ),
         (
@@ -345,7 +345,7 @@ async def test_a_key_goes_round_the_models_used_lately(stage: Stage) -> None:
 async def test_without_another_model_the_key_says_so(stage: Stage) -> None:
     async with stage.run() as pilot:
         await press(pilot, "shift+f2")
-        await until(lambda: "No other model was used lately" in screen_text(stage), pilot)
+        await until(lambda: "No other model was used recently" in screen_text(stage), pilot)
 
 
 async def test_a_key_goes_back_to_the_model_used_before_in_this_session(stage: Stage) -> None:
