@@ -194,6 +194,17 @@ def test_tools_and_doctor_name_the_add_on(install: Install, tui_agent: Run) -> N
     assert "outside the sandbox" in listed
 
 
+def test_an_add_on_installed_while_the_program_runs_is_found_by_the_next_turn(
+    install: Install,
+) -> None:
+    install("loud", SHOUT + REGISTER)
+    assert [row.distribution for row in declared_add_ons()] == ["loud"]
+
+    install("quiet", SHOUT + REGISTER)
+
+    assert [row.distribution for row in declared_add_ons()] == ["loud", "quiet"]
+
+
 def test_a_distribution_in_the_working_directory_is_no_add_on(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,21 +108,39 @@ def without_clashes(
 def declared_add_ons() -> list[DeclaredAddOn]:
     """Return the entry points of `GROUP` in all installed distributions, sorted by distribution.
 
-    Parses the files itself, because `importlib.metadata` takes several times as long.
+    A directory is read again when its modification time has changed: each installation adds or
+    removes a ``.dist-info`` there.
     """
     found: dict[str, list[DeclaredAddOn]] = {}
     for place in map(Path, sys.path):
         if place.name not in _PLACES or _is_working_directory(place):
             continue
         try:
-            names = os.listdir(place)  # noqa: PTH208 - a path for each of hundreds takes longer
+            changed = place.stat().st_mtime_ns
         except OSError:
             continue
-        for name in names:
+        for name, rows in _declared_in(place, changed).items():
             # If a distribution is installed twice, the first one counts, as for imports.
-            if name.endswith(_SUFFIX) and (rows := _rows(place, name)):
-                found.setdefault(_plain(rows[0].distribution), rows)
+            found.setdefault(name, rows)
     return [row for _name, rows in sorted(found.items()) for row in rows]
+
+
+@lru_cache(maxsize=20)
+def _declared_in(place: Path, _changed: int) -> dict[str, list[DeclaredAddOn]]:
+    """Return the group's entry points in one directory, by the distribution's plain name.
+
+    ``_changed`` is the directory's modification time in nanoseconds. Parses the files here, because
+    `importlib.metadata` takes several times as long.
+    """
+    found: dict[str, list[DeclaredAddOn]] = {}
+    try:
+        names = os.listdir(place)  # noqa: PTH208 - a path for each of hundreds takes longer
+    except OSError:
+        return found
+    for name in names:
+        if name.endswith(_SUFFIX) and (rows := _rows(place, name)):
+            found.setdefault(_plain(rows[0].distribution), rows)
+    return found
 
 
 def _is_working_directory(place: Path) -> bool:
