@@ -19,6 +19,9 @@ CHANGES_A_FILE: Final = "it changes a file"
 HOLDS_SECRETS: Final = "usually holds secrets"
 """End of another such reason, which begins with the file's path."""
 
+NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
+"""Shell command that allows everything without a question, in every session; the sandbox stays on."""
+
 _SAYS: Final = " The user says: "
 
 
@@ -83,10 +86,6 @@ def rule_path(path: Path, project: Path) -> str:
     if path.is_relative_to(project):
         return path.relative_to(project).as_posix()
     return path.as_posix()
-
-
-NEVER_ASK = "tui-agent config set 'permissions.\"*\"' allow"
-"""Shell command that allows everything without a question, in every session; the sandbox stays on."""
 
 
 def with_note(refusal: str, note: str) -> str:

@@ -119,8 +119,8 @@ async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history, or with a leading ``#412`` only what comes before entry 412.
 
     The full screen shows a preview first, except with a focus, for a short history, or while the
-    agent works and no prepared summary is ready. ``--preview`` only shows the effect, as text or with ``--json`` as
-    JSON.
+    agent works and no prepared summary is ready. ``--preview`` only shows the effect, as text or
+    with ``--json`` as JSON.
     """
     from tui_agent.agent.context_inspector import room_made
 

@@ -97,13 +97,19 @@ def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
     return instead
 
 
-def _provider_command(name: str, given: Mapping[str, Any]) -> str:
-    """Return the command that sets up a provider of Codex's here, and what it leaves out."""
+def server_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return our settings for a provider of Codex's: its address, wire and variable of the key."""
     row: dict[str, Any] = {}
     for theirs, ours in _PROVIDER_FIELDS:
         if value := given.get(theirs):
             row[ours] = str(value)
     row.setdefault("wire", _USUAL_WIRE)
+    return row
+
+
+def _provider_command(name: str, given: Mapping[str, Any]) -> str:
+    """Return the command that sets up a provider of Codex's here, and what it leaves out."""
+    row = server_settings(given)
     headers = {}
     left = [field for field in _NOT_COPIED if given.get(field)]
     for header, value in as_dict(given.get("http_headers")).items():

@@ -66,15 +66,8 @@ def _of_codex(file: ForeignFile) -> Iterator[ModelOffer]:
     """Yield the model that Codex is set to, if its provider is one of the user's."""
     model = file.table.get("model")
     provider = file.section("model_providers", str(file.table.get("model_provider", "")))
-    url = provider.get("base_url")
-    if not isinstance(model, str) or not isinstance(url, str):
-        return
-    table: dict[str, Any] = {"base_url": url}
-    if isinstance(variable := provider.get("env_key"), str):
-        table["api_key_env"] = variable
-    if provider.get("wire_api") == "responses":
-        table["wire"] = "responses"
-    yield ModelOffer.of(codex.PROGRAM, f"openai/{model}", table)
+    if isinstance(model, str) and isinstance(provider.get("base_url"), str):
+        yield ModelOffer.of(codex.PROGRAM, f"openai/{model}", codex.server_settings(provider))
 
 
 _FILES: Sequence[tuple[Callable[[ForeignFile], Iterator[ModelOffer]], Sequence[str]]] = (
