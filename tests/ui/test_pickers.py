@@ -308,7 +308,7 @@ async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> N
         await send(pilot, "/model nowhere/qwen")
         await until(lambda: stage.main.notice.message, pilot)
         assert "Did you mean ollama/qwen3:4b?" in stage.main.notice.message
-        assert "Nothing was changed" in stage.main.notice.message
+        assert "The model stays as it was" in stage.main.notice.message
         assert stage.saved == {}
         assert stage.agent.model == "anthropic/claude-sonnet-4-5"
 
@@ -431,7 +431,7 @@ async def test_welcome_says_that_the_settings_have_models_when_none_is_chosen(
         tmp_path, start=FirstView(screen="welcome"), config=lambda: Config(models=models)
     )
     async with stage.run((100, 30)) as pilot:
-        await until(lambda: "2 models, none is chosen" in screen_text(stage), pilot)
+        await until(lambda: "2 models, but none is chosen" in screen_text(stage), pilot)
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b", "c", "d"]])
