@@ -552,6 +552,9 @@ async def test_jobs_are_numbered_in_one_row_however_they_became_jobs(
         taken = running.take_over(
             moved, CommandRun(), asyncio.ensure_future(ends()), space.put_blob
         )
-    adopted = running.adopt("three", Leftovers(0, "none", ()))
+    # A process that has ended leads no session; number 0 would stand for the kernel's own.
+    leader = subprocess.Popen(["true"])
+    leader.wait()
+    adopted = running.adopt("three", Leftovers(leader.pid, "none", ()))
     numbers = [started.id, taken.id, adopted.id]
     assert numbers == [1, 2, 3] == [state.id for state in running]
