@@ -11,7 +11,7 @@ from tui_agent.model.demo import DemoClient, create_demo_workspace
 from tui_agent.model.demo_script import load_script
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta, ToolCallReady, UsageReport
 from tui_agent.resources import prompt
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolSchema
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolSchema, Usage
 from tui_agent.tools.registry import builtin_tools
 
 TOOLS = tuple(
@@ -36,6 +36,11 @@ class Conversation:
         calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in ready)
         self.messages.append(Message("assistant", (ContentText(text),), tool_calls=calls))
         return text, calls
+
+    @property
+    def usage(self) -> Usage:
+        """What the last answer reported."""
+        return next(event.usage for event in self.events if isinstance(event, UsageReport))
 
     async def step(self, text: str, output: str = "") -> tuple[str, tuple[RequestToolCall, ...]]:
         """Say something, and give the only call of the answer an output."""
@@ -110,12 +115,25 @@ async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(
     usages = []
     for _ in range(3):
         await talk.step("hello " * 50)
-        usages += [event.usage for event in talk.events if isinstance(event, UsageReport)]
+        usages.append(talk.usage)
     assert usages[0].cache_read == 0
     assert [usage.prompt for usage in usages] == sorted({usage.prompt for usage in usages})
     for before, now in pairwise(usages):
         assert before.prompt - 2 <= now.cache_read <= before.prompt
         assert now.input < before.total
+
+
+async def test_another_request_between_does_not_displace_the_conversation_from_the_cache(
+    talk: Conversation,
+) -> None:
+    await talk.step("hello " * 50)
+    first = talk.usage
+    messages = list(talk.messages)
+    talk.messages = [message("system", "Give this session a title of a few words.")]
+    await talk.answer()
+    talk.messages = messages
+    await talk.step("and again")
+    assert talk.usage.cache_read >= first.prompt - 2
 
 
 async def test_a_request_over_the_window_is_an_overflow() -> None:

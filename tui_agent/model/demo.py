@@ -1,7 +1,7 @@
 """The demo model, which plays a script without a key or network, and the demo's sample project."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator
 from hashlib import sha256
 from pathlib import Path
@@ -53,6 +53,9 @@ MONTHS = (
     "november",
     "december",
 )
+_CACHED_REQUESTS = 8
+"""How many of the last requests count as being in the cache."""
+
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
 
@@ -78,7 +81,7 @@ class DemoClient:
     def __init__(self, *, pace: float = 0.02, window: int = DEMO_WINDOW) -> None:
         self._pace = pace
         self._window = window
-        self._cached: tuple[bytes, ...] = ()
+        self._cached = deque[tuple[bytes, ...]](maxlen=_CACHED_REQUESTS)
         self._answered: Counter[bytes] = Counter()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -118,14 +121,11 @@ class DemoClient:
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
         """Return the usage to report, in tokens.
 
-        The lines shared with the beginning of the previous request count as read from the cache.
+        The longest beginning shared with one of the last requests counts as read from the cache. As with
+        a provider, the request of a summary or of a title does not displace the conversation's.
         """
-        shared = 0
-        for before, now in zip(self._cached, lines, strict=False):
-            if before != now:
-                break
-            shared += 1
-        self._cached = lines
+        shared = max((_shared_lines(before, lines) for before in self._cached), default=0)
+        self._cached.append(lines)
         cached = _tokens(lines[:shared])
         said = turn.text + "".join(call.arguments for call in turn.calls)
         reasoning = 0
@@ -137,6 +137,16 @@ class DemoClient:
             cache_read=cached,
             reasoning=reasoning,
         )
+
+
+def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
+    """Return with how many equal lines two requests begin."""
+    shared = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            break
+        shared += 1
+    return shared
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
