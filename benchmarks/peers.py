@@ -4,7 +4,8 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 import psutil
@@ -30,6 +31,10 @@ from tui_agent.context.tokens import count_text
 
 NAME = "compare"
 ROUNDS = 3
+FLOORS = 2
+"""How often the bare import is run in a round."""
+WARM_RUNS = 2
+"""How often a one-shot run is repeated in a round, after the first in an empty home."""
 TURNS = 5
 SETTLE_SECONDS = 3.0
 """How long a peer is left alone after it showed a key, before its first turn."""
@@ -46,44 +51,65 @@ HELD_SECONDS = 1.5
 """How long the server holds an answer back while the memory of a one-shot run is read."""
 
 
+@dataclass(slots=True)
+class _Taken:
+    """The values of one row, of all rounds."""
+
+    unit: str
+    note: str
+    values: list[float] = field(default_factory=list)
+
+
 def run() -> Iterator[Row]:
-    """Take this program and every peer that is found through the cases, in turn."""
-    for who in contenders():
-        yield from _cases(who)
+    """Take this program and every peer that is found through the cases, again in each round.
+
+    A round takes the programs in turn, so that a machine that is slower for some minutes is slower for
+    all of them. Cases of mishaps are run in the first round only: what matters there is how they end.
+    """
+    taken: dict[tuple[str, str], _Taken] = {}
+    for number in range(ROUNDS):
+        cases = [_floor, _one_shot, _asked_at_once, _conversation, _streams]
+        if number == 0:
+            cases += mishaps.CASES
+        for who in contenders():
+            load = describe()["load"]
+            print(f"round {number + 1}, {who.name}: load {load}", file=sys.stderr, flush=True)
+            for what, value, unit, note in _measured(who, cases):
+                print(f"{who.name}: {what}: {value:.3g} {unit} {note}", file=sys.stderr, flush=True)
+                taken.setdefault((who.name, what), _Taken(unit, note)).values.append(value)
+    for (name, what), row in taken.items():
+        yield Row(NAME, f"{name}: {what}", median(row.values), row.unit, note=row.note)
 
 
-def _cases(who: Contender) -> Iterator[Row]:
+def _measured(who: Contender, cases: Sequence[Callable[[Contender], Measured]]) -> Measured:
     """Yield what each case measured; one that a program does not get through says why, the others still run."""
-    print(f"{who.name}: load {describe()['load']}", file=sys.stderr, flush=True)
-    floor = _floor()
-    for kind, value in floor.items():
-        yield Row(NAME, f"{who.name}: floor, {kind}", value, "s", note=f"`{BASE}`, just before")
-    for case in (_one_shot, _asked_at_once, _conversation, _streams, *mishaps.CASES):
+    for case in cases:
         who.server.play_function(_answer)
         try:
-            for what, value, unit, note in case(who):
-                print(f"{who.name}: {what}: {value:.3g} {unit} {note}", file=sys.stderr, flush=True)
-                yield Row(NAME, f"{who.name}: {what}", value, unit, note=note)
+            yield from case(who)
         except (AssertionError, psutil.NoSuchProcess) as error:
             name = getattr(case, "__name__", "")
             print(f"{who.name}, {name.strip('_')}: {error}", file=sys.stderr, flush=True)
 
 
-def _floor() -> dict[str, float]:
-    """Seconds of a bare import, taken again for each program: the machine may be busier than it was for the last."""
-    runs = [spent([sys.executable, "-c", BASE], {}) for _ in range(ROUNDS)]
-    return {"wall": median(run.wall for run in runs), "CPU": median(run.cpu for run in runs)}
+def _floor(_who: Contender) -> Measured:
+    """A bare import, just before the program's own cases."""
+    for _ in range(FLOORS):
+        run = spent([sys.executable, "-c", BASE], {})
+        yield "floor, wall", run.wall, "s", f"`{BASE}`, just before"
+        yield "floor, CPU", run.cpu, "s", f"`{BASE}`, just before"
 
 
 def _one_shot(who: Contender) -> Measured:
     version = spent([*who.command, "--version"], who.env, who.project).said
     said = re.search(r"\d+(?:\.\d+)+", version)
     command = [*who.command, *who.once, "hello"]
-    first, *later = [spent(command, who.env, who.project) for _ in range(ROUNDS + 1)]
+    first, *later = [spent(command, who.env, who.project) for _ in range(1 + WARM_RUNS)]
     assert ANSWER in first.said, f"answered {first.said!r}"
     yield "one-shot, first", first.wall, "s", said[0] if said else ""
-    yield "one-shot", median(one.wall for one in later), "s", ""
-    yield "one-shot, CPU", median(one.cpu for one in later), "s", ""
+    for run in later:
+        yield "one-shot", run.wall, "s", ""
+        yield "one-shot, CPU", run.cpu, "s", ""
     biggest = max((call for call in who.server.calls), key=lambda call: len(call.body))
     yield "bytes of the first request", float(len(biggest.body)), "", "prompt and tools for “hello”"
     yield "tokens of the first request", float(_tokens(biggest)), "", "o200k, of its JSON"
@@ -110,39 +136,31 @@ def _memory_while_it_waits(who: Contender) -> float:
 
 def _asked_at_once(who: Contender) -> Measured:
     """Type as soon as a letter is shown, and send that."""
-    painted, keys, answers = [], [], []
-    for _ in range(ROUNDS):
-        with who.screen() as screen:
-            typed = screen.type_until_shown()
-            keys.append(screen.age)
-            painted.append(screen.painted_after)
-            screen.write("\x7f" * typed + "now")
-            screen.terminal.read_for(0.2)
-            screen.enter("now")
-            answers.append(screen.answered_after)
-    yield "start until anything is painted", median(painted), "s", ""
-    yield "start until a key is shown", median(keys), "s", ""
-    yield "start until the answer to a message typed at once", median(answers), "s", ""
+    with who.screen() as screen:
+        typed = screen.type_until_shown()
+        shown_after = screen.age
+        yield "start until anything is painted", screen.painted_after, "s", ""
+        yield "start until a key is shown", shown_after, "s", ""
+        screen.write("\x7f" * typed + "now")
+        screen.terminal.read_for(0.2)
+        screen.enter("now")
+        answered = screen.answered_after
+        yield "start until the answer to a message typed at once", answered, "s", ""
 
 
 def _conversation(who: Contender) -> Measured:
     """Start, come to rest, take some turns, then read a long answer."""
-    runs = [_one_conversation(who) for _ in range(ROUNDS)]
-    for index, (what, _value, unit, note) in enumerate(runs[0]):
-        yield what, median(run[index][1] for run in runs), unit, note
-
-
-def _one_conversation(who: Contender) -> list[tuple[str, float, str, str]]:
     with who.screen() as screen:
         screen.settle(SETTLE_SECONDS)
-        return list(_turns(screen))
+        yield from _turns(screen)
 
 
 def _turns(screen: Screen) -> Measured:
     yield "memory after the start", memory_of(screen.pid), "MB", "PSS, every process"
     yield "Enter → first token, first turn", screen.turn("first") * 1000, "ms", ""
-    later = median(screen.turn(f"turn{number}x") for number in range(TURNS))
-    yield "Enter → first token", later * 1000, "ms", ""
+    for number in range(TURNS):
+        later = screen.turn(f"turn{number}x")
+        yield "Enter → first token", later * 1000, "ms", ""
     yield "memory after the turns", memory_of(screen.pid), "MB", "PSS, every process"
     cpu = cpu_of(screen.pid)
     yield "CPU of start and turns", cpu, "s", ""
