@@ -289,6 +289,14 @@ async def test_a_level_a_model_lacks_is_lowered_and_told_once_with_those_it_has(
     assert [said in notice for notice in harness.notices()] == ([True] if said else [])
 
 
+async def test_settings_may_name_the_highest_level_for_every_model(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One.")])
+    harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.MAX)
+    harness.directory.efforts[MODEL] = (Effort.LOW, Effort.HIGH, Effort.XHIGH)
+    await harness.say("go")
+    assert (efforts(client), harness.notices()) == ([Effort.XHIGH], [])
+
+
 async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_told(
     tmp_path: Path,
 ) -> None:

@@ -13,9 +13,11 @@ import pytest
 from scripts.model_data import price_list
 from tests.support.price_file import write_prices
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
+from tui_agent.model.claude import claude
 from tui_agent.model.price_list import PRICES, PriceList
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Usage
 
 ROWS = {
@@ -120,6 +122,16 @@ def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, u
     assert info.vision
     assert info.prices == ()
     assert catalog.info("openai/claude-x").context_window == 200_000
+
+
+def test_the_levels_of_a_claude_are_those_of_the_price_list() -> None:
+    rows = PriceList().all.items()
+    told = {name: row for name, row in rows if row.get("supports_max_reasoning_effort")}
+    table = {name: known for name in told if (known := claude(name)) is not None}
+    assert len(table) > 100
+    for name, known in table.items():
+        has_xhigh = bool(told[name].get("supports_xhigh_reasoning_effort"))
+        assert (Effort.MAX in known.efforts, Effort.XHIGH in known.efforts) == (True, has_xhigh)
 
 
 def test_what_a_server_said_counts_before_the_file_and_after_the_settings(path: Path) -> None:

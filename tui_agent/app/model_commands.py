@@ -27,6 +27,7 @@ _HELP: Final = {
     Effort.LOW: "a little: quick and cheap",
     Effort.MEDIUM: "for most work",
     Effort.HIGH: "for hard problems",
+    Effort.XHIGH: "for the hardest problems: slow",
     Effort.MAX: "as much as possible: slow and expensive",
 }
 

@@ -76,7 +76,8 @@ _MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databrick
 _EFFORT_FLAGS = {
     Effort.OFF: ("supports_none_reasoning_effort",),
     Effort.MINIMAL: ("supports_minimal_reasoning_effort",),
-    Effort.MAX: ("supports_xhigh_reasoning_effort", "supports_max_reasoning_effort"),
+    Effort.XHIGH: ("supports_xhigh_reasoning_effort",),
+    Effort.MAX: ("supports_max_reasoning_effort",),
 }
 
 
@@ -115,7 +116,7 @@ class ModelInfo:
     """Effort levels that the model accepts, lowest first: none if it is known not to reason, all
     for an unknown model."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
-    """Name of the model's highest effort level in OpenAI's format."""
+    """What is sent for ``Effort.MAX`` in OpenAI's format: "max" only if the model is known to have it."""
     responses_only: bool = False
     """Whether the model answers only in OpenAI's Responses format, not in chat completions."""
     without_tools: bool = False
@@ -544,7 +545,7 @@ def _efforts(model: str, row: Row) -> tuple[Effort, ...]:
     if (known := claude(model)) is not None:
         return known.efforts
     if isinstance(names := row.get("reasoning_effort_levels"), list):
-        return _in_order({Effort(name) for name in names if name in {*Effort, "none", "xhigh"}})
+        return _in_order({Effort(name) for name in names if name in {*Effort, "none"}})
     if not row.get("supports_reasoning"):
         return ()
     if all(row.keys().isdisjoint(names) for names in _EFFORT_FLAGS.values()):

@@ -12,8 +12,9 @@ from typing import Literal
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
-_ALL_LEVELS = (Effort.OFF, Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
-_ADAPTIVE_LEVELS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
+_ALL_LEVELS = tuple(Effort)
+_ADAPTIVE_LEVELS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.XHIGH, Effort.MAX)
+_FIRST_ADAPTIVE_LEVELS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
 
 _Version = tuple[int, int]
 
@@ -32,6 +33,7 @@ BUDGETS = {
     Effort.LOW: 4_096,
     Effort.MEDIUM: 10_000,
     Effort.HIGH: 16_384,
+    Effort.XHIGH: 24_576,
     Effort.MAX: 32_000,
 }
 """Thinking budgets in tokens, by effort. Anthropic accepts no less than 1,024 and reports little
@@ -56,6 +58,8 @@ class Claude:
     """Whether thinking is only accepted back after an unchanged conversation."""
     interleaved: bool = False
     """Whether the model needs a beta header to think between tool calls; adaptive models don't."""
+    levels: tuple[Effort, ...] = _ADAPTIVE_LEVELS
+    """The effort levels of an adaptive model, without off."""
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
@@ -66,12 +70,13 @@ class Claude:
                 return _ALL_LEVELS
             case _:
                 if self.off is None:
-                    return _ADAPTIVE_LEVELS
-                return (Effort.OFF, *_ADAPTIVE_LEVELS)
+                    return self.levels
+                return (Effort.OFF, *self.levels)
 
 
 _NONE = Claude("none")
 _BUDGET = Claude("budget", interleaved=True)
+_ON_REQUEST_FIRST = Claude("adaptive", levels=_FIRST_ADAPTIVE_LEVELS)
 _ON_REQUEST = Claude("adaptive")
 _BY_DEFAULT = Claude("adaptive", off="disabled", thinks=True)
 _ALWAYS = Claude("adaptive", off=None, thinks=True)
@@ -81,14 +86,15 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
     "opus": (
         ((5, 5), _ALWAYS_BOUND),
         ((5, 0), _BY_DEFAULT),
-        ((4, 6), _ON_REQUEST),
+        ((4, 7), _ON_REQUEST),
+        ((4, 6), _ON_REQUEST_FIRST),
         ((4, 0), _BUDGET),
         ((0, 0), _NONE),
     ),
     "sonnet": (
         ((5, 5), Claude("adaptive", off="between_tools", thinks=True, bound=True)),
         ((5, 0), _BY_DEFAULT),
-        ((4, 6), _ON_REQUEST),
+        ((4, 6), _ON_REQUEST_FIRST),
         ((4, 0), _BUDGET),
         ((3, 7), Claude("budget")),
         ((0, 0), _NONE),

@@ -46,6 +46,7 @@ LEVELS: Mapping[Effort, str] = {
     Effort.LOW: "low",
     Effort.MEDIUM: "medium",
     Effort.HIGH: "high",
+    Effort.XHIGH: "high",
     Effort.MAX: "high",
 }
 """Values of ``reasoning_effort`` that every server with this field accepts, by effort."""
@@ -319,7 +320,7 @@ _OPENAI_RESPONSES = ResponsesFormat(
 
 _OPENAI_CHAT = ChatFormat(
     max_tokens="max_completion_tokens",
-    levels={**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: "xhigh"},
+    levels={**LEVELS, Effort.MINIMAL: "minimal", Effort.XHIGH: "xhigh", Effort.MAX: "xhigh"},
     cache_key="prompt_cache_key",
     call_id_chars=40,
 )
@@ -442,6 +443,12 @@ _TABLE = (
         lists_models=True,
         chat=ChatFormat(
             effort="reasoning",
+            levels={
+                **LEVELS,
+                Effort.MINIMAL: "minimal",
+                Effort.XHIGH: "xhigh",
+                Effort.MAX: "max",
+            },
             reasoning_back="details",
             cache_key="session_id",
             fields={"usage": {"include": True}},

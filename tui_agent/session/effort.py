@@ -12,7 +12,8 @@ DEFAULT_EFFORT = "default"
 class Effort(StrEnum):
     """How much a model is asked to think before it answers; the members ascend.
 
-    "none" and "xhigh" are accepted as other names of ``OFF`` and ``MAX``.
+    "none" is accepted as another name of ``OFF``. Many models have only one of ``XHIGH`` and ``MAX``;
+    ``MAX`` always means the highest level that the model has.
     """
 
     OFF = "off"
@@ -20,12 +21,13 @@ class Effort(StrEnum):
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
+    XHIGH = "xhigh"
     MAX = "max"
 
     @classmethod
     def _missing_(cls, value: object) -> "Effort | None":
-        if isinstance(value, str):
-            return {"none": cls.OFF, "xhigh": cls.MAX}.get(value)
+        if value == "none":
+            return cls.OFF
         return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
@@ -75,9 +77,12 @@ class EffortInForce:
     def shortfall(self) -> str | None:
         """A message that the model doesn't support the level in ``asked``, None if it does.
 
-        Also None if the settings name a level and the model has no levels at all.
+        Also None if the settings name a level and the model has no levels at all, or name ``MAX``:
+        a model without a level of that name gets its highest.
         """
         if self.asked is None or self.asked in self.levels:
+            return None
+        if self.chosen is None and self.asked is Effort.MAX:
             return None
         if not self.levels:
             # The settings may name a level for all models, so only a choice deserves a message.

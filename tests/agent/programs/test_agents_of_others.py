@@ -47,7 +47,7 @@ def specs(tmp_path: Path, problems: list[str] | None = None) -> dict[str, AgentS
 def test_codex_agents_are_read_from_toml(tmp_path: Path) -> None:
     write(tmp_path / "project/.codex/agents/a.toml", CODEX)
     reader = specs(tmp_path)["reader"]
-    assert (reader.prompt, reader.effort, reader.model) == ("Read well.", Effort.MAX, None)
+    assert (reader.prompt, reader.effort, reader.model) == ("Read well.", Effort.XHIGH, None)
     assert reader.plans_only
     assert reader.unused == ("nickname_candidates", "model")
 

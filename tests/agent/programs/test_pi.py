@@ -83,7 +83,7 @@ def test_each_command_is_accepted_and_says_the_same(
     assert config.models["anthropic/claude-x"].context_window == 5000
     assert config.providers["anthropic"].base_url == "https://proxy.example.com/v1"
     assert config.providers["gemini"].base_url == "https://g.example.com"
-    assert (config.model, config.effort) == ("gemini/gemini-x", "max")
+    assert (config.model, config.effort) == ("gemini/gemini-x", "xhigh")
     assert items["theme"].why == "choose a theme with /theme"
 
 

@@ -87,6 +87,9 @@ def test_a_server_of_ones_own_behind_openais_name_is_asked_for_nothing_special()
     ("model", "effort", "fields"),
     [
         ("openai/gpt-4o", Effort.MAX, {"reasoning_effort": "xhigh"}),
+        ("groq/openai/gpt-oss-120b", Effort.XHIGH, {"reasoning_effort": "high"}),
+        ("openrouter/x/y", Effort.XHIGH, {"reasoning": {"effort": "xhigh"}}),
+        ("openrouter/x/y", Effort.MAX, {"reasoning": {"effort": "max"}}),
         ("groq/openai/gpt-oss-120b", Effort.OFF, {"reasoning_effort": "none"}),
         ("openrouter/x/y", Effort.LOW, {"reasoning": {"effort": "low"}}),
         ("openrouter/x/y", Effort.OFF, {"reasoning": {"enabled": False}}),

@@ -193,6 +193,8 @@ def test_an_image_that_is_lost_is_told_of() -> None:
         ("claude-haiku-4-5", Effort.MINIMAL, {"type": "enabled", "budget_tokens": 1_024}, None),
         ("claude-sonnet-4.5", Effort.MAX, {"type": "enabled", "budget_tokens": 32_000}, None),
         ("claude-opus-5", None, {"type": "adaptive"}, None),
+        ("claude-opus-4-7", Effort.XHIGH, {"type": "adaptive"}, "xhigh"),
+        ("claude-opus-4-6", Effort.MAX, {"type": "adaptive"}, "max"),
         ("claude-opus-5", Effort.OFF, {"type": "disabled"}, None),
         ("claude-sonnet-5-5", Effort.OFF, {"type": "between_tools"}, None),
         ("claude-opus-5-5", Effort.OFF, {"type": "adaptive"}, "low"),

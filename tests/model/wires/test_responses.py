@@ -78,7 +78,9 @@ def test_both_blocks_of_instructions_come_first_as_the_developers() -> None:
     [
         (MODEL, Effort.OFF, "none"),
         (MODEL, Effort.MINIMAL, "minimal"),
+        (MODEL, Effort.XHIGH, "xhigh"),
         (MODEL, Effort.MAX, "xhigh"),
+        ("openai/gpt-6-sol", Effort.XHIGH, "xhigh"),
         ("openai/gpt-6-sol", Effort.MAX, "max"),
     ],
 )

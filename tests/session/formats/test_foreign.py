@@ -126,7 +126,7 @@ def test_a_line_of_pis_first_version_becomes_a_path(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"), [("off", Effort.OFF), ("xhigh", Effort.MAX), ("ultra", None)]
+    ("theirs", "ours"), [("off", Effort.OFF), ("xhigh", Effort.XHIGH), ("ultra", None)]
 )
 def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
     change = pi("thinking_level_change", "a1", "a0", thinkingLevel=theirs)

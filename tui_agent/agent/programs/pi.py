@@ -44,8 +44,6 @@ _INSTEAD = {
     "theme": "choose a theme with /theme",
 }
 """How to get the effect of a Pi setting in this program."""
-_EFFORTS = {"xhigh": "max"}
-"""Our names of Pi's thinking levels, where they differ."""
 _PROVIDERS = {
     "amazon-bedrock": "bedrock",
     "azure-openai-responses": "azure",
@@ -98,7 +96,7 @@ def _instead_of(file: ForeignFile) -> dict[str, str]:
     if model and provider:
         instead["defaultModel"] = set_command("model", f"{provider}/{model}")
     if level:
-        instead["defaultThinkingLevel"] = set_command("effort", _EFFORTS.get(level, level))
+        instead["defaultThinkingLevel"] = set_command("effort", level)
     return instead
 
 

@@ -66,6 +66,7 @@ _BUDGETS = {
     Effort.LOW: 1_024,
     Effort.MEDIUM: 8_192,
     Effort.HIGH: 24_576,
+    Effort.XHIGH: 24_576,
     Effort.MAX: 24_576,
 }
 """Thinking budgets of Gemini 2 models, in tokens; the last is the largest all of them accept."""

@@ -70,7 +70,7 @@ _SHORT_ANSWER = 8_192
 """Requested answer limit, in tokens, below which the thinking budget is added to the limit; a
 larger limit includes thinking."""
 
-_WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
+_WORDS = {**LEVELS, Effort.OFF: "low", Effort.XHIGH: "xhigh", Effort.MAX: "max"}
 """Anthropic's names for the effort levels; "low" stands for off if a model always thinks."""
 
 # -- answers ------------------------------------------------------------------------------------------------

@@ -143,7 +143,12 @@ def _thinking(
     request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool
 ) -> dict[str, Any]:
     effort = request.effort
-    levels = {**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: route.info.max_effort}
+    levels = {
+        **LEVELS,
+        Effort.MINIMAL: "minimal",
+        Effort.XHIGH: "xhigh",
+        Effort.MAX: route.info.max_effort,
+    }
     reasoning: dict[str, str] = {}
     if effort is not None:
         reasoning["effort"] = levels[effort]
