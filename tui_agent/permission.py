@@ -79,6 +79,8 @@ class PermissionNeed:
     """Pattern of a rule that matches the command but doesn't cover one of its options; "" for none."""
     aliases: tuple[str, ...] = ()
     """Other spellings of the pattern; a rule that denies one of them denies the call."""
+    leads_to: str = ""
+    """Where a path leads through symbolic links, as rules spell it; "" if no link is followed."""
 
 
 def rule_path(path: Path, project: Path) -> str:

@@ -5,6 +5,8 @@ import os
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.agent.events import PermissionRequest
+from tui_agent.app.permission_text import question
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.tools.arguments import parse_arguments
@@ -284,3 +286,31 @@ def test_a_failing_edit_tells_nothing_of_a_file_a_rule_keeps_from_being_read(
         EDIT, '{"path": "plans.txt", "edits": [{"old": "buy = silver", "new": "x"}]}'
     )
     assert EDIT.needs(wrong, context)[0].detail == ""  # type: ignore[arg-type]
+
+
+def test_a_change_that_must_fail_is_refused_before_the_question(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space.file("file")
+    below = WRITE.Input(path="file/below.txt", content="x")
+    with pytest.raises(ToolError, match=r"file/below.txt: not a directory"):
+        WRITE.needs(below, space.context())
+    monkeypatch.setattr(os, "access", lambda *_given, **_more: False)
+    missing = WRITE.Input(path="new/deep/a.txt", content="x")
+    with pytest.raises(ToolError, match="permission denied"):
+        WRITE.needs(missing, space.context())
+
+
+def test_the_question_about_a_link_names_the_file_that_changes(space: Workspace) -> None:
+    space.file("real/other.txt", "1\n")
+    (space.root / "notes.txt").symlink_to("real/other.txt")
+    arguments = EDIT.Input(path="notes.txt", edits=one("1", "2"))
+    request = PermissionRequest(
+        call_id="1",
+        tool="edit",
+        title="notes.txt",
+        needs=EDIT.needs(arguments, space.context()),
+        reason="",
+        rules=(),
+    )
+    assert question(request) == "Change notes.txt → real/other.txt (+1 −1)?"

@@ -66,6 +66,8 @@ def question(request: PermissionRequest) -> str:
     if need.permission in _NAMED:
         # The tool's arguments are shown below the question.
         subject = one_line(request.tool, 80)
+    if need.leads_to:
+        subject = f"{subject} → {one_line(need.leads_to, 120)}"
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if change_mark(need.detail) == 'A' else 'Change'} {subject}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {subject}?"

@@ -48,6 +48,26 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
             raise
 
 
+def check_writable(path: Path) -> None:
+    """Raise OSError if `replace_file` could not write a file at an absolute path, as far as can be known.
+
+    For a missing file, the nearest directory that exists has to be writable.
+    """
+    if os.path.lexists(path):
+        target = path
+        needed = os.W_OK
+    else:
+        target = next(parent for parent in path.parents if os.path.lexists(parent))
+        needed = os.W_OK | os.X_OK
+        if not target.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(target))
+    if not os.access(target, needed):
+        code = errno.EACCES
+        if os.statvfs(target).f_flag & os.ST_RDONLY:
+            code = errno.EROFS
+        raise OSError(code, os.strerror(code), str(target))
+
+
 def _make_room(descriptor: int, size: int) -> None:
     """Reserve space for ``size`` bytes in a file, so that a full disk is noticed before writing.
 

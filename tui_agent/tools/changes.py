@@ -27,7 +27,7 @@ from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.text_files.encodings import DETECTED_BYTES
-from tui_agent.text_files.replacing import replace_file
+from tui_agent.text_files.replacing import check_writable, replace_file
 from tui_agent.text_files.structure import made_invalid
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.paths import Location, explain, locate, path_needs, relocate
@@ -135,7 +135,7 @@ def change_needs(
     suppressed, because it could quote the file; the permissions are then returned without a diff.
 
     Raises:
-        ToolError: the change can't be made.
+        ToolError: the change can't be made, or the file can't be written.
     """
     needs = path_needs(Permission.EDIT, location)
     if location.inside and not has_steering_part(Path(location.real_pattern)):
@@ -144,6 +144,7 @@ def change_needs(
         needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
     try:
         text = diff()
+        check_writable(location.real)
     except (ToolError, OSError) as error:
         is_open = (
             location.inside

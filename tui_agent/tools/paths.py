@@ -164,9 +164,12 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
     """
     real = location.real
     secret = permission is Permission.READ and not is_sensitive(real) and is_secret_file(real)
-    needs = [PermissionNeed(permission, location.pattern, secret=secret)]
+    leads_to = ""
     if location.real_pattern != location.pattern:
-        needs.append(PermissionNeed(permission, location.real_pattern, secret=secret))
+        leads_to = location.real_pattern
+    needs = [PermissionNeed(permission, location.pattern, secret=secret, leads_to=leads_to)]
+    if leads_to:
+        needs.append(PermissionNeed(permission, leads_to, secret=secret, leads_to=leads_to))
     if not location.inside:
         directory = real if is_directory(real) else real.parent
         outside = PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
