@@ -366,7 +366,7 @@ _RULES = (
     _Rule(("NRAL",), r"(?<!\w)[0-9A-Za-z]{36}(?:[0-9A-Za-z]{8})?NRAL(?!\w)", random=True),
     _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
-    # Hashes of passwords, without the first dollar sign: with it they would look like a variable.
+    # Password hashes. The match leaves out the first dollar sign, because with it a hash looks like a variable.
     _Rule(
         ("$2", "$5$", "$6$", "$y$", "$a"),
         r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})",

@@ -243,9 +243,9 @@ class Loop:
         return bool(message)
 
     async def _take_step(self) -> RunEnded | None:
-        """Get one answer and run its calls; return how the run ended, None if it continues.
+        """Get one answer and run its calls; return how the run ended, None if this step doesn't end it.
 
-        In the last step that the step limit allows, and after a refused request, no call is run.
+        In the last step that the step limit allows, and if the provider refused to answer, no call is run.
         """
         is_last = self.step >= self.ports.max_steps
         try:

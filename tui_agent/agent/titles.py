@@ -1,8 +1,8 @@
-"""Sets a session's title: the first line of the first message, later one that a small model writes.
+"""Sets a session's title: at first the first line of its first message, later one that a model writes.
 
-The model is asked once, in the background, after the first run that was completed. Failures are
-only logged. A title that the user gave is never changed. The title is stored with the session;
-`TitleChanged` is emitted only for the model's.
+The small model, or the conversation's if there is none, is asked once, in the background, after the
+first completed run. Failures are only logged. A title that the user gave is never changed. The title
+is stored with the session; `TitleChanged` is emitted only for a title from a model.
 """
 
 import asyncio

@@ -224,7 +224,8 @@ class Controller:
     ) -> asyncio.Task[T | None]:
         """Start ``work`` as a task and return the task; errors are reported as by ``attempt``.
 
-        ``changes_files``: whether it can change the project's files without a run of the agent.
+        ``changes_files``: whether ``work`` itself, and not a run of the agent, can change the project's
+        files.
         """
         task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)

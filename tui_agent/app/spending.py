@@ -82,7 +82,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Sums over cache misses with the same reason: requests, missed tokens, known extra US dollars."""
+    """Sums over the cache misses with one reason: requests, missed tokens, extra US dollars if known."""
 
     requests: int = 0
     tokens: int = 0

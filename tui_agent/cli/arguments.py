@@ -570,7 +570,9 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     where.add_argument(
         "--branch", metavar="NAME", help="commit the changes on a new branch that starts at HEAD"
     )
-    where.add_argument("--json", action="store_true", help="print as JSON which files changed")
+    where.add_argument(
+        "--json", action="store_true", help="print the list of changed files as JSON"
+    )
 
     for name, about in (
         ("tree", "show the branches of a session"),

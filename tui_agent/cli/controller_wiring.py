@@ -165,7 +165,9 @@ class ControllerWiring(AppServices):
         return changed
 
     def start(self) -> FirstView:
-        """Return the session and screen to open first, by the arguments and by which keys there are.
+        """Return the session and screen to open first: those that the arguments ask for.
+
+        Without any, it is the welcome if there is neither an API key nor a default model.
 
         With ``--fork``, makes the copy now. Raises `StoreError` if a session to open doesn't exist.
         """

@@ -642,8 +642,8 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     said = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
     if verdict is Report.CUT:
         return (
-            f"{said}: it seems to have read only a part of it. "
-            f"The model's window may be smaller than the {window:,} tokens configured here."
+            f"{said}: it seems to have read only part of the request. "
+            f"The model's window may be smaller than the {window:,} tokens assumed here."
         )
     return f"{said}. This count is not used."
 

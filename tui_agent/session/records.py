@@ -52,11 +52,11 @@ class EntryHeader(NamedTuple):
 class RequestRecord(NamedTuple):
     """The request that made an entry (an answer or a summary), as stored in the entry.
 
-    ``id`` and ``kind`` are the entry's. ``input`` to ``cache_write`` are tokens as counted by the
-    provider, 0 if it reported none; ``input`` excludes tokens read from or written to the prompt
+    ``id`` and ``kind`` are the entry's. The fields from ``input`` to ``cache_write`` are tokens as counted by
+    the provider, 0 if it reported none; ``input`` excludes tokens read from or written to the prompt
     cache. ``cost`` is in US dollars, None if the price is unknown; ``estimate`` is the program's
     estimate of the request in tokens, 0 if unknown; ``created_at`` is in milliseconds since the
-    epoch. (A named tuple, because a session of 100,000 entries has 40,000.)
+    epoch. (A named tuple, because a session of 100,000 entries has 40,000 of them.)
     """
 
     id: int

@@ -65,9 +65,9 @@ def completed(
 
 
 def sound(entry: Entry) -> Entry:
-    """Return an entry without NUL and lone surrogates in its texts.
+    """Return an entry with NULs and lone surrogates in its texts replaced with U+FFFD.
 
-    The same object if it has none.
+    Returns the same object if it has none.
     """
     try:
         if _NUL not in body_of(entry):

@@ -194,7 +194,7 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
 
 
 def _owner(folders: Folders, name: str) -> str:
-    """Return the other program that a file of instructions or rules belongs to; "" if to none."""
+    """Return which other program a file of instructions or rules belongs to; "" if to none of them."""
     for place in places_of("instructions"):
         if place.home and name == folders.name(in_home(folders.home, place.home)):
             return place.whose

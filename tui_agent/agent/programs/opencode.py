@@ -112,10 +112,10 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 
 
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
-    """Yield a pattern as one or more patterns relative to the project's root.
+    """Yield the patterns, relative to the project's root, that a pattern of ``instructions`` stands for.
 
-    There is one for each directory, from below the root to the working directory, in which the
-    pattern matches a file; the pattern itself comes last. An absolute pattern is yielded unchanged.
+    First one for each directory below the root, down to the working directory, in which the pattern
+    matches a file; then the pattern itself. One that begins with ``~`` or ``/`` is yielded unchanged.
     """
     if pattern.startswith(("~", "/")):
         yield pattern

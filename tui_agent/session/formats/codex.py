@@ -197,7 +197,8 @@ class Reader(SessionReader):
         self._turns: list[tuple[int | None, str]] = []
         """The user's messages: the parent entry and the text of each."""
         self._positions: dict[tuple[str, int], _Position] = {}
-        """States from which later rollouts continue, by a rollout's name and an ordinal."""
+        """The state at each point from which a later rollout continues, by the earlier rollout's name and the
+        ordinal of its first line that the later one leaves out."""
         self._used = 0
         """Tokens of the last request and its answer."""
 

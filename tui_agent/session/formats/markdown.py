@@ -315,9 +315,9 @@ def harmless(text: str) -> str:
 
 
 def _without_tags(prose: Sequence[str]) -> list[str]:
-    """Return lines outside code blocks as a list with one text, in which HTML tags are escaped.
+    """Join lines that are outside code blocks into one text with its HTML tags escaped.
 
-    Code spans are not changed. Returns [] for no lines.
+    Code spans are not changed. Returns the text as the only item of a list, or [] for no lines.
     """
     if not prose:
         return []

@@ -70,7 +70,7 @@ class QuestionChip(PlainText):
 
 
 class QueueList(Widget):
-    """Lists the queued messages, one in each line. Hidden if there are none."""
+    """Lists the queued messages, one per line. Hidden if there are none."""
 
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
