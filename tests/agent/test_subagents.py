@@ -13,8 +13,10 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient, call
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.answer_format import AnswerFormat
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolOutput
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.ports import RunCheck
 from tui_agent.context.cache import prefix_break
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings
@@ -418,3 +420,25 @@ async def test_a_number_that_is_no_subagents_is_refused(tmp_path: Path) -> None:
     harness = with_subagents(tmp_path, ScriptedClient([Reply(calls=tuple(wrong)), Reply("Done.")]))
     assert (await harness.say("go")).reason == "done"
     assert all("is no subagent's entry" in result.output for result in harness.results())
+
+
+async def test_the_check_and_the_format_of_a_run_are_not_its_subagents(tmp_path: Path) -> None:
+    """A subagent may only look; what it finds is neither the work nor the answer of the run."""
+
+    def script(request: ModelRequest) -> Reply:
+        has_looked = request.messages[-1].role == "tool"
+        if is_child(request):
+            return Reply("Two files.") if has_looked else Reply(calls=(call("ls", path="."),))
+        return Reply("2") if has_looked else Reply(calls=(task("explore", "Look around."),))
+
+    harness = with_subagents(
+        tmp_path,
+        ScriptedClient(script),
+        check=RunCheck("exit 1", rounds=0),
+        answer_format=AnswerFormat({"type": "integer"}),
+    )
+    await harness.say("how many files are there?")
+    (branch,) = branches(harness)
+    kinds = [entry.kind for entry in branch.path()]
+    assert kinds == ["subagent", "system", "user", "assistant", "tool_result", "assistant"]
+    assert harness.kinds()[-2:] == ["assistant", "check"]

@@ -17,7 +17,7 @@ from tui_agent.agent.answer import Answerer
 from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.channel import EventChannel, Journal, Questions, register
 from tui_agent.agent.checkpoints.rewind import FileRewind
-from tui_agent.agent.closing_check import ClosingCheck
+from tui_agent.agent.closing_check import ClosingCheck, FormatCheck
 from tui_agent.agent.compaction_outcome import CompactionOutcome, Postponed
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
@@ -221,6 +221,7 @@ class Agent:
             answerer=self._answerer,
             tools=self.tools,
             closing_check=ClosingCheck(self._journal, self.ports, self.tools.gate, recorder),
+            format_check=FormatCheck(self._journal, self.ports),
             goals=self.goals,
             allowance=self.allowance,
             recorder=recorder,

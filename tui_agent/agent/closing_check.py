@@ -1,11 +1,12 @@
-"""Runs the project's check when the model says that it is done.
+"""Checks the work when the model says that it is done; a failure sends the model back to work.
 
-A failure sends the model back to work.
+`ClosingCheck` runs the project's check, `FormatCheck` compares the answer with the user's JSON Schema.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
+from tui_agent.agent.answer_format import AnswerFormatError, SchemaError
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.gate import Gate
@@ -14,10 +15,17 @@ from tui_agent.agent.reminders import reminder
 from tui_agent.agent.shell import run_check
 from tui_agent.context.templates import fill
 from tui_agent.safe_text import one_line
+from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.path_queries import newest
 
 CHECK_FAILED = "check_failed"
 """Name of the prompt for a failed check, and ``UserEntry.synthetic`` of the message made from
 it."""
+FORMAT_MISSED = "format_missed"
+"""Name of the prompt for an answer that doesn't match the schema, and ``UserEntry.synthetic`` of the
+message made from it."""
+FORMAT_ROUNDS = 3
+"""Maximum number of times in a run that an answer is sent back for its format."""
 
 
 class ClosingCheck:
@@ -63,3 +71,38 @@ class ClosingCheck:
         text = fill(self._ports.prompt(CHECK_FAILED), **values)
         self._journal.append(reminder(self._journal.session.active_path(), CHECK_FAILED, text))
         return True
+
+
+class FormatCheck:
+    """Checks the last answer of each run of a session, if a format was asked for."""
+
+    def __init__(self, journal: Journal, ports: AgentPorts) -> None:
+        self._journal = journal
+        self._ports = ports
+        self._missed = 0
+
+    def begin(self) -> None:
+        """Forget the answers of the previous run; called when a run begins."""
+        self._missed = 0
+
+    def demand_more(self) -> bool:
+        """Return True if the last answer doesn't match, and append a message that sends it back.
+
+        That happens at most ``FORMAT_ROUNDS`` times in a run.
+        """
+        wanted = self._ports.answer_format
+        path = self._journal.session.active_path()
+        answer = newest(path, AssistantEntry)
+        if wanted is None or answer is None or self._missed >= FORMAT_ROUNDS:
+            return False
+        try:
+            wanted.value(answer.text)
+        except SchemaError:
+            # The model can't mend the user's schema; the frontend says what is wrong with it.
+            return False
+        except AnswerFormatError as error:
+            self._missed += 1
+            text = fill(self._ports.prompt(FORMAT_MISSED), problem=str(error))
+            self._journal.append(reminder(path, FORMAT_MISSED, text))
+            return True
+        return False

@@ -24,7 +24,7 @@ from tui_agent.agent.calls.call import StopRunError
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
-from tui_agent.agent.closing_check import ClosingCheck
+from tui_agent.agent.closing_check import ClosingCheck, FormatCheck
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
 from tui_agent.agent.events import RunEnded, RunStarted
 from tui_agent.agent.goals import Goals
@@ -70,6 +70,7 @@ class Loop:
     answerer: Answerer
     tools: ToolRunner
     closing_check: ClosingCheck
+    format_check: FormatCheck
     goals: Goals
     allowance: Allowance
     recorder: Recorder | None
@@ -98,6 +99,7 @@ class Loop:
         self.step = 0
         self.sent_back = 0
         self.closing_check.begin()
+        self.format_check.begin()
         self.tools.diagnostics.is_reported_by_run = True
         try:
             with self.ports.meter.run(self.ports.budget):
@@ -189,6 +191,8 @@ class Loop:
                     if await self._ask_end_hooks():
                         continue
                     if await self.goals.demand_more():
+                        continue
+                    if self.format_check.demand_more():
                         continue
                     return self._done()
                 if self.step == 0:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.answer_format import AnswerFormat
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
@@ -109,6 +110,8 @@ class AgentPorts(Adjustable):
     """Counts what the current run uses; subagents share their agent's meter."""
     check: RunCheck | None = None
     """The check that runs when the model says that it is done; None for none."""
+    answer_format: AnswerFormat | None = None
+    """The format that the last answer must have; None for any."""
     agents: tuple[AgentSpec, ...] = ()
     """Built-in kinds of subagents."""
     kind: AgentSpec | None = None

@@ -265,7 +265,16 @@ class Subagents(Generic[A]):
         model = parent.context.model
         mode = parent.context.mode
         effort = parent.context.chosen_effort
-        own = replace(ports, is_subagent=True, titles=False, checkpoints=None, pause_after=None)
+        own = replace(
+            ports,
+            is_subagent=True,
+            titles=False,
+            checkpoints=None,
+            pause_after=None,
+            # The whole work is checked, and its answer has the format, at the end of the parent's run.
+            check=None,
+            answer_format=None,
+        )
         if in_conversation:
             own.kind = spec
             own.cache_session = ports.cache_session or parent.session.id

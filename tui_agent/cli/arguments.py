@@ -246,6 +246,10 @@ def _check(arguments: argparse.Namespace) -> None:
             f"--check needs -p; on the screen use /check. {more}",
         ),
         (
+            arguments.output_schema is not None and (has_screen or is_race),
+            f"--output-schema needs -p and can't be combined with --race. {more}",
+        ),
+        (
             arguments.goal is not None and (has_screen or is_race),
             f"--goal needs -p and can't be combined with --race; on the screen use /goal. {more}",
         ),
@@ -445,6 +449,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--check",
         metavar="COMMAND",
         help="run this when the model is done, and send failures back to it. In a race: run it in each copy",
+    )
+    headless.add_argument(
+        "--output-schema",
+        metavar="FILE",
+        help="a JSON Schema: the last answer must be JSON that matches it, else it goes back to the model. "
+        "Prints only the JSON",
     )
     headless.add_argument(
         "--goal",

@@ -5,13 +5,16 @@ code. Records the run's outcome and key in the store. one_shot.py calls the step
 """
 
 import asyncio
+import json
 import shlex
 import sys
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.answer_format import AnswerFormatError, SchemaError
 from tui_agent.agent.checkpoints.plan import changes_in
 from tui_agent.agent.events import (
     AgentEvent,
@@ -49,7 +52,13 @@ from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.context.verdict import Verdict, verdict_on
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import AssistantEntry, RunnerState, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import (
+    AssistantEntry,
+    RunnerState,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+)
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.ids import short_id
 from tui_agent.session.records import RunOutcome, SessionInfo
@@ -163,6 +172,9 @@ class HeadlessRun(Frontend):
         self._last: AssistantEntry | None = None
         self.problem = ""
         """Why the run failed or stopped; "" if it is done or has not started."""
+        self.value: Any = None
+        """JSON value of the answer, if a format was asked for and the answer has it."""
+        self._format_problem = ""
         self._denied: list[str] = []
         self._offered: dict[str, None] = {}
         """Rules that would have allowed the refused calls, as texts."""
@@ -202,6 +214,7 @@ class HeadlessRun(Frontend):
         """
         code = await self._interruptible(self._begin(message, piped))
         if code is None and self._ended.done():
+            self._hold_against_format()
             if not self._as_json and self._answer:
                 say(self._answer, file=self._out)
             code, why = self._outcome(self._ended.result())
@@ -401,6 +414,9 @@ class HeadlessRun(Frontend):
             prepared = with_piped(made, piped)
         else:
             prepared = await prepare(message, session, ports, piped=piped)
+        if ports.answer_format is not None:
+            asked = TextPart(text=ports.answer_format.request(ports.prompt))
+            prepared = replace(prepared, parts=(*prepared.parts, asked))
         self.controller.outbox.send_prepared(prepared)
 
     # -- the controller's frontend
@@ -571,6 +587,8 @@ class HeadlessRun(Frontend):
                 check = self.agent.ports.check
                 command = check.command if check else ""
                 outcome = ExitCode.FAILED, f"The check failed: {one_line(command, 200)}"
+            case "done" | "length" if self._format_problem:
+                outcome = ExitCode.FAILED, self._format_problem
             case "done" | "length":
                 why = self._left_undone()
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
@@ -586,6 +604,20 @@ class HeadlessRun(Frontend):
             case _:
                 outcome = ExitCode.FAILED, ended.error or ""
         return outcome
+
+    def _hold_against_format(self) -> None:
+        """Replace the answer with its JSON, or note why it doesn't match the format that was asked for."""
+        wanted = self.agent.ports.answer_format
+        if wanted is None:
+            return
+        try:
+            self.value = wanted.value(self._answer)
+        except SchemaError as error:
+            self._format_problem = str(error)
+        except AnswerFormatError as error:
+            self._format_problem = f"The answer doesn't match the schema: {error}"
+        else:
+            self._answer = json.dumps(self.value, ensure_ascii=False)
 
     def _incomplete(self) -> str | None:
         """Return why the last answer is incomplete (cut off or filtered); None if it is complete."""

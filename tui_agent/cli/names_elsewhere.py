@@ -13,7 +13,6 @@ _PLACES = "set read and write of [sandbox] in config.toml"
 _TOOLS = "list the tools in an agent's file, agents/NAME.md, and use --mode NAME"
 _NO_TOOL = "use --deny RULE"
 
-_SCHEMA = "describe the format of the answer in the prompt"
 _PICTURE = "name the picture in the prompt: @picture.png"
 _COPIES = "--race works in copies of the project"
 _ANSWER = "-p prints only the answer: send it to a file with > FILE"
@@ -73,7 +72,7 @@ OPTIONS: Mapping[str, str] = {
     "--full-auto": _MODE,
     "--image": _PICTURE,
     "--input-format": "pipe the prompt in; editors connect with tui-agent acp",
-    "--json-schema": _SCHEMA,
+    "--json-schema": "use --output-schema FILE",
     "--last": "use -c",
     "--list-models": "tui-agent models lists them",
     "--local-provider": "name a model of your own server, such as -m ollama/NAME; tui-agent models lists them",
@@ -88,7 +87,6 @@ OPTIONS: Mapping[str, str] = {
     "--no-tools": _TOOLS,
     "--oss": "name a model on your server, such as -m ollama/NAME; tui-agent models lists them",
     "--output-last-message": _ANSWER,
-    "--output-schema": _SCHEMA,
     "--permission-mode": _MODE,
     "--profile": _PROFILE,
     "--prompt": 'the prompt is an argument: tui-agent "…"',

@@ -8,12 +8,17 @@ import io
 import sys
 from argparse import Namespace
 from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
 
+from tui_agent.agent.answer_format import AnswerFormat, SchemaError
 from tui_agent.agent.ports import RunCheck
+from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.controller_wiring import GO_ON, ControllerWiring
 from tui_agent.cli.headless import HeadlessRun, KeyedRun
 from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.cli.wiring import Wiring
+from tui_agent.text_files.encodings import user_text
 
 
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
@@ -23,6 +28,9 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
     answer is printed. An interrupted run continues.
     """
     async with aclosing(Wiring(arguments)) as wiring:
+        answer_format = None
+        if arguments.output_schema is not None:
+            answer_format = _read_format(arguments.output_schema)
         for warning in wiring.loaded.warnings:
             say(warning, file=sys.stderr)
         parts = ControllerWiring(wiring)
@@ -38,6 +46,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
         code: int = ExitCode.FAILED
         try:
             await run.open(parts.start().request if keyed is None else keyed.request)
+            run.agent.ports.answer_format = answer_format
             if keyed is not None:
                 await run.prepare_keyed(keyed)
             tally = None
@@ -55,11 +64,25 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 piped = ""
             code = await _carry_out(run, arguments, message, piped)
             if tally is not None and printed is not None:
-                say_json(tally.summary(printed.getvalue(), code, run.problem).as_json())
+                summary = tally.summary(printed.getvalue(), code, run.problem)
+                say_json(replace(summary, structured_output=run.value).as_json())
         finally:
             run.keep_outcome(code)
             await run.controller.close()
         return code
+
+
+def _read_format(path: str) -> AnswerFormat:
+    """Return the format in a file with a JSON Schema.
+
+    Raises:
+        UsageError: the file can't be read or is no schema.
+    """
+    try:
+        return AnswerFormat.parse(user_text(Path(path).read_bytes()))
+    except (OSError, SchemaError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"Argument --output-schema: {path}: {why}") from None
 
 
 async def _carry_out(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:

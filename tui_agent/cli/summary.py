@@ -30,7 +30,8 @@ class RunSummary:
 
     ``result`` is the text that the run would print: the answer, or a command's report. ``error`` says
     why the run failed or stopped, "" if it is done. ``num_turns`` is the number of requests.
-    ``total_cost_usd`` is None if the price of a request is unknown.
+    ``total_cost_usd`` is None if the price of a request is unknown. ``structured_output`` is the JSON
+    value of the answer with ``--output-schema``; None without it, or if the answer doesn't match.
     """
 
     session_id: str
@@ -42,6 +43,7 @@ class RunSummary:
     duration_ms: int = 0
     total_cost_usd: float | None = 0.0
     usage: TokenUsage = TokenUsage()
+    structured_output: Any = None
 
     def as_json(self) -> dict[str, Any]:
         is_error = self.exit_code != ExitCode.DONE

@@ -47,6 +47,7 @@ _OCCASIONS = {
     "btw": "side question",
     "check_failed": "the check failed",
     "diagnostics": "new problems",
+    "format_missed": "the answer has another format",
     "goal_missed": "the goal isn't reached",
     "instructions": "a directory's instructions",
     "job": "background job",

@@ -1,0 +1,111 @@
+"""Compares an answer with the JSON Schema (draft 4 to 2020-12) that the user gave for it.
+
+Pure. `FormatCheck` sends an answer back that doesn't match; the frontend adds the request for the
+format to the message, prints the value and decides the exit code.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tui_agent.context.templates import fill
+from tui_agent.errors import UserFacingError
+from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.safe_text import one_line
+
+ANSWER_FORMAT = "answer_format"
+"""Name of the prompt that asks for the format."""
+_MAX_PROBLEMS = 5
+"""Maximum number of places in an answer that are named as wrong."""
+_PROBLEM_CHARS = 300
+_FENCED = LazyPattern(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+
+
+class SchemaError(UserFacingError):
+    """The text is not a JSON Schema that can be used."""
+
+
+class AnswerFormatError(UserFacingError):
+    """An answer doesn't match the schema; the message says where, for user and model."""
+
+
+@frozen
+class AnswerFormat:
+    """The JSON Schema that a run's last answer has to match."""
+
+    schema: Mapping[str, Any] | bool
+
+    @classmethod
+    def parse(cls, text: str) -> "AnswerFormat":
+        """Return the format for a JSON Schema.
+
+        Raises:
+            SchemaError: the text is not JSON or not a schema.
+        """
+        from jsonschema import exceptions, validators
+
+        try:
+            schema = json.loads(text)
+        except ValueError as error:
+            raise SchemaError(f"The schema is not JSON: {error}.") from None
+        if not isinstance(schema, dict | bool):
+            raise SchemaError("The schema must be a JSON object.")
+        try:
+            validators.validator_for(schema).check_schema(schema)
+        except exceptions.SchemaError as error:
+            raise SchemaError(
+                f"The schema is wrong at {error.json_path}: {one_line(error.message, _PROBLEM_CHARS)}."
+            ) from None
+        return cls(schema)
+
+    def request(self, prompt: Callable[[str], str]) -> str:
+        """Return the text that asks the model for the format; ``prompt`` returns a prompt by name."""
+        return fill(prompt(ANSWER_FORMAT), schema=json.dumps(self.schema, ensure_ascii=False))
+
+    def value(self, answer: str) -> Any:
+        """Return the JSON value of an answer: of its whole text, or of its last code block.
+
+        Raises:
+            AnswerFormatError: the answer has no JSON, or its value doesn't match the schema.
+            SchemaError: the schema refers to one that it doesn't contain.
+        """
+        value = _json_of(answer)
+        problems = self._problems(value)
+        if problems:
+            raise AnswerFormatError("; ".join(problems))
+        return value
+
+    def _problems(self, value: Any) -> list[str]:
+        """Return up to ``_MAX_PROBLEMS`` mismatches between a value and the schema."""
+        from jsonschema import validators
+        from referencing import Registry
+        from referencing.exceptions import Unresolvable
+
+        # An empty registry: a reference to an address is never fetched.
+        validator = validators.validator_for(self.schema)(self.schema, registry=Registry())
+        problems: list[str] = []
+        try:
+            for error in validator.iter_errors(value):
+                problems.append(f"{error.json_path}: {one_line(error.message, _PROBLEM_CHARS)}")
+                if len(problems) == _MAX_PROBLEMS:
+                    break
+        except Unresolvable as error:
+            raise SchemaError(
+                f"The schema refers to {error.ref}, which it doesn't contain."
+            ) from None
+        return problems
+
+
+def _json_of(answer: str) -> Any:
+    """Return the JSON value of a text or, if it isn't JSON, of its last code block."""
+    candidates = [answer.strip()]
+    blocks = [found[2] for found in _FENCED.finditer(answer)]
+    candidates += blocks[-1:]
+    problem = ""
+    for candidate in candidates:
+        try:
+            return json.loads(candidate)
+        except (ValueError, RecursionError) as error:
+            problem = str(error)
+    raise AnswerFormatError(f"The answer is not JSON: {problem}")
