@@ -16,6 +16,7 @@ from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
     ItemState,
+    effort_command,
     joined,
     unreadable,
     unused_settings,
@@ -42,6 +43,7 @@ _INSTEAD = {
     "model": "choose a model with /model, or set model in config.toml",
     "statusLine": "set ui.status_line in config.toml",
     "outputStyle": "choose it with /style",
+    "effortLevel": "set effort in config.toml, or use /effort",
     "defaultMode": "set mode in config.toml",
     "enabledPlugins": "add them: tui-agent plugin add",
     "theme": "choose a theme with /theme",
@@ -102,7 +104,10 @@ class _Reader:
             self.items.append(
                 without_effect(PROGRAM, "setting", "defaultMode", place=place, why=why)
             )
-        self.items += unused_settings(PROGRAM, self._file, _READ_HERE, instead=_INSTEAD)
+        instead = dict(_INSTEAD)
+        if effort := effort_command(self._file.table.get("effortLevel")):
+            instead["effortLevel"] = effort
+        self.items += unused_settings(PROGRAM, self._file, _READ_HERE, instead=instead)
 
     @property
     def _acting(self) -> ItemState:

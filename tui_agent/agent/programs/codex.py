@@ -16,6 +16,7 @@ from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
     ItemState,
+    effort_command,
     quoted_key,
     set_command,
     set_table_command,
@@ -92,6 +93,8 @@ def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
         instead["approval_policy"] = NEVER_ASK
     if model:
         instead["model"] = set_command("model", f"{provider}/{model}")
+    if effort := effort_command(table.get("model_reasoning_effort")):
+        instead["model_reasoning_effort"] = effort
     if given.get("base_url"):
         instead["model_provider"] = _provider_command(provider, given)
     return instead

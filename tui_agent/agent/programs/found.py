@@ -16,6 +16,7 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.lazy import frozen
+from tui_agent.session.effort import Effort
 
 _GROUPS = {
     "allow rule": "permissions",
@@ -147,6 +148,14 @@ def settings_files(
 def without_effect(program: str, kind: str, name: str, *, place: str, why: str) -> FoundItem:
     """Return a `FoundItem` in the state ``WITHOUT_EFFECT``; ``why`` may be ""."""
     return FoundItem(program, kind, name, place, state=ItemState.WITHOUT_EFFECT, why=why)
+
+
+def effort_command(level: Any) -> str:
+    """Return the command that sets another program's level of effort here; "" if there is no such level."""
+    try:
+        return set_command("effort", str(Effort(level)))
+    except ValueError:
+        return ""
 
 
 def set_command(key: str, value: str) -> str:

@@ -13,6 +13,7 @@ from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
     ModelOffer,
+    effort_command,
     quoted_key,
     set_command,
     settings_files,
@@ -91,12 +92,11 @@ def _instead_of(file: ForeignFile) -> dict[str, str]:
     """Return how to get the effect of the settings; for model and thinking level, the command."""
     model = str(file.table.get("defaultModel", ""))
     provider = _provider_of(str(file.table.get("defaultProvider", "")))
-    level = str(file.table.get("defaultThinkingLevel", ""))
     instead = dict(_INSTEAD)
     if model and provider:
         instead["defaultModel"] = set_command("model", f"{provider}/{model}")
-    if level:
-        instead["defaultThinkingLevel"] = set_command("effort", level)
+    if effort := effort_command(file.table.get("defaultThinkingLevel")):
+        instead["defaultThinkingLevel"] = effort
     return instead
 
 
