@@ -67,6 +67,8 @@ READ_ONLY = "This session is read-only. /fork continues in a copy."
 PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 
+SWITCHED = "Another session was opened before the message was sent. It is back in the prompt."
+
 COPYING = "Copying the session …"
 """Shown while a session is copied; copying 100,000 entries takes seconds."""
 
@@ -638,7 +640,9 @@ class Outbox:
                 controller.soon(controller.agent.run_shell(command, excluded=excluded))
             case MessageIntent(message) if has_mention(message) or self._unsent:
                 self._unsent += 1
-                controller.soon(self._send_with_files(message, follow_up=follow_up))
+                controller.soon(
+                    self._send_with_files(controller.open_agent, message, follow_up=follow_up)
+                )
             case MessageIntent(message):
                 self.submit(message, follow_up=follow_up)
             case _:
@@ -704,7 +708,8 @@ class Outbox:
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
         """Send the message made by the command ``name``: a command file, a skill or a server's prompt.
 
-        Raises `CommandError` with the text ``complaint`` if there is none of that name.
+        If another session was opened while the message was made, the command goes back into the
+        prompt. Raises `CommandError` with the text ``complaint`` if there is none of that name.
         """
         from tui_agent.agent.preparing import prepare_command
 
@@ -714,20 +719,40 @@ class Outbox:
             prepared = await prepare_command(name, arguments, agent.session, agent.ports)
         if prepared is None:
             raise CommandError(complaint)
+        if self._controller.agent is not agent:
+            self._put_back_of_another(f"/{name} {arguments}".rstrip())
+            return
         self.send_prepared(prepared)
 
-    async def _send_with_files(self, text: str, *, follow_up: bool) -> None:
+    async def _send_with_files(self, agent: Agent, text: str, *, follow_up: bool) -> None:
+        """Send a message to ``agent`` with the files that it mentions.
+
+        If that fails, or another session was opened while the files were read, the message goes back
+        into the prompt.
+        """
         controller = self._controller
         try:
             async with self._sending:
-                if controller.agent is None:
+                loaded = None
+                if controller.agent is agent:
+                    loaded = await self.load(text)
+                if loaded is None or controller.agent is not agent:
+                    self._put_back_of_another(text)
                     return
-                loaded = await self.load(text)
                 self.submit(loaded.parts, follow_up=follow_up)
                 if loaded.problem is not None:
                     controller.frontend.warn(loaded.problem)
+        except Exception:
+            controller.frontend.put_back(text)
+            raise
         finally:
             self._unsent -= 1
+
+    def _put_back_of_another(self, text: str) -> None:
+        """Put a message back into the prompt because its session is no longer the open one."""
+        controller = self._controller
+        controller.frontend.put_back(text)
+        controller.say(SWITCHED, "warning")
 
     async def load(self, text: str) -> Prepared:
         """Return a message with the files and other things that it mentions attached; doesn't send it.
