@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acp.helpers import update_agent_message_text
 from acp.schema import (
     AcceptElicitationResponse,
     AllowedOutcome,
@@ -25,6 +26,7 @@ from tui_agent.acp.session import EditorSession
 from tui_agent.acp.updates import Prompt
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.app.services import OpenRequest
+from tui_agent.session.session import Session
 
 
 class Editor:
@@ -196,3 +198,53 @@ async def test_a_line_that_comes_in_pieces_is_kept_whole() -> None:
             pieces += await reader.readexactly(error.consumed)
     assert is_message(pieces)
     assert json.loads(pieces)["method"] == "x" * 300
+
+
+class RecordingEditor(Editor):
+    """Remembers the session of each update and the texts; ``pause`` is how long an update takes."""
+
+    def __init__(self, pause: float = 0) -> None:
+        super().__init__()
+        self.pause = pause
+        self.sessions: set[str] = set()
+        self.texts: list[str] = []
+
+    async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
+        await asyncio.sleep(self.pause)
+        self.sessions.add(session_id)
+        self.texts.append(getattr(getattr(update, "content", None), "text", ""))
+
+
+@pytest.mark.parametrize("command", ["/fork", "/new", "/demo"])
+async def test_a_command_that_would_open_another_session_says_where_to_do_that(
+    tmp_path: Path, command: str
+) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Yes.")]), answer=None)
+    opened: list[OpenRequest] = []
+
+    def open_session(request: OpenRequest) -> Session:
+        opened.append(request)
+        return harness.session
+
+    editor = RecordingEditor()
+    session = EditorSession(editor, harness.services(open_session=open_session))  # type: ignore[arg-type]
+    await session.open(OpenRequest())
+    await session.prompt(Prompt("hello", ()))
+    await session.prompt(Prompt(command, ()))
+    assert len(opened) == 1
+    assert "your editor's list of sessions" in editor.texts[-1]
+    await session.aclose()
+
+
+@pytest.mark.parametrize("text", ["hello", "/compact"])
+async def test_a_prompt_is_answered_if_its_session_is_closed_before_all_updates_are_sent(
+    tmp_path: Path, text: str
+) -> None:
+    session = await opened(tmp_path, RecordingEditor(60), Reply("I wait.", hang=True))
+    prompt = asyncio.ensure_future(session.prompt(Prompt(text, ())))
+    await asyncio.sleep(0)
+    for number in range(3):
+        session.queue_update(update_agent_message_text(str(number)))
+    await asyncio.sleep(0.1)
+    await session.aclose()
+    assert await asyncio.wait_for(prompt, 10) == "cancelled"

@@ -100,7 +100,13 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
 class EditorFrontend(Frontend):
-    """Shows messages and questions of one session's controller in an editor."""
+    """Shows messages and questions of one session's controller in an editor.
+
+    Commands can't open another session: the editor knows its session by an id, and ignores updates
+    with another one.
+    """
+
+    opens_sessions = False
 
     def __init__(self, session: EditorSession) -> None:
         self._session = session
@@ -275,8 +281,6 @@ class EditorSession:
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.queue_update = self._waiting.put_nowait
-        self.wait_sent = self._waiting.join
-        """Waits until all queued updates are sent."""
         self._sender: asyncio.Task[None] | None = None
         """Sends queued updates; started once the session is open, because updates have its id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -305,6 +309,8 @@ class EditorSession:
         return self.controller.open_agent
 
     async def aclose(self) -> None:
+        """Close the session; a prompt that is being answered ends as a cancelled one."""
+        self._cancels += 1
         self._end_runs(RunEnded("interrupted"))
         tasks = [*self._asking.values(), *filter(None, [self._sender])]
         for task in tasks:
@@ -376,17 +382,18 @@ class EditorSession:
 
         Return None if there is no built-in command of that name.
         """
-        command = await built_in(intent.name, self.agent)
+        agent = self.agent
+        command = await built_in(intent.name, agent)
         if command is None:
             return None
         cancels = self._cancels
-        was_running = self.agent.running
+        was_running = agent.running
         try:
             await self.controller.run_to_completion(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
-        if self.agent.running and not was_running:  # as /retry does
+        if agent.running and not was_running:  # as /retry does
             return await self._outcome(self._next_end())
         await self.wait_sent()
         return "cancelled" if self._cancels != cancels else "end_turn"
@@ -403,6 +410,16 @@ class EditorSession:
         await self.wait_sent()
 
     # -- updates
+
+    async def wait_sent(self) -> None:
+        """Wait until all queued updates are sent, or the session is closed."""
+        sent = asyncio.ensure_future(self._waiting.join())
+        try:
+            await asyncio.wait(
+                {sent, *filter(None, [self._sender])}, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            sent.cancel()
 
     async def _send_all(self) -> None:
         while True:

@@ -354,10 +354,14 @@ class Controller:
         """Open a session instead of the open one; return True if that worked at once.
 
         If it fails, the user gets a message and the open session stays. If another program has the
-        requested session open, the user is asked how to continue.
+        requested session open, the user is asked how to continue. If the frontend doesn't open
+        sessions, it says so.
         """
         from tui_agent.session.errors import SessionHeld, StoreError
 
+        if self.agent is not None and not self.frontend.opens_sessions:
+            self.frontend.go_to(request)
+            return False
         try:
             await self.open_or_raise(request)
         except SessionHeld as held:

@@ -446,6 +446,8 @@ class Frontend:
     """Whether the frontend can show every page and ask every question."""
     keeps_asides = False
     """Whether a busy session continues when another one is opened, instead of being stopped."""
+    opens_sessions = True
+    """Whether a command can open another session here; `go_to` says what to do if it can't."""
     is_attended = True
     """Whether there is a user who can answer questions."""
     keymap: Mapping[str, str] = MappingProxyType({})
