@@ -9,9 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.agents import Harness
+from tests.support.agents import Harness, ports_of
 from tests.support.races import RacingClient, racing_agent, runs, writes
 from tests.support.scripted_client import Reply
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.race.copies import Copy
+from tui_agent.agent.race.race import Race
 from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
@@ -22,6 +25,7 @@ from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import ImagePart, RaceEntry, TextPart, UserEntry
+from tui_agent.session.session import Session
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000020802000000fdd49a730000001149444154789c63f8cfc0c0"
@@ -238,3 +242,116 @@ def test_the_size_of_large_copies_is_said_before_the_start() -> None:
         "3 attempts, each in a copy of 100,026 files, at most $0.50 each, $1.50 together."
     )
     assert "copy" not in RacePrice(3, 0.5, 0, None, files=300).sentence()
+
+
+async def test_the_others_go_on_if_the_runner_to_take_has_done_nothing_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Race.make_runner_copy
+
+    async def slow(race: Race, number: int) -> Copy:
+        if number == 2:
+            await asyncio.Event().wait()
+        return await copy(race, number)
+
+    monkeypatch.setattr(Race, "make_runner_copy", slow)
+    harness = racing_agent(tmp_path, RacingClient(first_waits))
+    controller = await controller_of(harness)
+    race = await race_commands.begin(
+        controller, await race_commands.order_of(controller, read_wish("2 -- Answer it."))
+    )
+    await harness.until(lambda: race.runners[0].record.steps == 1)
+    with pytest.raises(CommandError, match="has done nothing yet"):
+        await race_commands.take(controller, 2)
+    assert [runner.state.value for runner in race.runners] == ["working", "waiting"]
+    assert controller.race is race
+    await controller.close()
+
+
+async def test_of_two_races_begun_at_once_one_is_ended(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, RacingClient(first_waits))
+    controller = await controller_of(harness)
+    order = await race_commands.order_of(controller, read_wish("2 -- Answer it."))
+    done = await asyncio.gather(
+        race_commands.begin(controller, order),
+        race_commands.begin(controller, order),
+        return_exceptions=True,
+    )
+    [race] = [one for one in done if isinstance(one, Race)]
+    [error] = [one for one in done if isinstance(one, CommandError)]
+    assert controller.race is race
+    assert "was ended" in str(error)
+    await controller.close()
+    assert not list((tmp_path / "races").iterdir())
+
+
+class Aside(Told):
+    """A frontend that keeps busy sessions going off the screen."""
+
+    keeps_asides = True
+
+
+async def beside_another(harness: Harness) -> Controller:
+    """Return a controller whose session ``harness.session`` is on the screen; ``new`` opens another."""
+    project = Path(harness.session.info.cwd)
+
+    def open_session(request: OpenRequest) -> Session:
+        if request.session_id is not None:
+            return harness.session
+        other = harness.store.create_session(project)
+        return Session(harness.store, other.id, estimate=lambda _entry: 10)
+
+    def agent_of(session: Session) -> Agent:
+        if session is harness.session:
+            return harness.agent
+        return Agent(session, ports_of(session, harness.client, project), model="test/model")
+
+    controller = Controller(Aside(), lambda _event: None)
+    controller.attach(harness.services(open_session=open_session, make_agent=agent_of))
+    await controller.open_or_raise(OpenRequest(harness.session.id))
+    return controller
+
+
+async def test_first_green_is_taken_when_its_session_is_back_on_the_screen(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, RacingClient(work))
+    controller = await beside_another(harness)
+    wish = read_wish("2 --check 'test -f answer.txt' --pick first-green -- Answer it.")
+    race = await race_commands.begin(controller, await race_commands.order_of(controller, wish))
+    assert await controller.open(OpenRequest())
+    await race.over.wait()
+    await controller.tasks_done()
+    assert not any(isinstance(entry, RaceEntry) for entry in harness.path())
+    assert await controller.open(OpenRequest(harness.session.id))
+    await controller.tasks_done()
+    last = harness.path()[-1]
+    assert isinstance(last, RaceEntry)
+    assert last.taken == race.picked
+    assert controller.race is None
+    await controller.close()
+
+
+async def test_a_race_that_ends_as_its_session_leaves_the_screen_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = racing_agent(tmp_path, RacingClient(first_waits))
+    controller = await beside_another(harness)
+    race = await race_commands.begin(
+        controller, await race_commands.order_of(controller, read_wish("2 -- Answer it."))
+    )
+    finish = race.finish
+    may_end = asyncio.Event()
+
+    async def slow(taken: int | None) -> RaceEntry:
+        await may_end.wait()
+        return await finish(taken)
+
+    monkeypatch.setattr(race, "finish", slow)
+    dropping = asyncio.ensure_future(race_commands.drop(controller))
+    await asyncio.sleep(0)
+    assert await controller.open(OpenRequest())
+    may_end.set()
+    await dropping
+    [aside] = controller.asides.values()
+    assert aside.race is None
+    assert not aside.is_busy
+    await controller.close()

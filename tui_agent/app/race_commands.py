@@ -308,7 +308,8 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
 async def begin(controller: Controller, order: RaceOrder) -> Race:
     """Begin a race, which runs in the background, and return it; saves its check for the project.
 
-    Raises `UserFacingError` or OSError if the race can't begin.
+    Raises `UserFacingError` or OSError if the race can't begin, or if another race or session came
+    first while it was prepared.
     """
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
@@ -322,7 +323,11 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
         and order.check != controller.services.check_command(agent.ports.project)
     ):
         controller.services.keep_check(agent.ports.project, order.check)
-    race = controller.race = await Race.begin(agent, order, price_of(controller, order).most)
+    race = await Race.begin(agent, order, price_of(controller, order).most)
+    if controller.race is not None or controller.agent is not agent:
+        await race.aclose()
+        raise CommandError("The race was ended: another race or session was opened meanwhile.")
+    controller.race = race
     controller.soon(look_after(controller, race))
     return race
 
@@ -356,14 +361,14 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     if over is None:
         race = controller.race
     if race is not None:
-        race.runner(number)
+        _branch(controller, number)  # if it has done nothing yet, all runners continue
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
     restored = await make_move(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
-        controller.race = None
+        _forget(controller, race)
     if race is not None and race.saved:
         saved = f" Stopping the others early saved about {money(race.saved)}."
     else:
@@ -383,9 +388,18 @@ async def drop(controller: Controller) -> None:
     """End the race without taking a runner: the branches stay, the copies of the project are deleted."""
     race = _race(controller)
     await race.finish(None)
-    controller.race = None
+    _forget(controller, race)
     controller.say("The race is over; no runner was taken. Their work stays as branches in /tree.")
     controller.frontend.refresh_facts()
+
+
+def _forget(controller: Controller, race: Race) -> None:
+    """Note that a race is over. Its session may have left the screen while the race ended."""
+    if controller.race is race:
+        controller.race = None
+    for aside in controller.asides.values():
+        if aside.race is race:
+            aside.race = None
 
 
 async def merge(controller: Controller, number: int) -> None:
