@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.app.test_race_commands import do
 from tests.session.test_redacting import bytes_with
 from tests.support.agents import Harness, make_agent
@@ -20,9 +22,11 @@ from tui_agent.app.exporting import ExportFormat, ExportOrder, write_export
 from tui_agent.app.frontend import Choice, Frontend, Question, TextLine
 from tui_agent.app.redact_commands import BEYOND_REACH
 from tui_agent.app.services import OpenRequest
+from tui_agent.processes.process import Command
 from tui_agent.secret_detector import REMOVED
 from tui_agent.secret_forms import SecretForms
 from tui_agent.session.entries import CheckpointEntry
+from tui_agent.session.errors import StoreError
 from tui_agent.session.records import Unsent
 from tui_agent.session.redacting import Removal, remove
 from tui_agent.session.session import Session
@@ -203,6 +207,35 @@ async def test_it_is_asked_first_and_never_in_plain_sight(tmp_path: Path) -> Non
     assert home.person.words[-1] == "Not found in anything that the program stores."
     assert not await do(home.controller, "redact", "short")
     assert "6 characters" in home.person.words[-1]
+    await home.controller.close()
+
+
+async def test_if_the_store_can_t_be_rewritten_the_prompt_s_history_is_clean_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_store: Store) -> None:
+        raise StoreError("Another program is using the file.")
+
+    home = await home_of(tmp_path)
+    home.person.typed = [f"/redact {SECRET}"]
+    monkeypatch.setattr(Store, "rewrite", refuse)
+    assert not await do(home.controller, "redact", SECRET)
+    assert home.person.words[-1] == "Another program is using the file."
+    assert home.person.typed == [f"/redact {REMOVED}"]
+    await home.controller.close()
+
+
+async def test_jobs_that_it_would_stop_are_named_before(tmp_path: Path) -> None:
+    home = await home_of(tmp_path, answer="keep")
+    jobs = home.harness.agent.jobs
+    place = tmp_path / "project"
+    command = Command(("sleep", "60"), place, {"PATH": "/usr/bin:/bin"}, 0)
+    job = jobs.start("sleep 60", command, home.harness.store.put_blob)
+    assert await do(home.controller, "redact", SECRET)
+    [question] = home.person.asked
+    assert isinstance(question, Choice)
+    assert "1 background job of this session will be stopped." in question.details
+    assert not job.ended.is_set()
     await home.controller.close()
 
 

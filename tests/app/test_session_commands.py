@@ -1,15 +1,22 @@
 """Commands on sessions, at a frontend without a screen: what the user is told."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.agent.memory.test_keeper import start
 from tests.app.test_race_commands import Told, controller_of, do
-from tests.support.agents import make_agent
+from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.app.controller import Controller
+from tui_agent.app.frontend import Choice
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED
 from tui_agent.app.transfer_commands import write_result
+from tui_agent.errors import CommandError
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 
@@ -50,4 +57,79 @@ async def test_a_result_goes_to_the_path_that_the_user_named(
     await write_result(controller, Result(), target)  # type: ignore[arg-type]
     assert controller.frontend.words[-1].endswith(written)
     assert "~" not in controller.frontend.words[-1]
+    await controller.close()
+
+
+@dataclass
+class Asked(Told):
+    """A frontend that awaits ``reply`` for an answer."""
+
+    reply: Callable[[], Awaitable[str | None]] | None = None
+
+    async def ask(self, question: Choice) -> str | None:  # type: ignore[override]
+        assert self.reply is not None
+        return await self.reply()
+
+
+async def working(
+    harness: Harness, reply: Callable[[], Awaitable[str | None]], **services: Any
+) -> Controller:
+    """Return a controller whose agent is working; ``reply`` answers its questions."""
+    controller = Controller(Asked(reply=reply), lambda _event: None)
+    controller.attach(harness.services(**services))
+    await controller.open_or_raise(OpenRequest(harness.session.id))
+    controller.outbox.submit("go")
+    await harness.client.hanging.wait()
+    return controller
+
+
+async def test_quitting_asks_again_after_a_question_that_failed(tmp_path: Path) -> None:
+    async def fail() -> str:
+        raise CommandError("It can't be shown.")
+
+    harness = make_agent(tmp_path, ScriptedClient([Reply("I wait.", hang=True)]))
+    controller = await working(harness, fail)
+    assert not await do(controller, "quit")
+    assert not controller.is_leaving
+    await controller.close()
+
+
+@pytest.mark.parametrize(
+    ("is_over", "answer", "detached"),
+    [(True, None, [False]), (True, "y", [False]), (False, "y", [True]), (False, None, [])],
+)
+async def test_detaching_continues_a_run_only_if_it_is_still_going_on(
+    tmp_path: Path,
+    is_over: bool,  # noqa: FBT001 - a case of the test
+    answer: str | None,
+    detached: list[bool],
+) -> None:
+    async def reply() -> str | None:
+        if is_over:
+            harness.agent.interrupt()
+            await harness.agent.wait_idle()
+        return answer
+
+    begun: list[bool] = []
+    harness = make_agent(tmp_path, ScriptedClient([Reply("I wait.", hang=True)]))
+    controller = await working(
+        harness, reply, go_on_detached=lambda _session, is_running: begun.append(is_running)
+    )
+    assert await do(controller, "detach")
+    assert begun == detached
+    await controller.close()
+
+
+async def test_a_line_is_remembered_from_a_read_only_session(tmp_path: Path) -> None:
+    harness = start(tmp_path, [Reply("Yes.")])
+    controller = await controller_of(harness)
+    await harness.say("hello")
+    harness.session.hold()
+    Session(harness.store, harness.session.id, estimate=lambda _entry: 1).hold(take_over=True)
+    assert harness.session.check_for_take_over()
+    count = len(harness.path())
+    assert await do(controller, "remember", "Use pnpm.")
+    assert isinstance(controller.frontend, Told)
+    assert controller.frontend.words[-1].startswith("Noted in the memory")
+    assert len(harness.path()) == count
     await controller.close()

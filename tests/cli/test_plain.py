@@ -126,6 +126,22 @@ async def test_a_defect_in_reading_lines_ends_the_program(tmp_path: Path) -> Non
         await asyncio.wait_for(frontend.run(FirstView()), 30)
 
 
+async def test_a_question_of_a_session_that_was_left_takes_no_lines(tmp_path: Path) -> None:
+    plain = plain_with(tmp_path, Reply(calls=(WRITE,)), Reply("Yes."))
+    running = asyncio.ensure_future(plain.frontend.run(FirstView()))
+    await plain.until("You: ")
+    await plain.type("go")
+    await plain.until("Answer with a number")
+    # Typed before the question was seen.
+    await plain.type("/new")
+    await plain.until("Session: go")
+    plain.now += 1
+    await plain.type("hello")
+    await plain.until("Yes.")
+    await plain.type(None)
+    assert await asyncio.wait_for(running, 30) == 0
+
+
 async def test_the_end_of_the_input_refuses_what_nobody_can_allow(tmp_path: Path) -> None:
     plain = plain_with(tmp_path, Reply(calls=(WRITE,)), Reply("Then not."))
     text = await plain.play(("You: ", "go"), ("Answer with a number", None))

@@ -113,6 +113,29 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: S
         assert stage.agent.inspector.standings().compaction == 4
 
 
+async def test_an_edited_summary_is_not_lost_if_a_run_begins_or_it_is_summarised_again(
+    stage: Stage,
+) -> None:
+    async with stage.run((90, 30)) as pilot:
+        stage.agent.append(asked("first"), said("one"), asked("second"))
+        stage.agent.append(compacted(3))
+        await pilot.pause()
+        stage.view.transcript.focus()
+        assert stage.view.transcript.jump_to(4)
+        await press(pilot, "e")
+        stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
+        stage.agent.emit(RunStarted())
+        await press(pilot, "ctrl+s")
+        assert "Your text stays here." in stage.toasts[-1]
+        assert stage.app.screen.query_one("TextArea").text == "Only this counts."  # type: ignore[attr-defined]
+        stage.agent.emit(RunEnded("done"))
+        stage.agent.append(compacted(3))
+        await press(pilot, "ctrl+s")
+        assert stage.main.prompt.text == "Only this counts."
+        assert "Your text is in the prompt." in stage.main.notice.message
+        assert stage.agent.inspector.standings().compaction == 5
+
+
 async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it(
     stage: Stage,
 ) -> None:

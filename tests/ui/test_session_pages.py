@@ -58,7 +58,7 @@ async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> N
         assert not stage.harness.agent.jobs.running
         await pilot.press("escape")
         await stage.main.controller.run("jobs", "stop 1")
-        await until(lambda: stage.main.notice.message == "Job 1 was stopped.", pilot)
+        await until(lambda: stage.main.notice.message == "Job 1 had ended already.", pilot)
         await stage.main.controller.run("jobs", "stop 7")
         await until(lambda: "There is no job “7”. Jobs: 1." in stage.main.notice.message, pilot)
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tui_agent.app.edit_cost import Edit
 
 
+NOT_LATEST = "Only the latest summary can be edited; this one was summarised again."
+
+
 @Command(
     "context",
     "show what fills the context window",
@@ -302,8 +305,10 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     """Let the user edit the summary of the compaction ``entry_id``; appends a compaction with the new text.
 
     Only the summary of the path's last compaction can be edited; for another entry, the user gets a
-    message.
+    message. If a run began meanwhile, the user's text is shown again; if the summary is no longer the
+    last one, the text goes into the prompt.
     """
+    from tui_agent.app.controller import WORKING
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import CompactionEntry
@@ -312,14 +317,21 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     controller.require_writable()
     entry = agent.session.entry(entry_id)
     if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
-        controller.say("Only the latest summary can be edited; this one was summarised again.")
+        controller.say(NOT_LATEST)
         return
-    text = await controller.ask(
-        LongText("Summary of the earlier history, as the model sees it", entry.summary)
-    )
-    if text and text != entry.summary and controller.idle_agent is agent:
-        agent.keep(with_summary(resolve(agent.session.active_path()), text, agent.counter.entry))
-        controller.say("The summary was changed; /undo brings the former one back.")
+    question = "Summary of the earlier history, as the model sees it"
+    text = await controller.ask(LongText(question, entry.summary))
+    while text and text != entry.summary and agent.running:
+        controller.frontend.warn(f"{WORKING} Your text stays here.")
+        text = await controller.ask(LongText(question, text))
+    if not text or text == entry.summary:
+        return
+    if controller.agent is not agent or entry_id != agent.inspector.standings().compaction:
+        controller.frontend.put_back(text)
+        controller.say(f"{NOT_LATEST} Your text is in the prompt.", "warning")
+        return
+    agent.keep(with_summary(resolve(agent.session.active_path()), text, agent.counter.entry))
+    controller.say("The summary was changed; /undo brings the former one back.")
 
 
 @Command(

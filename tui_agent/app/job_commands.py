@@ -36,10 +36,14 @@ NOT_HIDDEN = (
 async def jobs(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     word, _, number = argument.strip().partition(" ")
-    known = {str(job.id): job.id for job in agent.jobs}
+    known = {str(job.id): job for job in agent.jobs}
     if word == "stop" and number.strip() in known:
-        await agent.jobs.find(known[number.strip()]).stop()
-        controller.say(f"Job {number.strip()} was stopped.")
+        job = known[number.strip()]
+        await agent.jobs.find(job.id).stop()
+        if job.running:
+            controller.say(f"Job {job.id} was stopped.")
+        else:
+            controller.say(f"Job {job.id} had ended already.")
     elif word == "stop" and known:
         controller.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
     elif word and known:

@@ -35,7 +35,7 @@ async def remember(controller: Controller, argument: str) -> None:
     """Add a line to the memory; without an argument, show the memory.
 
     The open session's head doesn't contain the line, so a message about it is appended to the
-    session, unless the agent is working.
+    session, unless the agent is working or the session is read-only.
     """
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
     from tui_agent.session.path_queries import newest
@@ -47,7 +47,7 @@ async def remember(controller: Controller, argument: str) -> None:
     view = await _view(controller)
     line = await asyncio.to_thread(view.memory.add, argument, view.clock())
     has_head = newest(agent.session.active_path(), SystemEntry) is not None
-    if has_head and not agent.running:
+    if has_head and not agent.running and not agent.session.read_only:
         # The session's head is older than the line.
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))

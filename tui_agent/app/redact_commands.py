@@ -63,20 +63,26 @@ async def redact(controller: Controller, argument: str) -> None:
         raise CommandError(
             f"These sessions contain it and are open in other programs: {names}. Close them first."
         )
-    details = "\n".join((*redaction.lines(finding), "", BEYOND_REACH))
+    lines = [*redaction.lines(finding), "", BEYOND_REACH]
+    if count := agent.jobs.running:
+        lines.append(f"{plural(count, 'background job')} of this session will be stopped.")
     answer = await controller.ask(
         Choice(
             f"Remove {name} from all of these? This can't be undone.",
             (("keep", "Keep it"), ("redact", "Remove it for good")),
-            details,
+            "\n".join(lines),
         )
     )
     if answer != "redact":
         controller.frontend.clear_notice()
         return
+    if controller.idle_agent is not agent:
+        raise CommandError("Another session was opened meanwhile. Nothing was removed.")
     controller.say("Redacting …")
-    left = await controller.between_sessions(asyncio.to_thread(redaction.carry_out, finding))
-    controller.frontend.rewrite_typed(removal.forms.text)
+    try:
+        left = await controller.between_sessions(asyncio.to_thread(redaction.carry_out, finding))
+    finally:
+        controller.frontend.rewrite_typed(removal.forms.text)
     _report(controller, finding, [short_path(path) for path in (*left, *finding.unread)])
 
 

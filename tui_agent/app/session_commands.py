@@ -304,8 +304,10 @@ async def leave(controller: Controller, _argument: str) -> None:
         )
         # A second /quit ends the program without a question.
         controller.is_leaving = True
-        answer = await controller.ask(asked)
-        controller.is_leaving = False
+        try:
+            answer = await controller.ask(asked)
+        finally:
+            controller.is_leaving = False
         # If the question closed because the work ended, the answer is None, and quitting is safe.
         if answer == "n" or (answer is None and _at_work(controller)):
             return
@@ -330,17 +332,18 @@ async def detach(controller: Controller, _argument: str) -> None:
     agent = controller.open_agent
     if agent.session.leaf is None:
         raise CommandError("This session is empty: there is nothing to continue yet.")
-    is_running = agent.running
-    if is_running:
+    if agent.running:
         asked = Choice(
             "The agent is working. Detach?",
             [("y", "yes, stop this step and continue detached"), ("n", "no, stay")],
             why="The current step starts again; everything before it is kept.",
             inline=True,
         )
-        if await controller.ask(asked) != "y":
+        answer = await controller.ask(asked)
+        # The question also closes because the work ended; then there is no step to stop.
+        if answer == "n" or (answer is None and agent.running) or controller.agent is not agent:
             return
-    controller.services.go_on_detached(agent.session, is_running)
+    controller.services.go_on_detached(agent.session, agent.running)
     controller.frontend.leave()
 
 

@@ -293,6 +293,8 @@ class PlainFrontend(Frontend):
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         del entry
+        # Those of the session before: their end is not heard any more.
+        self._permissions.clear()
         session = agent.session
         if session.leaf is not None:
             self._print(

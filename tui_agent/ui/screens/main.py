@@ -362,7 +362,7 @@ class MainScreen(SessionFrame):
             if row is None or not row.command:
                 return
             if row.needs_argument:
-                self.prompt.set_draft(f"/{row.command} ")
+                self.set_draft(f"/{row.command} ")
             else:
                 self.controller.begin(row.command, row.arguments)
 
