@@ -100,7 +100,7 @@ async def test_quitting_asks_again_after_a_question_that_failed(tmp_path: Path) 
 )
 async def test_detaching_continues_a_run_only_if_it_is_still_going_on(
     tmp_path: Path,
-    is_over: bool,  # noqa: FBT001 - a case of the test
+    is_over: bool,
     answer: str | None,
     detached: list[bool],
 ) -> None:
