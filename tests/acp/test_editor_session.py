@@ -248,3 +248,29 @@ async def test_a_prompt_is_answered_if_its_session_is_closed_before_all_updates_
     await asyncio.sleep(0.1)
     await session.aclose()
     assert await asyncio.wait_for(prompt, 10) == "cancelled"
+
+
+class FirstAnswers(RecordingEditor):
+    """Gives the first answer to every question."""
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_more: Any
+    ) -> RequestPermissionResponse:
+        await asyncio.sleep(0)
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id=options[0].option_id)
+        )
+
+
+async def test_a_question_that_the_editor_can_t_ask_is_not_answered_and_said(
+    tmp_path: Path,
+) -> None:
+    questions = [QUESTIONS[0], {"question": "What is it called?"}]
+    call = Call("ask", json.dumps({"questions": questions}))
+    editor = FirstAnswers()
+    session = await opened(tmp_path, editor, Reply("", (call,)), Reply("Went on."))
+    assert await asyncio.wait_for(session.prompt(Prompt("hello", ())), 10) == "end_turn"
+    assert any("Your editor can't ask this." in text for text in editor.texts)
+    await session.prompt(Prompt("/rename", ()))
+    assert "Your editor can't ask this." in editor.texts[-1]
+    await session.aclose()

@@ -1,5 +1,6 @@
 """Commands on sessions, at a frontend without a screen: what the user is told."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 
 from tests.agent.memory.test_keeper import start
 from tests.app.test_race_commands import Told, controller_of, do
+from tests.app.test_sending import beside
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice
 from tui_agent.app.services import OpenRequest
@@ -132,4 +135,21 @@ async def test_a_line_is_remembered_from_a_read_only_session(tmp_path: Path) -> 
     assert isinstance(controller.frontend, Told)
     assert controller.frontend.words[-1].startswith("Noted in the memory")
     assert len(harness.path()) == count
+    await controller.close()
+
+
+async def test_of_two_sessions_opened_at_once_one_is_left_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = await beside(tmp_path, Reply("Yes."))
+    close = Agent.aclose
+
+    async def slow(agent: Agent) -> None:
+        await asyncio.sleep(0.05)
+        await close(agent)
+
+    monkeypatch.setattr(Agent, "aclose", slow)
+    await asyncio.gather(controller.open(OpenRequest()), controller.open(OpenRequest()))
+    held = [info.id for info in controller.services.store.sessions() if info.held_by is not None]
+    assert held == [controller.open_agent.session.id]
     await controller.close()

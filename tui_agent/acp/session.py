@@ -121,8 +121,11 @@ class EditorFrontend(Frontend):
     async def ask(self, question: Question[T]) -> T | None:
         """Ask a `Choice` or `Pick` as a permission request, a `TextLine` as a form.
 
-        Return the answer; None if the editor gives none, or the question is of another kind. Only
-        the first `MAX_OFFERED_ROWS` rows of a `Pick` are offered.
+        Return the answer; None if the editor gives none. Only the first `MAX_OFFERED_ROWS` rows of a
+        `Pick` are offered.
+
+        Raises:
+            CommandError: the editor can't ask such a question.
         """
         match question:
             case Choice():
@@ -130,10 +133,12 @@ class EditorFrontend(Frontend):
             case Pick():
                 offered = [(row.key, row.text[:80]) for row in question.rows[:MAX_OFFERED_ROWS]]
                 return await self._ask(Choice(question.question, offered))  # type: ignore[return-value]  # answered by a key, too
-            case TextLine():
+            case TextLine() if self._has_forms:
                 return await self._ask_text(question)  # type: ignore[return-value]  # a line is answered by a text
             case _:
-                return None
+                raise CommandError(
+                    "Your editor can't ask this. Some commands take an argument instead: see /help."
+                )
 
     async def _ask(self, question: Choice) -> str | None:
         self._asked += 1
@@ -171,10 +176,14 @@ class EditorFrontend(Frontend):
             return answer_of(asked, response.content or {})
         return Answer("cancel")
 
+    @property
+    def _has_forms(self) -> bool:
+        able = self._session.capabilities.elicitation
+        return able is not None and able.form is not None
+
     async def _show_form(self, message: str, form: ElicitationSchema) -> Any:
         """Return the editor's response to a form; None if it has no forms or the request fails."""
-        able = self._session.capabilities.elicitation
-        if able is None or able.form is None:
+        if not self._has_forms:
             return None
         mode = ElicitationFormSessionMode(
             session_id=self._session.agent.session.id, requested_schema=form

@@ -121,6 +121,8 @@ class Controller:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
         self._begun: asyncio.Task[Any] | None = None
+        self._opening = asyncio.Lock()
+        """Held while a session is opened: the one before has to be off the screen by then."""
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
@@ -209,12 +211,16 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result; log and show any error, and return None then."""
+        """Await ``work`` and return its result; log and show any error, and return None then.
+
+        The error is shown on the page that covers the conversation, if there is one.
+        """
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes a message
             problem = report(error)
-            self.say(problem.sentence, "warning" if problem.expected else "error")
+            severity: Severity = "warning" if problem.expected else "error"
+            self.frontend.announce(problem.sentence, severity)
             return None
 
     def soon(
@@ -376,10 +382,17 @@ class Controller:
     async def open_or_raise(self, request: OpenRequest) -> Agent:
         """Open a session instead of the open one, and return its agent.
 
+        If another one is being opened, waits for that first.
+
         Raises:
             SessionHeld: another running program has the requested session open.
             StoreError: the session can't be opened. In both cases, the open one stays open.
         """
+        async with self._opening:
+            return await self._open_instead(request)
+
+    async def _open_instead(self, request: OpenRequest) -> Agent:
+        """Open a session as `open_or_raise` does, while no other one is being opened."""
         self.frontend.opening()
         aside = self.asides.get(request.session_id or "")
         if aside is not None and request.how is not OpenHow.FORK:

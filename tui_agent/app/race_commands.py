@@ -653,7 +653,8 @@ async def ask_for_race(
 ) -> bool:
     """Let the user fill in the form of a race from the entry ``start`` (None: the leaf); begin and show it.
 
-    Returns False if the user cancels. With ``leaving_out``, the form starts with two runners: one
+    If the race is impossible as the user wants it, says why and asks again. Returns False if the user
+    cancels. With ``leaving_out``, the form starts with two runners: one
     with the whole conversation, one without these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
@@ -676,17 +677,27 @@ async def ask_for_race(
         where = "Race"
     else:
         where = f"Race from #{start}"
-    chosen = await ask_for_order(
-        controller,
-        order,
-        here,
-        modes=modes_of(agent),
-        price=lambda wanted: price_of(controller, wanted).sentence(),
-        title=where,
-    )
-    if chosen is None or controller.agent is not agent:
-        return False
-    await begin(controller, replace(chosen, parts=await load_parts(controller, chosen.prompt)))
+    while True:
+        chosen = await ask_for_order(
+            controller,
+            order,
+            here,
+            modes=modes_of(agent),
+            price=lambda wanted: price_of(controller, wanted).sentence(),
+            title=where,
+        )
+        if chosen is None or controller.agent is not agent:
+            return False
+        wanted = replace(chosen, parts=await load_parts(controller, chosen.prompt))
+        try:
+            require_possible(controller, wanted)
+        except CommandError as error:
+            # The form opens again, so that nothing typed is lost.
+            controller.frontend.warn(str(error))
+            order = chosen
+            continue
+        break
+    await begin(controller, wanted)
     if prompt and controller.frontend.draft.strip() == prompt:
         controller.frontend.set_draft("")
     show(controller)
