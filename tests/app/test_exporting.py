@@ -280,6 +280,11 @@ def test_code_is_left_alone_as_far_as_can_be():
         assert scrubber.text(text).replace("[redacted]", "melissa") == text
 
 
+def test_an_id_with_a_time_beyond_the_calendar_has_a_file_name(tmp_path: Path) -> None:
+    order = ExportOrder("ffffffff-ffff-7fff-bfff-ffffffffffff", ExportFormat.CODEX)
+    assert order.file_name("", tmp_path).startswith("rollout-9999-01-01T00-00-00-ffffffff")
+
+
 def test_files_are_named_after_the_session(store, session, tmp_path):
     order = ExportOrder(session.id, ExportFormat.HTML)
     name = order.file_name("Fix: the Login/redirect!", tmp_path)

@@ -142,6 +142,16 @@ async def test_a_question_of_a_session_that_was_left_takes_no_lines(tmp_path: Pa
     assert await asyncio.wait_for(running, 30) == 0
 
 
+async def test_without_a_model_a_prompt_of_the_command_line_is_given_back(tmp_path: Path) -> None:
+    plain = plain_with(tmp_path, Reply("Yes."))
+    start = FirstView(screen="welcome", prompt="fix it")
+    running = asyncio.ensure_future(plain.frontend.run(start))
+    await plain.until("Not sent: fix it")
+    await plain.type(None)
+    assert await asyncio.wait_for(running, 30) == 0
+    assert plain.harness.path() == []
+
+
 async def test_the_end_of_the_input_refuses_what_nobody_can_allow(tmp_path: Path) -> None:
     plain = plain_with(tmp_path, Reply(calls=(WRITE,)), Reply("Then not."))
     text = await plain.play(("You: ", "go"), ("Answer with a number", None))

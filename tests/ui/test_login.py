@@ -167,7 +167,8 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
 
 async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path) -> None:
     logins = FakeLogins(GOOD)
-    stage = make_stage(tmp_path, logins=logins, start=FirstView(screen="welcome"))
+    start = FirstView(screen="welcome", prompt="fix the test")
+    stage = make_stage(tmp_path, logins=logins, start=start)
     async with stage.run((80, 24)) as pilot:
         await until(lambda: "l  log in" in screen_text(stage), pilot)
         stage.agent.change_model("")
@@ -183,6 +184,7 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert stage.saved["model"] == "groq/llama"
         assert "The model is groq/llama" in stage.main.notice.message
+        assert stage.main.prompt.text == "fix the test"
 
 
 @pytest.mark.parametrize("keys", [["enter"], ["d", "enter"], ["D", "enter"], ["tab", "d"]])

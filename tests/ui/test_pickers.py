@@ -166,6 +166,17 @@ async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> N
         assert stage.requests[-1] == OpenRequest(other.id, OpenHow.TAKE_OVER)
 
 
+async def test_why_a_held_session_can_t_be_deleted_is_said_on_the_page(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
+    other = make_session(stage, "busy")
+    other.hold()
+    async with stage.run((100, 24)) as pilot:
+        found = await rows(stage, pilot, 2)
+        position = next(number for number, row in enumerate(found) if "busy" in row)
+        await press(pilot, *["down"] * position, "x", "x")
+        await until(lambda: any("Close it first." in one for one in stage.toasts), pilot)
+
+
 async def test_a_session_of_a_detached_run_names_the_command_that_shows_it(tmp_path: Path) -> None:
     names: dict[str, str] = {}
     start = FirstView(screen="sessions")

@@ -32,6 +32,7 @@ from tui_agent.secret_detector import REMOVED, find_secrets, remove_known
 from tui_agent.session.entries import BookkeepingEntry, EntryAdapter
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
+from tui_agent.session.formats.reading import END_OF_TIME
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.store import Store
 from tui_agent.text_files.encodings import detect
@@ -114,7 +115,9 @@ class ExportOrder:
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
         if self.format is ExportFormat.CODEX:
-            moment = datetime.fromtimestamp((UUID(self.session_id).int >> 80) / 1_000, tz=UTC)
+            # An imported session may have an id with a time beyond the calendar.
+            at = min(UUID(self.session_id).int >> 80, END_OF_TIME)
+            moment = datetime.fromtimestamp(at / 1_000, tz=UTC)
             return f"rollout-{moment:%Y-%m-%dT%H-%M-%S}-{self.session_id}.jsonl"
         words = re.sub(r"[^\w-]+", "-", title.lower())[:40].strip("-_") or "session"
         stem = f"{words}-{self.session_id[-8:]}"

@@ -82,9 +82,15 @@ def trust_lines(state: ProjectState) -> list[str]:
     return lines
 
 
-def begin_welcome(controller: Controller) -> None:
-    """Start asking for a model in the background."""
+def begin_welcome(controller: Controller, prompt: str = "") -> None:
+    """Start asking for a model in the background; after that, put ``prompt`` into the prompt."""
+
+    def put_back(_task: object) -> None:
+        if prompt and controller.agent is not None:
+            controller.frontend.put_back(prompt)
+
     controller.choosing = controller.soon(welcome(controller))
+    controller.choosing.add_done_callback(put_back)
 
 
 async def welcome(controller: Controller) -> None:

@@ -193,7 +193,7 @@ class ControllerWiring(AppServices):
             return FirstView(screen="sessions")
         if arguments.demo or wiring.router.keys.available() or wiring.default_model() != NO_MODEL:
             return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
-        return FirstView(screen="welcome")
+        return FirstView(screen="welcome", prompt=arguments.prompt or "")
 
     def trust_question(self) -> ProjectState | None:
         state = self._wiring.project_state

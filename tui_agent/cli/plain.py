@@ -207,7 +207,9 @@ class PlainFrontend(Frontend):
                 self._print(
                     "No model is set up. /login enters a provider's key, /model chooses a model."
                 )
-            if start.prompt:
+            if start.prompt and start.screen == "welcome":
+                self.put_back(start.prompt)
+            elif start.prompt:
                 await self.controller.outbox.send(start.prompt)
             await self._left.wait()
         reading.cancel()

@@ -266,7 +266,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             case "sessions":
                 controller.begin("sessions")
             case "welcome":
-                begin_welcome(controller)
+                begin_welcome(controller, start.prompt)
             case _:
                 if start.prompt:
                     await controller.outbox.send(start.prompt)

@@ -164,6 +164,10 @@ WRONG = {
     ).update(data=base64.b64encode(b"evil").decode()),
     "newer version": lambda lines: lines[0].update(version=99),
     "time that is a list": lambda lines: lines[0].update(created_at=[]),
+    "time after the year 9999": lambda lines: lines[0].update(updated_at=2**52),
+    "text that is such a time": lambda lines: lines[0].update(
+        created_at="9999-12-31T23:59:59-12:00"
+    ),
 }
 
 

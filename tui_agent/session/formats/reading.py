@@ -6,7 +6,7 @@ Every error is `ImportRefused`.
 import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import field
 from datetime import datetime
 from itertools import islice
@@ -28,6 +28,10 @@ _DOCUMENT_BYTES = 300_000_000
 """Maximum bytes of a file that is a single JSON value, which is read into memory whole."""
 MAX_ENTRIES = 1_000_000
 """Maximum entries of one session."""
+
+
+END_OF_TIME = 253_370_764_800_000
+"""Beginning of the year 9999, in milliseconds since the epoch."""
 
 
 class ImportRefused(StoreError):  # noqa: N818 - states a condition, like its siblings
@@ -114,15 +118,18 @@ class Node:
     def time(self, key: str) -> int:
         """Return a time in milliseconds since the epoch, from such a number or an ISO 8601 text.
 
-        0 if it is missing.
+        0 if it is missing. Must be before the year 9999, so that it can be shown in every time zone.
         """
         value = self.value.get(key)
+        time = END_OF_TIME
         if not isinstance(value, str):
-            return int(self.number(key))
-        try:
-            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
-        except (ValueError, OverflowError):
-            raise self.refuse(f"“{key}” must be a time, but is {_named(value)}") from None
+            time = int(self.number(key))
+        else:
+            with suppress(ValueError, OverflowError):
+                time = max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        if time >= END_OF_TIME:
+            raise self.refuse(f"“{key}” must be a time, but is {_named(value)}")
+        return time
 
 
 NOTHING = Node({}, "")
