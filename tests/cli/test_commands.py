@@ -12,6 +12,8 @@ from rich.cells import cell_len
 
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
+from tui_agent.app.controller import Controller
+from tui_agent.cli.headless import HeadlessRun
 from tui_agent.cli.main import run
 from tui_agent.cli.models import LEARNT
 from tui_agent.cli.sessions import open_store, session_row
@@ -27,6 +29,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.errors import StoreError
 from tui_agent.session.records import Holder, SessionInfo
 from tui_agent.session.session import Session
 
@@ -456,3 +459,23 @@ def test_every_mistake_is_one_sentence(
     assert words in message
     assert "Traceback" not in message
     assert len(message.strip().splitlines()) == 1
+
+
+def test_a_run_whose_outcome_can_t_be_recorded_is_closed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed: list[Controller] = []
+    close = Controller.close
+
+    def refuse(_run: HeadlessRun, _code: int) -> None:
+        raise StoreError("The disk is full.")
+
+    async def noted(controller: Controller) -> None:
+        closed.append(controller)
+        await close(controller)
+
+    monkeypatch.setattr(HeadlessRun, "keep_outcome", refuse)
+    monkeypatch.setattr(Controller, "close", noted)
+    assert run(["--demo", "-p", "hello"]) == 1
+    assert "The disk is full." in capsys.readouterr().err
+    assert len(closed) == 1

@@ -262,6 +262,11 @@ def _check(arguments: argparse.Namespace) -> None:
         (arguments.pick == "first-green" and check == "", "--pick first-green needs a --check."),
         (len(ways) > 1, f"Use one of -c, -r and --fork. {more}"),
         (
+            arguments.resume == "" and (not has_screen or bool(arguments.prompt)),
+            f"-r needs a session's id here; -c continues the last session. {more}",
+        ),
+        (arguments.fork == "", f"--fork needs a session's id. {more}"),
+        (
             arguments.take_over and not (arguments.continue_ or arguments.resume),
             f"--take-over needs -c or -r ID. {more}",
         ),

@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
@@ -89,6 +90,8 @@ def _add(arguments: Namespace) -> int:
         words = words[1:]
     if not words:
         raise UsageError("Add the server's command or its URL: tui-agent mcp add NAME COMMAND …")
+    if not words[0].strip():
+        raise UsageError("The server's command or URL is empty.")
     if words[0].startswith("-"):
         raise UsageError(
             f"Put {words[0]} before the name: tui-agent mcp add [--env A=B] NAME COMMAND …"
@@ -124,8 +127,17 @@ def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> N
         )
     if arguments.env:
         raise UsageError("--env needs a command; a URL takes --header.")
-    if _ADDRESS.match(words[0]) is None:
+    if _ADDRESS.match(words[0]) is None or not _has_host(words[0]):
         raise UsageError("A URL has to start with http:// or https:// and a host.")
+
+
+def _has_host(url: str) -> bool:
+    """Return True if a URL has a host, and a valid port if it has one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:

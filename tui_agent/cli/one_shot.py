@@ -67,8 +67,10 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 summary = tally.summary(printed.getvalue(), code, run.problem)
                 say_json(replace(summary, structured_output=run.value).as_json())
         finally:
-            run.keep_outcome(code)
-            await run.controller.close()
+            try:
+                run.keep_outcome(code)
+            finally:
+                await run.controller.close()
         return code
 
 
