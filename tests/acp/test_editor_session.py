@@ -201,18 +201,26 @@ async def test_a_line_that_comes_in_pieces_is_kept_whole() -> None:
 
 
 class RecordingEditor(Editor):
-    """Remembers the session of each update and the texts; ``pause`` is how long an update takes."""
+    """Remembers the texts of the updates."""
 
-    def __init__(self, pause: float = 0) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.pause = pause
-        self.sessions: set[str] = set()
         self.texts: list[str] = []
 
     async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
-        await asyncio.sleep(self.pause)
-        self.sessions.add(session_id)
         self.texts.append(getattr(getattr(update, "content", None), "text", ""))
+
+
+class HangingEditor(Editor):
+    """Takes no update to its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sending = asyncio.Event()
+
+    async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
+        self.sending.set()
+        await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize("command", ["/fork", "/new", "/demo"])
@@ -240,12 +248,13 @@ async def test_a_command_that_would_open_another_session_says_where_to_do_that(
 async def test_a_prompt_is_answered_if_its_session_is_closed_before_all_updates_are_sent(
     tmp_path: Path, text: str
 ) -> None:
-    session = await opened(tmp_path, RecordingEditor(60), Reply("I wait.", hang=True))
+    editor = HangingEditor()
+    session = await opened(tmp_path, editor, Reply("I wait.", hang=True))
     prompt = asyncio.ensure_future(session.prompt(Prompt(text, ())))
     await asyncio.sleep(0)
     for number in range(3):
         session.queue_update(update_agent_message_text(str(number)))
-    await asyncio.sleep(0.1)
+    await editor.sending.wait()
     await session.aclose()
     assert await asyncio.wait_for(prompt, 10) == "cancelled"
 

@@ -319,7 +319,6 @@ async def test_first_green_is_taken_when_its_session_is_back_on_the_screen(tmp_p
     race = await race_commands.begin(controller, await race_commands.order_of(controller, wish))
     assert await controller.open(OpenRequest())
     await race.over.wait()
-    await controller.tasks_done()
     assert not any(isinstance(entry, RaceEntry) for entry in harness.path())
     assert await controller.open(OpenRequest(harness.session.id))
     await controller.tasks_done()

@@ -145,8 +145,9 @@ async def test_of_two_sessions_opened_at_once_one_is_left_open(
     close = Agent.aclose
 
     async def slow(agent: Agent) -> None:
-        await asyncio.sleep(0.05)
         await close(agent)
+        for _turn in range(3):
+            await asyncio.sleep(0)
 
     monkeypatch.setattr(Agent, "aclose", slow)
     await asyncio.gather(controller.open(OpenRequest()), controller.open(OpenRequest()))

@@ -1,6 +1,7 @@
 """The pieces of detached runs: messages in any pieces, terminals in any state, the private directory."""
 
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.cli.detached import commands
+from tui_agent.cli.detached.attach import _Attached
 from tui_agent.cli.detached.frames import (
     MAX_PAYLOAD,
     BadFrameError,
@@ -22,7 +24,7 @@ from tui_agent.cli.detached.frames import (
     size_frame,
 )
 from tui_agent.cli.detached.modes import TerminalModes
-from tui_agent.cli.detached.runs import DetachedError, all_runs, find, new_name, runs_dir
+from tui_agent.cli.detached.runs import DetachedError, Run, all_runs, find, new_name, runs_dir
 from tui_agent.paths import DATA_VARIABLE
 
 messages = st.lists(st.tuples(st.sampled_from(Kind), st.binary(max_size=300)), max_size=8)
@@ -151,3 +153,19 @@ def test_a_long_way_to_the_directory_is_cut_short(
 ) -> None:
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / ("long" * 30)))
     assert len(os.fsencode(runs_dir() / f"{new_name()}.sock")) < 104
+
+
+def test_a_run_that_ends_as_its_terminal_attaches_is_gone_and_no_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _descriptor: os.terminal_size((80, 24)))
+    here, there = socket.socketpair()
+    resized, resizes = socket.socketpair()
+    keys, typed = os.pipe()
+    there.close()
+    with os.fdopen(keys) as stdin, here, resized, resizes:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "stdout", sys.__stdout__)
+        assert _Attached(Run("abcd", 1, "/", "", 0.0), here, resized).pass_on() == 1
+    os.close(typed)
+    assert "The run abcd is gone" in capfd.readouterr().out

@@ -69,7 +69,10 @@ def test_a_server_of_another_file_is_listed_with_that_file(capsys, monkeypatch, 
         (["add", "--env", "A=b", "x", "https://x.example"], "--env needs a command"),
         (["add", "x", "https://"], "A URL has to start with http:// or https:// and a host"),
         (["add", "x", "https://[x"], "A URL has to start with http:// or https:// and a host"),
-        (["add", "x", "https://a:99999/"], "A URL has to start with http:// or https:// and a host"),
+        (
+            ["add", "x", "https://a:99999/"],
+            "A URL has to start with http:// or https:// and a host",
+        ),
         (["add", "x", ""], "The server's command or URL is empty"),
         (
             ["add", "--header", "A: b\r\nC: d", "x", "https://x.example"],

@@ -308,7 +308,6 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     message. If a run began meanwhile, the user's text is shown again; if the summary is no longer the
     last one, the text goes into the prompt.
     """
-    from tui_agent.app.controller import WORKING
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import CompactionEntry
@@ -322,7 +321,7 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     question = "Summary of the earlier history, as the model sees it"
     text = await controller.ask(LongText(question, entry.summary))
     while text and text != entry.summary and agent.running:
-        controller.frontend.warn(f"{WORKING} Your text stays here.")
+        controller.frontend.warn("The agent is working now. Your text stays here.")
         text = await controller.ask(LongText(question, text))
     if not text or text == entry.summary:
         return

@@ -478,11 +478,6 @@ class Controller:
         self.race = aside.race
         self.progress = aside.progress
         self.services.show_agent(aside.agent)
-        if self.race is not None and self.race.over.is_set():
-            from tui_agent.app.race_commands import look_after
-
-            # It ended off the screen, where no runner is taken.
-            self.soon(look_after(self, self.race))
         return aside.agent
 
     def _aside_changed(self, aside: Aside) -> None:

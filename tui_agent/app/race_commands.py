@@ -335,10 +335,12 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 async def look_after(controller: Controller, race: Race) -> None:
     """Wait until all runners have ended, then take the picked one, or say that the race is over.
 
-    Does nothing if the race was ended in another way meanwhile, or if the agent is running when a
-    runner would be taken.
+    If its session is off the screen then, waits until it is back. Does nothing if the race was ended
+    in another way meanwhile, or if the agent is running when a runner would be taken.
     """
     await race.over.wait()
+    while aside := next((one for one in controller.asides.values() if one.race is race), None):
+        await aside.shown.wait()
     if controller.race is not race:
         return
     if race.picked is None:

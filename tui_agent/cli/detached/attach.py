@@ -78,7 +78,9 @@ class _Attached:
 
     def _send_size(self) -> None:
         size = os.get_terminal_size(sys.stdout.fileno())
-        self._connection.sendall(size_frame(size.columns, size.lines))
+        # If the run has just ended, reading says so.
+        with contextlib.suppress(OSError):
+            self._connection.sendall(size_frame(size.columns, size.lines))
 
     def _send_keys(self, data: bytes) -> None:
         leaves = _LEAVE_KEY.search(data)
