@@ -87,6 +87,11 @@ def test_mistakes_are_told_in_a_sentence(capsys, arguments, told):
     assert told in capsys.readouterr().err
 
 
+def test_an_address_may_have_variables(capsys):
+    assert run(["mcp", "add", "x", "https://${HOST:-a.example}:${PORT}/mcp"]) == 0
+    assert load_config().config.mcp["x"].url == "https://${HOST:-a.example}:${PORT}/mcp"
+
+
 def test_a_server_is_not_replaced_unasked(capsys):
     assert run(["mcp", "add", "x", "one"]) == 0
     assert run(["mcp", "add", "x", "two"]) == 2

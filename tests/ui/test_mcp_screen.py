@@ -286,6 +286,7 @@ async def test_a_server_is_added_from_the_screen(
         ("add a/b npx x", "A server's name may contain only"),
         ("add a 'x", "A quote in the command is not closed."),
         ("add a ftp://x", "An address begins with http:// or https://"),
+        ("add a http://[x", "An address begins with http:// or https://"),
         ("other", "Use /mcp, /mcp add"),
     ],
 )

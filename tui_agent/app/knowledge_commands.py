@@ -289,6 +289,8 @@ def _server_row(words: str) -> dict[str, object]:
 
     Raises `CommandError` if a quote is not closed, or the URL is invalid.
     """
+    from tui_agent.agent.mcp.settings import is_web_address
+
     try:
         parts = shlex.split(words)
     except ValueError:
@@ -298,8 +300,10 @@ def _server_row(words: str) -> dict[str, object]:
         if parts[1:]:
             row["args"] = parts[1:]
         return row
-    if len(parts) > 1 or not parts[0].startswith(("http://", "https://")):
-        raise CommandError("An address begins with http:// or https:// and has no arguments.")
+    if len(parts) > 1 or not is_web_address(parts[0]):
+        raise CommandError(
+            "An address begins with http:// or https:// and a host, and has no arguments."
+        )
     return {"url": parts[0]}
 
 

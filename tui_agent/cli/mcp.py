@@ -11,11 +11,15 @@ from argparse import Namespace
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
-from tui_agent.agent.mcp.settings import OWN_PLACE, FoundServers, McpServerSettings
+from tui_agent.agent.mcp.settings import (
+    OWN_PLACE,
+    FoundServers,
+    McpServerSettings,
+    is_web_address,
+)
 from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, is_trusted, sandbox_of
@@ -24,7 +28,6 @@ from tui_agent.config import config_path, load_config, set_value
 from tui_agent.context.tokens import TokenCounter
 
 _NAME = re.compile(r"[\w.-]{1,60}")
-_ADDRESS = re.compile(r"https?://[^\s/]")
 _VARIABLE = re.compile(r"\s*([^\s=\0]+)\s*=([^\0]*)")
 _HEADER = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*:([^\0\r\n]*)", re.ASCII)
 _COUNTED_AS = "gpt-4o"
@@ -127,17 +130,8 @@ def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> N
         )
     if arguments.env:
         raise UsageError("--env needs a command; a URL takes --header.")
-    if _ADDRESS.match(words[0]) is None or not _has_host(words[0]):
+    if not is_web_address(words[0]):
         raise UsageError("A URL has to start with http:// or https:// and a host.")
-
-
-def _has_host(url: str) -> bool:
-    """Return True if a URL has a host, and a valid port if it has one."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -29,6 +30,18 @@ _VARIABLE = LazyPattern(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}"
 
 OWN_PLACE = "config.toml"
 """`ServerSpec.place` of a server in the program's own settings."""
+
+
+def is_web_address(text: str) -> bool:
+    """Return True for an ``http`` or ``https`` URL with a host and, if it names one, a valid port.
+
+    Variables such as ``${PORT}`` count as valid.
+    """
+    try:
+        parts = urlsplit(_VARIABLE.sub("1", text))
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class McpConfigError(ValueError):
