@@ -16,14 +16,7 @@ from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.context.budget import head_parts
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.files.notes import (
-    NOTES_FILE,
-    NoteError,
-    notes_in,
-    read_notes,
-    with_note,
-    without_note,
-)
+from tui_agent.files.notes import NOTES_FILE, NoteError, read_notes
 from tui_agent.places import ACTING, PLACES, Place
 from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, SystemEntry, UserEntry
@@ -222,14 +215,6 @@ def test_notes_that_lead_out_of_the_project_are_left_out(tmp_path: Path) -> None
     assert "leads out of the project" in known.problems[0]
     with pytest.raises(NoteError):
         read_notes(tmp_path / "project")
-
-
-def test_notes_are_lines_that_come_and_go() -> None:
-    text = with_note(with_note("", "one"), "two")
-
-    assert notes_in(text) == ["one", "two"]
-    assert without_note(text, "one") == "# Notes\n- two\n"
-    assert notes_in(with_note("Own words.\n\n- old\n", "new")) == ["old", "new"]
 
 
 OPENCODE = """---

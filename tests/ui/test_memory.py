@@ -151,7 +151,7 @@ async def test_the_projects_own_notes_are_listed_dropped_and_brought_back(tmp_pa
         await until(lambda: "services" not in notes.read_text(), pilot)
         await stage.until_text("u undoes it", pilot)
         await pilot.press("u")
-        await until(lambda: "services" in read_notes(tmp_path / "project"), pilot)
+        await until(lambda: "Tests need services." in read_notes(tmp_path / "project"), pilot)
         assert kept(tmp_path) == [kept_line.shown]
 
 

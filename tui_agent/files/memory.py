@@ -15,14 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import read_regular
-from tui_agent.files.notes import (
-    NOTES_FILE,
-    notes_in,
-    read_notes,
-    with_note,
-    without_note,
-    write_notes,
-)
+from tui_agent.files.notes import NOTES_FILE, add_note, drop_note, read_notes
 from tui_agent.files.own_git import main_worktree
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_there, real_path
@@ -357,7 +350,7 @@ class Memory:
         if line.source != NOTES_FILE:
             self.change(lambda state: state.without_line(line))
             return
-        write_notes(self.project, without_note(read_notes(self.project), line.text))
+        drop_note(self.project, line.text)
         self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
@@ -372,7 +365,7 @@ class Memory:
             before = undone[0].before if undone else None
             if before is None or before.source != NOTES_FILE:
                 return state.undone()
-            write_notes(self.project, with_note(read_notes(self.project), before.text))
+            add_note(self.project, before.text)
             return state.model_copy(update={"changes": state.changes[:-1]})
 
         self.change(change)
@@ -383,7 +376,7 @@ class Memory:
 
         Raises NoteError and OSError as `read_notes` does.
         """
-        return notes_in(read_notes(self.project))
+        return read_notes(self.project)
 
 
 def line_text(text: str) -> str:

@@ -1,64 +1,115 @@
-"""Reads and writes a project's notes: a Markdown file in the project, one list item per note."""
+"""Reads a project's notes file, which earlier versions wrote, and changes it when the user drops a note.
+
+It is a Markdown file in the project, one list item per note. New lines go into the memory instead
+(``files.memory``); a note is added only when the user undoes that it was dropped.
+"""
 
 from pathlib import Path
 
+from tui_agent.errors import ToolError
 from tui_agent.files.atomic import write_atomically
-from tui_agent.path_checks import is_file, is_inside
-from tui_agent.text_files.encodings import user_text
+from tui_agent.path_checks import is_file, is_inside, real_path
+from tui_agent.text_files.encodings import odd_bytes_shown
+from tui_agent.text_files.lines import lines_of, newline_of
+from tui_agent.text_files.reading import TextFile, load, new_file
 
 NOTES_FILE = ".tui-agent/notes.md"
 """Path of the notes, relative to the project."""
 _TITLE = "# Notes"
 _BULLET = "- "
+_MAX_BYTES = 4_000_000
 
 
 class NoteError(ValueError):
-    """The notes file leads out of the project; the message is for the user or the model."""
+    """The notes file can't be read or changed as text; the message is for the user."""
+
+
+def read_notes(project: Path) -> list[str]:
+    """Return the notes of a project, in the file's order; [] if it has no notes file.
+
+    Undecodable bytes are U+FFFD. Raises NoteError if the file leads out of the project, is not text
+    or is larger than 4 MB; OSError if it can't be read.
+    """
+    return notes_in(_load(_notes_path(project)).text)
+
+
+def add_note(project: Path, note: str) -> None:
+    """Append a note to the file, in the file's encoding and with its line endings.
+
+    Raises the errors of `read_notes`, NoteError also if the file's encoding lacks a character of the
+    note; OSError also if the file can't be written.
+    """
+    path = _notes_path(project)
+    file = _load(path)
+    _write(path, file, with_note(file.text, note))
+
+
+def drop_note(project: Path, note: str) -> None:
+    """Remove a note that `read_notes` returned from the file; all other lines keep their bytes.
+
+    Raises the errors of `read_notes`, NoteError also if the file has no such note any more; OSError
+    also if the file can't be written.
+    """
+    path = _notes_path(project)
+    file = _load(path)
+    _write(path, file, without_note(file.text, note))
 
 
 def notes_in(text: str) -> list[str]:
-    return [
-        line.removeprefix(_BULLET).strip() for line in text.split("\n") if line.startswith(_BULLET)
-    ]
-
-
-def read_notes(project: Path) -> str:
-    """Return the text of the notes file, "" if there is none.
-
-    Raises NoteError if it leads out of the project, OSError if it can't be read.
-    """
-    path = _notes_path(project)
-    if is_file(path):
-        return user_text(path.read_bytes()).replace("\r\n", "\n")
-    return ""
+    """Return the notes in the text of a notes file."""
+    notes: list[str] = []
+    for line in lines_of(text):
+        note = _note_of(line)
+        if note is not None:
+            notes.append(note)
+    return notes
 
 
 def with_note(text: str, note: str) -> str:
-    return f"{text.rstrip() or _TITLE}\n{_BULLET}{note}\n"
+    """Return the text of a notes file with a note added at the end."""
+    newline = newline_of(text)
+    return f"{text.rstrip() or _TITLE}{newline}{_BULLET}{note}{newline}"
 
 
 def without_note(text: str, note: str) -> str:
-    lines = text.removesuffix("\n").split("\n")
-    lines.reverse()
-    row = f"{_BULLET}{note}"
-    if row not in lines:
-        return text
-    lines.remove(row)
-    return "\n".join([*reversed(lines), ""])
+    """Return the text of a notes file without the last of the notes that read ``note``.
 
-
-def write_notes(project: Path, text: str) -> None:
-    """Replace the notes file atomically, or create it.
-
-    Raises NoteError if it leads out of the project, OSError if it can't be written.
+    Raises NoteError if there is none.
     """
-    path = _notes_path(project)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
+    lines = lines_of(text)
+    for index in reversed(range(len(lines))):
+        if _note_of(lines[index]) == note:
+            del lines[index]
+            return "".join(lines)
+    raise NoteError(f"{NOTES_FILE} has no such line any more.")
+
+
+def _note_of(line: str) -> str | None:
+    """Return the note in a line of the file; None if the line is not a list item."""
+    if not line.startswith(_BULLET):
+        return None
+    return odd_bytes_shown(line.removeprefix(_BULLET).strip())
+
+
+def _load(path: Path) -> TextFile:
+    if not is_file(path):
+        return new_file(path)
+    try:
+        return load(path, NOTES_FILE, max_bytes=_MAX_BYTES)
+    except ToolError as error:
+        raise NoteError(str(error)) from error
+
+
+def _write(path: Path, file: TextFile, text: str) -> None:
+    try:
+        data = file.encoded(text, NOTES_FILE)
+    except ToolError as error:
+        raise NoteError(str(error)) from error
+    write_atomically(path, data)
 
 
 def _notes_path(project: Path) -> Path:
     path = project / NOTES_FILE
     if not is_inside(project, path):
         raise NoteError(f"{NOTES_FILE} is a link that leads out of the project.")
-    return path
+    return real_path(path)

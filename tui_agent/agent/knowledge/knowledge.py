@@ -25,7 +25,7 @@ from tui_agent.agent.memory.section import (
     newest_within,
 )
 from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
-from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
+from tui_agent.files.notes import NOTES_FILE, NoteError, read_notes
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.places import SKILL_FILE
 from tui_agent.say_once import SayOnce
@@ -490,7 +490,7 @@ class Knowledge:
 
 def _notes_of(project: Path, problems: list[str], gate: TrustGate) -> tuple[str, ...]:
     try:
-        notes = tuple(notes_in(read_notes(project)))
+        notes = tuple(read_notes(project))
         if notes and gate.is_open():
             return notes
     except (NoteError, OSError) as error:
