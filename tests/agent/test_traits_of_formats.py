@@ -121,6 +121,29 @@ def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> No
     assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
 
 
+def test_an_assumed_window_counts_beside_a_stored_one_that_no_longer_does(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:8080/v1"
+    learning(tmp_path / "learnt.json", url).learn_window(MODEL, 2_048)
+    catalog = Catalog({MODEL: ModelSettings(base_url=url)})
+    catalog.served.keep(url, {"any": ServedModel(name="any", window=200_000)})
+    known = CatalogDirectory(catalog, LearntFacts(tmp_path / "learnt.json"))
+
+    known.learn_window(MODEL, 30_000, named=False)
+    assert (known.limits(MODEL).window, known.limits(MODEL).origin) == (30_000, "learnt")
+
+    catalog.served.keep(url, {"any": ServedModel(name="any", window=100_000)})
+    catalog.forget()
+    assert known.limits(MODEL).window == 100_000
+
+
+def test_a_window_that_the_provider_names_replaces_an_assumed_one(tmp_path: Path) -> None:
+    known = learning(tmp_path / "learnt.json")
+    known.learn_window(MODEL, 30_000, named=False)
+    known.learn_window(MODEL, 64_000)
+
+    assert known.limits(MODEL).window == 64_000
+
+
 def test_a_file_is_written_for_token_sizes_that_changed_noticeably(tmp_path: Path) -> None:
     learnt = tmp_path / "learnt.json"
     known = learning(learnt)

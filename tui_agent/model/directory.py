@@ -2,6 +2,7 @@
 
 The answers come from the catalog, which includes the settings, and from learnt facts. When a session
 begins to use a model on a private server, the server is asked first (`CatalogDirectory.refresh`).
+Learnt facts are token sizes and windows; ``client`` learns the forms of requests.
 """
 
 import time
@@ -14,6 +15,7 @@ from tui_agent.context.calibration import first_calibration
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.lazy import frozen
 from tui_agent.model.addresses import is_private
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.claude import claude
@@ -33,11 +35,20 @@ _STORED = 0.01
 corrects the sizes a little, and writing the file would delay what the user sees."""
 
 
+@frozen
+class _AssumedWindow:
+    """A window in tokens, and the catalog's window when it was assumed."""
+
+    window: int
+    contradicted: int
+
+
 class CatalogDirectory:
     """Windows, limits, abilities and token counters of models, including learnt facts.
 
-    ``learnt`` are the facts learnt by using models. ``wire_of`` returns a model's format, None for
-    litellm. ``keys`` returns the keys for the servers to ask; without it no server is asked.
+    ``learnt`` are the facts learnt by using models: the directory adds to them and saves them, and the
+    ``ProviderClient`` of the program has the same object. ``wire_of`` returns a model's format, None
+    for litellm. ``keys`` returns the keys for the servers to ask; without it no server is asked.
     """
 
     def __init__(
@@ -53,18 +64,20 @@ class CatalogDirectory:
         self._catalog = catalog
         self._wire_of = wire_of
         self._keys = keys
-        self._asked: dict[str, float] = {}
+        self._asked_at: dict[str, float] = {}
+        """When each server was last asked for its facts, by URL, in seconds of the monotonic clock."""
         self._facts = learnt
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
-        self._bounds: dict[str, int] = {}
+        self._assumed: dict[str, _AssumedWindow] = {}
+        """Windows assumed after refusals that named none, by served name."""
         self.plan = PlanUse()
         """Usage limits of subscriptions, from the headers of the last answers."""
 
     async def refresh(self, model: str) -> None:
         """Ask the model's server for its facts, if it is on this machine or a private network.
 
-        Does nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds after the
+        The catalog keeps the answer (``served``), on disk if the program stores such answers. Does nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds after the
         last request to the server.
         """
         url = self._catalog.place(model).url
@@ -75,9 +88,9 @@ class CatalogDirectory:
             or self._catalog.info(model).origin == "config"
         ):
             return
-        if now - self._asked.get(url, -_ASKED_AGAIN) < _ASKED_AGAIN:
+        if now - self._asked_at.get(url, -_ASKED_AGAIN) < _ASKED_AGAIN:
             return
-        self._asked[url] = now
+        self._asked_at[url] = now
         from tui_agent.model.discovery import refresh, servers
 
         known = servers(self._catalog.addresses, self._keys(), [model])
@@ -91,18 +104,20 @@ class CatalogDirectory:
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts with the window learnt from a refused request, if it is smaller.
 
-        A window named by a provider is ignored once the catalog or the server states a different
-        window than when it was learnt.
+        A learnt window is ignored once the catalog or the server states a different window than when
+        it was learnt.
         """
         served = self._catalog.served_name(info.id)
-        known: list[int] = []
-        for windows in (self._learnt.windows, self._bounds):
-            if served in windows:
-                known.append(windows[served])
-        if self._learnt.contradicted.get(served, info.context_window) != info.context_window:
-            known = []
-        learnt = min(known, default=info.context_window)
-        if learnt >= info.context_window:
+        stated = info.context_window
+        known = [stated]
+        named = self._learnt.windows.get(served)
+        if named is not None and self._learnt.contradicted.get(served, stated) == stated:
+            known.append(named)
+        assumed = self._assumed.get(served)
+        if assumed is not None and assumed.contradicted == stated:
+            known.append(assumed.window)
+        learnt = min(known)
+        if learnt == stated:
             return info
         return replace(info, context_window=learnt, origin="learnt")
 
@@ -126,10 +141,11 @@ class CatalogDirectory:
         It must have vision and be at its provider's own address; provider and format must accept
         PDFs.
         """
-        is_spoken_to = self._wire_of(info.id) in _WITH_DOCUMENTS
-        is_theirs = is_spoken_to and not self._catalog.place(info.id).is_own
+        has_documents = self._wire_of(info.id) in _WITH_DOCUMENTS
+        is_at_provider = not self._catalog.place(info.id).is_own
         sees = info.vision and self._form(info.id).pictures
-        return sees and is_theirs and provider_of(info.provider).documents
+        accepted = provider_of(info.provider).documents
+        return has_documents and is_at_provider and sees and accepted
 
     def traits(self, model: str) -> ModelTraits:
         info = self._catalog.info(model)
@@ -166,7 +182,7 @@ class CatalogDirectory:
                 (key for key in learnt if _plain_name(key.partition(" ")[0]) == name), ""
             )
             known = replace(
-                first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {})
+                first, learnt=learnt.get(self._sizes_key(model)) or learnt.get(elsewhere, {})
             )
             counter = self._counters[model] = TokenCounter(model, known, self._templates)
         return counter
@@ -178,26 +194,29 @@ class CatalogDirectory:
             return
         self._counters[model] = after
         sizes = {name: round(size, 5) for name, size in after.calibration.learnt.items()}
-        stored = self._learnt.token_sizes.get(self._spoken(model), {})
+        stored = self._learnt.token_sizes.get(self._sizes_key(model), {})
         if _is_news(sizes, stored):
-            self._learnt.token_sizes[self._spoken(model)] = sizes
+            self._learnt.token_sizes[self._sizes_key(model)] = sizes
             self._facts.save()
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Store a model's window, in tokens, learnt from a refused request.
 
-        It is stored on disk if the provider named it, else (``named`` False) kept only in memory.
+        It is stored on disk if the provider named it, else (``named`` False) kept only in memory. A
+        named window replaces one that was not named.
         """
         served = self._catalog.served_name(model)
-        known = self._catalog.info(model).context_window
+        stated = self._catalog.info(model).context_window
         if not named:
-            self._bounds[served] = window
-        elif window > 0 and (window, known) != (
-            self._learnt.windows.get(served),
-            self._learnt.contradicted.get(served),
-        ):
+            self._assumed[served] = _AssumedWindow(window, stated)
+            return
+        if window <= 0:
+            return
+        self._assumed.pop(served, None)
+        stored = (self._learnt.windows.get(served), self._learnt.contradicted.get(served))
+        if (window, stated) != stored:
             self._learnt.windows[served] = window
-            self._learnt.contradicted[served] = known
+            self._learnt.contradicted[served] = stated
             self._facts.save()
 
     def adaptations(self, model: str) -> list[str]:
@@ -211,7 +230,7 @@ class CatalogDirectory:
     def _form(self, model: str) -> ServerForm:
         return self._facts.form(self._catalog.served_name(model))
 
-    def _spoken(self, model: str) -> str:
+    def _sizes_key(self, model: str) -> str:
         """Return the key for learnt token sizes: the served name; with a wire, ``NAME as WIRE``."""
         wire = self._wire_of(model)
         if wire:
