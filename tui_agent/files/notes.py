@@ -6,7 +6,7 @@ It is a Markdown file in the project, one list item per note. New lines go into 
 
 from pathlib import Path
 
-from tui_agent.errors import ToolError
+from tui_agent.errors import ToolError, UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.path_checks import is_file, is_inside, real_path
 from tui_agent.text_files.encodings import odd_bytes_shown
@@ -20,8 +20,8 @@ _BULLET = "- "
 _MAX_BYTES = 4_000_000
 
 
-class NoteError(ValueError):
-    """The notes file can't be read or changed as text; the message is for the user."""
+class NoteError(UserFacingError):
+    """The notes file can't be read or changed as text."""
 
 
 def read_notes(project: Path) -> list[str]:
