@@ -217,6 +217,37 @@ def test_paths_that_others_name_are_looked_at_where_a_refusal_is_an_answer(
     assert raising == []
 
 
+CONVERTING = frozenset(
+    {
+        "tui_agent.whole_numbers",
+        "tui_agent.processes.table",
+        "tui_agent.sandbox.landlock_start",
+    }
+)
+"""The module with the function, and those that read the names in /proc."""
+
+
+def test_a_text_becomes_a_whole_number_in_one_way(trees: Mapping[str, ast.Module]) -> None:
+    """``"²".isdigit()`` is true, and ``int`` raises an error for it, as for thousands of digits."""
+    raising = [
+        f"{module}:{function.lineno}: use tui_agent.whole_numbers"
+        for module, tree in trees.items()
+        if module not in CONVERTING
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        and any(isinstance(node, ast.Name) and node.id == "int" for node in calls_in(function))
+        and any(isinstance(node, ast.Attribute) and node.attr in {"isdigit", "isdecimal", "isnumeric"}
+                for node in calls_in(function))
+    ]  # fmt: skip
+    assert raising == []
+
+
+def calls_in(function: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            yield node.func
+
+
 def test_no_test_looks_at_what_is_private() -> None:
     """It would break when that changes though nobody can tell; ask what a user of the class can ask."""
     own = {

@@ -154,3 +154,24 @@ async def test_of_two_sessions_opened_at_once_one_is_left_open(
     held = [info.id for info in controller.services.store.sessions() if info.held_by is not None]
     assert held == [controller.open_agent.session.id]
     await controller.close()
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 30, "9" * 5_000])
+@pytest.mark.parametrize(
+    "command",
+    ["diff {}", "tree {}", "tree diff {}", "copy {}", "context --at {}", "compact #{}", "redact #{}", "ports {}",
+     "race take {}", "race --from {} same, same\nDo it.", "race {}x\nDo it.", "race steps={} same, same\nDo it."],
+)  # fmt: skip
+async def test_a_number_that_is_none_is_refused_in_words(
+    tmp_path: Path, command: str, number: str
+) -> None:
+    client = ScriptedClient([Reply("Yes."), Reply("A summary.")])
+    harness = make_agent(tmp_path, client)
+    await harness.say("Go on.")
+    controller = await controller_of(harness)
+    assert isinstance(controller.frontend, Told)
+    name, _, argument = command.format(number).partition(" ")
+    await do(controller, name, argument)
+    assert controller.frontend.words
+    assert not [words for words in controller.frontend.words if "internal" in words.lower()]
+    await controller.close()

@@ -70,10 +70,10 @@ from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.store import Store
 from tui_agent.version import __version__
+from tui_agent.whole_numbers import whole_number
 
 PAGE_SIZE = 50
 """Maximum number of sessions in a response; the editor requests more with a cursor."""
-_CURSOR_DIGITS = 10
 _KEYS = "keys"
 _TERMINAL = "terminal"
 """Ids of the login methods."""
@@ -293,9 +293,7 @@ class EditorAgent:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
-        offset = 0
-        if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS:
-            offset = int(cursor)
+        offset = whole_number(cursor or "") or 0
         found = self._factory.store.sessions(
             cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE_SIZE
         )

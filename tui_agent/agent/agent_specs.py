@@ -24,6 +24,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.skill import Skill
+from tui_agent.whole_numbers import whole_number
 
 FILE_BYTES = 64 * 1024
 """Bytes of an agent's file that are read."""
@@ -285,12 +286,13 @@ def _effort(document: Document) -> Effort | None:
 
 
 def _max_steps(document: Document) -> int | None:
-    steps = document.text("max-steps") or document.text("steps") or document.text("maxTurns")
-    if not steps:
+    text = document.text("max-steps") or document.text("steps") or document.text("maxTurns")
+    if not text:
         return None
-    if not steps.isdigit() or int(steps) < 1:
-        raise DocumentError(f"max-steps “{steps}” is not a number of steps")
-    return int(steps)
+    steps = whole_number(text)
+    if not steps:
+        raise DocumentError(f"max-steps “{text}” is not a number of steps")
+    return steps
 
 
 def _with_skills(

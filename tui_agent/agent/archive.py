@@ -27,6 +27,7 @@ from tui_agent.session.search import passage
 from tui_agent.session.session import Session, session_to_read
 from tui_agent.tools.base import FoundEntry
 from tui_agent.tools.registry import tool_traits
+from tui_agent.whole_numbers import whole_number
 
 _NEAR = 64
 """Number of entries before a result that are searched for its call, and after a call for its results."""
@@ -232,14 +233,15 @@ def entry_named(source: str, session: Session, blob: Callable[[str], bytes | Non
     ``session`` is the open session; SESSION may be the id of another one, possibly shortened.
     """
     name, _sign, entry = source.partition("#")
-    if not entry.isdecimal():
+    number = whole_number(entry)
+    if number is None:
         return None
     if name == short_id(session.id):
-        return SessionArchive(session, blob).text(int(entry))
+        return SessionArchive(session, blob).text(number)
     store = session.store
     try:
         found = store.session(name)
         other = session_to_read(store, found.id)
     except StoreError:
         return None
-    return SessionArchive(other, blob).text(int(entry))
+    return SessionArchive(other, blob).text(number)

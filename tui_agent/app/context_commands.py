@@ -17,6 +17,7 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.app.frontend import CompactPage, ContextPage, LongText, Output, SettingsPage
 from tui_agent.errors import CommandError
 from tui_agent.safe_text import readable
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -101,7 +102,7 @@ def _options(argument: str) -> dict[str, str]:
             )
         if takes_value and not words:
             raise CommandError(f"--{name} needs a value.")
-        if name in {"at", "window"} and not words[0].isdecimal():
+        if name in {"at", "window"} and whole_number(words[0]) is None:
             raise CommandError(f"--{name} needs a number, not {words[0]!r}.")
         if takes_value:
             found[name] = words.pop(0)
@@ -134,7 +135,7 @@ async def compact(controller: Controller, argument: str) -> None:
         argument = " ".join(word for word in words if word not in {"--preview", "--json"})
     boundary = None
     focus = argument
-    if named := re.match(r"#(\d+)(?:\s+|$)", argument):
+    if named := re.match(r"#(\d{1,18})(?:\s+|$)", argument):
         boundary = int(named[1])
         focus = argument[named.end() :]
     if preview:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.errors import CommandError
 from tui_agent.lazy import LazyPattern
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +38,7 @@ _CODE = LazyPattern(
 async def copy(controller: Controller, argument: str) -> None:
     session = controller.open_agent.session
     wanted = argument.strip().lower()
-    number = wanted.removeprefix("#")
+    number = whole_number(wanted.removeprefix("#"))
     match wanted:
         case "":
             text = next(iter(_answers(session)), "")
@@ -48,8 +49,8 @@ async def copy(controller: Controller, argument: str) -> None:
         case "all":
             text = await _whole_branch(controller, session)
             nothing = "There is nothing to copy yet."
-        case _ if number.isdecimal():
-            text = own_text(session.entry(int(number)), controller.services.store.blob)
+        case _ if number is not None:
+            text = own_text(session.entry(number), controller.services.store.blob)
             nothing = f"#{number} has no text."
         case _:
             raise CommandError("Use /copy, /copy code, /copy all or /copy #12.")

@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 from tui_agent.safe_text import one_line, visible
+from tui_agent.whole_numbers import whole_number
 
 __all__ = [
     "about_cost",
@@ -58,7 +59,7 @@ def amount_in(text: str) -> float:
     Raises ValueError for anything else.
     """
     value = 0.0
-    if text.isascii() and text.replace(".", "", 1).isdigit():
+    if text.isascii() and text.replace(".", "", 1).isdecimal():
         value = float(text)
     if not 0 < value < inf:
         raise ValueError(text)
@@ -67,9 +68,10 @@ def amount_in(text: str) -> float:
 
 def count_in(text: str) -> int:
     """Parse a positive whole number; raises ValueError for anything else."""
-    if not text.isdecimal() or not int(text):
+    count = whole_number(text)
+    if not count:
         raise ValueError(text)
-    return int(text)
+    return count
 
 
 def dollars_in(text: str) -> float:

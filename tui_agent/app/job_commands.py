@@ -8,6 +8,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Heading, JobsPage, Pick, PickRow
 from tui_agent.errors import CommandError
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -141,8 +142,9 @@ def _port(text: str, among: Collection[int]) -> int:
     Raises:
         CommandError: the text is not a number in ``among``.
     """
-    if text.strip().isdigit() and int(text) in among:
-        return int(text)
+    port = whole_number(text.strip())
+    if port is not None and port in among:
+        return port
     known = ", ".join(map(str, sorted(among))) or "none"
     raise CommandError(f"There is no port “{text.strip()}” here. Ports: {known}.")
 

@@ -21,6 +21,7 @@ from tui_agent.app.moves import make_move
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
 from tui_agent.errors import CommandError
 from tui_agent.lazy import frozen
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -88,16 +89,20 @@ def read_wish(text: str) -> RaceWish:
     runners, options = _options(head)
     if not prompt.strip() and not all_name_contexts(runners):
         raise CommandError(f"There is no prompt. Write: {USAGE}")
-    start = options.get("from")
-    if start is not None and not start.lstrip("#").isdecimal():
-        raise CommandError(f"“{start}” is not an entry's number. Write, for example, --from 412.")
+    start = None
+    if "from" in options:
+        start = whole_number(options["from"].lstrip("#"))
+        if start is None:
+            raise CommandError(
+                f"“{options['from']}” is not an entry's number. Write, for example, --from 412."
+            )
     return RaceWish(
         prompt.strip(),
         runners or "3",
         options.get("check"),
         pick=options.get("pick", "none"),
         cost=_read(dollars_in, options.get("cost"), "an amount of US dollars above 0"),
-        start=None if start is None else int(start.lstrip("#")),
+        start=start,
         steps=_read(count_in, options.get("steps"), "a number of steps above 0"),
     )
 
@@ -634,9 +639,10 @@ def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
 
 def _chosen(text: str) -> int:
     """Parse the number of a runner; raises `CommandError` if the text is not a number."""
-    if not text.strip().isdecimal():
+    number = whole_number(text.strip())
+    if number is None:
         raise CommandError("Name a runner by its number: /race take 2.")
-    return int(text)
+    return number
 
 
 def _race(controller: Controller) -> Race:

@@ -99,7 +99,7 @@ def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
 
     agent = controller.open_agent
     estimate = agent.counter.estimate
-    if named := re.fullmatch(r"#(\d+)", text):
+    if named := re.fullmatch(r"#(\d{1,18})", text):
         entry = agent.session.entry(int(named[1]))
         try:
             removal = removal_of_entry(entry, agent.session.id, controller.services.store, estimate)

@@ -22,6 +22,7 @@ from tui_agent.app.frontend import (
 )
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,12 +163,10 @@ async def tree(controller: Controller, argument: str) -> None:
     """
     session = controller.open_agent.session
     if argument.partition(" ")[0] == "diff":
-        await show_contexts(controller, [int(number) for number in re.findall(r"\d+", argument)])
+        numbers = map(whole_number, re.findall(r"\d+", argument))
+        await show_contexts(controller, [number for number in numbers if number is not None])
         return
-    entry = argument.removeprefix("#")
-    at = None
-    if entry.isdigit():
-        at = int(entry)
+    at = whole_number(argument.removeprefix("#"))
     if controller.frontend.has_screen:
         controller.show(TreePage(at))
         return

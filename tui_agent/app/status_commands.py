@@ -15,6 +15,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
 from tui_agent.app.frontend import DiffPage, Heading, Report
 from tui_agent.errors import CommandError
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -309,13 +310,14 @@ def _row(name: str, text: str) -> str:
 )
 async def diff(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
-    number = argument.strip().removeprefix("#")
-    if argument.strip() and not number.isdigit():
-        raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
+    target = None
     since = "the session began"
-    if number:
-        since = f"#{number}"
-    if files := await agent.files.diff(int(number) if number else None):
+    if argument.strip():
+        target = whole_number(argument.strip().removeprefix("#"))
+        if target is None:
+            raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
+        since = f"#{target}"
+    if files := await agent.files.diff(target):
         controller.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
     else:
         controller.say(f"No file was changed since {since}.")

@@ -17,6 +17,7 @@ from tui_agent.cli.output import exit_codes_line
 from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import Effort
 from tui_agent.version import __version__
+from tui_agent.whole_numbers import whole_number
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
@@ -883,10 +884,8 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
 
 
 def _positive(text: str) -> int:
-    value = 0
-    if text.isascii() and text.isdigit():
-        value = int(text)
-    if value < 1:
+    value = whole_number(text)
+    if not value:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return value
 

@@ -71,6 +71,7 @@ from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import children
 from tui_agent.tools.registry import tool_traits
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -428,8 +429,9 @@ class PlainFrontend(Frontend):
             line = await self._line()
             if line is None:
                 return None
-            if line.isdecimal() and 0 < int(line) <= len(shown):
-                return shown[int(line) - 1].key
+            picked = whole_number(line)
+            if picked is not None and 0 < picked <= len(shown):
+                return shown[picked - 1].key
             found = [row for row in rows if _has_words(row, line)]
             if not found:
                 self._print("No row has that number or those words.")
@@ -475,13 +477,14 @@ class PlainFrontend(Frontend):
         if (noted := YES_WITH_NOTE.fullmatch(words)) is not None:
             self._settle(request, PermissionAnswer(Decision.ONCE, noted["note"]))
             return
-        if not words.isdecimal():
+        number = whole_number(words)
+        if number is None:
             self._settle(request, PermissionAnswer(Decision.DENY, words))
             return
-        if not 0 < int(words) <= len(offered) or not offered[int(words) - 1].is_possible:
+        if not 0 < number <= len(offered) or not offered[number - 1].is_possible:
             self._print(f"There is no answer {words}.")
             return
-        name = offered[int(words) - 1].name
+        name = offered[number - 1].name
         if name in {"note", "rule"}:
             self.controller.soon(self._answer_in_words(request, name))
         else:
@@ -515,10 +518,10 @@ class PlainFrontend(Frontend):
         if typed is None:
             return
         agent = self.controller.idle_agent
-        number = typed.removeprefix("#")
-        if not number.isdecimal():
+        number = whole_number(typed.removeprefix("#"))
+        if number is None:
             raise CommandError(f"“{one_line(typed, 40)}” is not the number of an entry.")
-        move = agent.navigator.plan(int(number))
+        move = agent.navigator.plan(number)
         files = await files_along(self.controller, agent, move.leaf)
         if files is not None:
             restored = await make_move(agent, move, files)

@@ -11,11 +11,13 @@ from tui_agent.cli.output import say, say_bytes, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.files.git_writing import make_patch
 from tui_agent.session.session import session_to_read
+from tui_agent.whole_numbers import whole_number
 
 
 def run_result(arguments: Namespace) -> int:
-    name, _, number = arguments.id.partition("#")
-    if number and not number.isdigit():
+    name, _, entry = arguments.id.partition("#")
+    number = whole_number(entry)
+    if entry and number is None:
         raise UsageError(
             f"“{arguments.id}” is not a session. Write ID, or ID#N for the branch that leads to entry N."
         )
@@ -23,7 +25,7 @@ def run_result(arguments: Namespace) -> int:
         info = named_or_last(store, name, Path.cwd())
         session = session_to_read(store, info.id)
         snapshots = SnapshotStore(store.put_blob, store.blob)
-        found = SessionResult.of(session, snapshots, int(number) if number else None)
+        found = SessionResult.of(session, snapshots, number)
         if arguments.json:
             say_json(found.as_json())
             return 0

@@ -25,11 +25,13 @@ from tui_agent.path_checks import is_directory
 from tui_agent.session.formats.importing import Imported, find_sessions
 from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
+from tui_agent.whole_numbers import whole_number
 
 
 def run_export(store: Store, arguments: Namespace) -> int:
     name, separator, entry = arguments.id.partition("#")
-    if separator and not entry.isdigit():
+    leaf = whole_number(entry)
+    if separator and leaf is None:
         raise UsageError(
             f"“{entry}” is not the number of an entry. Write ID#412 for the branch to #412."
         )
@@ -41,7 +43,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
         info.id,
         _export_format(arguments.format, output),
         whole=_is_whole(arguments),
-        leaf=int(entry) if entry else None,
+        leaf=leaf,
         redacted=arguments.redact,
     )
     if output is None:

@@ -37,6 +37,7 @@ from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_config
+from tui_agent.whole_numbers import whole_number
 
 
 class Wiring:
@@ -280,9 +281,10 @@ class Wiring:
         info = self.store.session(name)
         if not separator:
             return self.store.fork(info.id, info.leaf).id
-        if not entry.isdecimal():
+        number = whole_number(entry)
+        if number is None:
             raise UsageError(f"--fork {name}#N needs the number of an entry, not “{entry}”.")
-        return self.store.fork(info.id, int(entry)).id
+        return self.store.fork(info.id, number).id
 
     def sandbox(self, project: Path) -> Sandbox:
         """Return the sandbox for a project's commands."""

@@ -73,7 +73,7 @@ _FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
 """Tokens assumed for the tags around one carried text."""
 
-_MESSAGE = LazyPattern(r"#(\d+) (.*)", re.DOTALL)
+_MESSAGE = LazyPattern(r"#(\d{1,18}) (.*)", re.DOTALL)
 
 
 @frozen

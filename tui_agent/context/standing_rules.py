@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, TextPart, is_by_user
+from tui_agent.whole_numbers import whole_number
 
 MAX_CHARS = 400
 """Maximum characters of a sentence that counts as a rule."""
@@ -98,9 +99,10 @@ def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
 def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
     """Parse rules from lines of a summary such as ``#34 Never touch vendor``; skip other lines."""
     for line in lines:
-        number, _space, text = line.removeprefix("#").partition(" ")
-        if number.isdigit() and text:
-            yield StandingRule(int(number), text)
+        address, _space, text = line.removeprefix("#").partition(" ")
+        number = whole_number(address)
+        if number is not None and text:
+            yield StandingRule(number, text)
 
 
 def carried(

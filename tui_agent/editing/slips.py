@@ -8,7 +8,7 @@ import re
 
 Pair = tuple[str, str]
 
-_NUMBERED = re.compile(r"^ *(\d+)(\t|→|: | \| )")
+_NUMBERED = re.compile(r"^ *(\d{1,9})(\t|→|: | \| )")
 _FIRST_BLANKS = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _LAST_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
 

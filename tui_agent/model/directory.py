@@ -77,8 +77,9 @@ class CatalogDirectory:
     async def refresh(self, model: str) -> None:
         """Ask the model's server for its facts, if it is on this machine or a private network.
 
-        The catalog keeps the answer (``served``), on disk if the program stores such answers. Does nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds after the
-        last request to the server.
+        The catalog keeps the answer (``served``), on disk if the program stores such answers. Does
+        nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds after the last
+        request to the server.
         """
         url = self._catalog.place(model).url
         now = time.monotonic()

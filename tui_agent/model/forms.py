@@ -23,6 +23,7 @@ from tui_agent.model.request_pictures import images_in, images_of
 from tui_agent.model.steps import in_steps
 from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
+from tui_agent.whole_numbers import whole_number
 
 MAX_TRIES = 3
 """Maximum number of times that one request is sent, each time in another form."""
@@ -501,8 +502,9 @@ def _picture_at(refused: Refused) -> str:
         return ""
     value = refused.sent
     for step in _STEP.findall(match[0]):
-        if isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
+        index = whole_number(step)
+        if isinstance(value, list) and index is not None and index < len(value):
+            value = value[index]
         elif isinstance(value, dict) and step in value:
             value = value[step]
     if isinstance(value, list) or (isinstance(value, dict) and "role" in value):

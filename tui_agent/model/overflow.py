@@ -8,7 +8,7 @@ import re
 
 from tui_agent.lazy import LazyPattern, frozen
 
-_NUMBER = r"(\d[\d,_]*)"
+_NUMBER = r"(\d[\d,_]{0,20})"
 
 _TEXTS = (
     (r"prompt is too long", "Anthropic; Fireworks"),

@@ -12,6 +12,7 @@ from enum import StrEnum
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.whole_numbers import whole_number
 
 _JUDGED = {
     ErrorKind.INVALID_REQUEST,
@@ -50,12 +51,12 @@ _ANSWER_LIMIT = LazyPattern(
     re.IGNORECASE | re.DOTALL,
 )
 _SIZE = LazyPattern(r"\d[\d,_]*")
-_ID_SIZE = LazyPattern(r"(?:maximum length|at most|length of|<=) (\d+)", re.IGNORECASE)
+_ID_SIZE = LazyPattern(r"(?:maximum length|at most|length of|<=) (\d{1,9})", re.IGNORECASE)
 _PICTURE_COUNT = LazyPattern(
     r"too many|too much media|number of images|(?:at most|contains|maximum of|up to) \d+ image",
     re.IGNORECASE,
 )
-_TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d+)", re.IGNORECASE)
+_TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d{1,9})", re.IGNORECASE)
 
 
 class Part(StrEnum):
@@ -327,7 +328,7 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
     match = _ANSWER_LIMIT.search(said)
     if match is None or not sent.answer_tokens:
         return None
-    numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said[match.start() :]))
+    numbers = _numbers_in(said[match.start() :])
     taken = [number for number in numbers if 1 < number < sent.answer_tokens]
     if taken:
         return Refusal(Part.ROOM, number=max(taken))
@@ -339,8 +340,12 @@ def _count_taken(said: str, sent: int) -> int:
 
     It is taken as the maximum of tools or pictures that the server allows.
     """
-    numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said))
-    return max((number for number in numbers if number < sent), default=0)
+    return max((number for number in _numbers_in(said) if number < sent), default=0)
+
+
+def _numbers_in(said: str) -> list[int]:
+    found = map(whole_number, (re.sub(r"\D", "", size) for size in _SIZE.findall(said)))
+    return [number for number in found if number is not None]
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from tui_agent.lazy import LazyPattern, dataclass, frozen
 from tui_agent.model.protocol import ModelEvent, ToolCallReady
 from tui_agent.model.providers import WireName
 from tui_agent.session.entries import ToolSchema
+from tui_agent.whole_numbers import whole_number
 
 MAX_DEPTH = 10
 """Maximum nesting of a schema, as accepted by OpenAI; deeper parts keep only their description."""
@@ -377,8 +378,9 @@ class _Mender:
             name = step.replace("~1", "/").replace("~0", "~")
             if not name:
                 continue
-            if isinstance(value, list) and name.isdigit() and int(name) < len(value):
-                value = value[int(name)]
+            index = whole_number(name)
+            if isinstance(value, list) and index is not None and index < len(value):
+                value = value[index]
             else:
                 value = as_dict(value).get(name)
         return value

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from tui_agent.pictures import PDF
 from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+from tui_agent.whole_numbers import whole_number
 
 SKILL_PREFIX = "skill:"
 """Path prefix of an attached `FilePart` that holds a skill's text (``skill:pdf``)."""
@@ -587,9 +588,9 @@ class UserEntry(EntryBase):
             return found
         for file in self.attached:
             if file.path.startswith(DIAGNOSTICS_PREFIX):
-                count = file.text.partition(" ")[0]
-                if count.isdecimal():
-                    found[file.path.removeprefix(DIAGNOSTICS_PREFIX)] = int(count)
+                count = whole_number(file.text.partition(" ")[0])
+                if count is not None:
+                    found[file.path.removeprefix(DIAGNOSTICS_PREFIX)] = count
         return found
 
 

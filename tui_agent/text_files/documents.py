@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from tui_agent.text_files.document_kinds import TRUNCATED
+from tui_agent.whole_numbers import whole_number
 
 MAX_SECONDS = 30
 """Maximum processor time of a conversion, in seconds."""
@@ -82,8 +83,10 @@ def _cell_text(cell: ET.Element, shared: list[str]) -> str:
     if cell.get("t") == "inlineStr":
         return "".join(cell.itertext())
     value = cell.findtext(f"{_SHEET_CELL}v") or ""
-    if cell.get("t") == "s" and value.isdigit() and int(value) < len(shared):
-        return shared[int(value)]
+    if cell.get("t") == "s":
+        index = whole_number(value)
+        if index is not None and index < len(shared):
+            return shared[index]
     return value
 
 

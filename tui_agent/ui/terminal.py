@@ -13,6 +13,7 @@ from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
 from tui_agent.app.format import one_line
 from tui_agent.lazy import LazyPattern
+from tui_agent.whole_numbers import whole_number
 
 _UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 
@@ -112,10 +113,8 @@ class Progress(Enum):
 def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
     if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
         return True
-    if (
-        environment.get("VTE_VERSION", "").isdecimal()
-        and int(environment["VTE_VERSION"]) >= _VTE_WITH_PROGRESS
-    ):
+    vte = whole_number(environment.get("VTE_VERSION", ""))
+    if vte is not None and vte >= _VTE_WITH_PROGRESS:
         return True
     since = _PROGRESS_SINCE.get(environment.get("TERM_PROGRAM", ""))
     version = tuple(map(int, re.findall(r"\d+", environment.get("TERM_PROGRAM_VERSION", ""))[:3]))
@@ -140,5 +139,8 @@ def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | N
     numbers: a background of 7 or 9 to 15 is light. Without that variable, ``last`` decides: whether
     the background was light at the last start. None means dark.
     """
-    background = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return THEMES[int(background) in {7, *range(9, 16)} if background.isdecimal() else bool(last)]
+    background = whole_number(environment.get("COLORFGBG", "").rpartition(";")[2])
+    is_light = bool(last)
+    if background is not None:
+        is_light = background in {7, *range(9, 16)}
+    return THEMES[is_light]

@@ -27,6 +27,7 @@ from textual.keys import _character_to_key
 from textual.message import Message
 
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.whole_numbers import whole_number
 
 PIECE_SECONDS: Final = 0.25
 """Seconds to wait for the rest of a sequence that the user may have typed as separate keys."""
@@ -232,13 +233,10 @@ class InputParser(XTermParser):
         if found := _OTHER_KEY.fullmatch(written):
             modifiers = found[1] or found[4]
             code = found[2] or found[3]
-            if (
-                modifiers in {"1", "2"}
-                and int(code) <= _LAST_CHARACTER
-                and chr(int(code)).isprintable()
-            ):
+            character = _character_of(code)
+            if modifiers in {"1", "2"} and character is not None and character.isprintable():
                 # With Shift, the code is that of the shifted character.
-                yield from super().feed(chr(int(code)))
+                yield from super().feed(character)
                 return
             written = f"\x1b[{code};{modifiers}u"
         if self._is_known(written):
@@ -308,10 +306,18 @@ def _is_key(written: str) -> bool:
     if found is None:
         return False
     code, modifiers, text = (*found[1].split(";"), "", "")[:3]
-    if not (modifiers or "1").isdecimal() or not (code or "1").isdecimal():
+    if whole_number(modifiers or "1") is None or whole_number(code or "1") is None:
         return False
     if found[2] != "u":
         return f"{code or 1}{found[2]}" in FUNCTIONAL_KEYS
     letters = [part for part in (code, *text.split(":")) if part]
-    named = all(part.isdecimal() and int(part) <= _LAST_CHARACTER for part in letters)
-    return named and (int(code or "1") > 0 or bool(text))
+    named = all(_character_of(part) is not None for part in letters)
+    return named and (whole_number(code or "1") != 0 or bool(text))
+
+
+def _character_of(code: str) -> str | None:
+    """Return the character with a decimal code; None if there is none."""
+    number = whole_number(code)
+    if number is None or number > _LAST_CHARACTER:
+        return None
+    return chr(number)

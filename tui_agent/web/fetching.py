@@ -20,6 +20,7 @@ from tui_agent.version import __version__
 from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirected
 from tui_agent.web.proxies import read_proxies
 from tui_agent.web.settings import FetchSettings
+from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     import ssl
@@ -238,7 +239,7 @@ class WebClient:
             body=bytes(body[:limit]),
             cut=cut,
             binary=binary,
-            length=int(length) if length.isdecimal() else None,
+            length=whole_number(length),
         )
 
 

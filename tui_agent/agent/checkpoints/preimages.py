@@ -25,6 +25,7 @@ from tui_agent.agent.checkpoints.manifest import Manifest
 from tui_agent.files.own_git import run_git
 from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
+from tui_agent.whole_numbers import whole_number
 
 READ_AHEAD = 200
 """Maximum expected objects read by one git process, which takes some milliseconds to start."""
@@ -56,8 +57,13 @@ class GitObjects:
         output = None
         if asked:
             output = run_git(self._root, "cat-file", check, text=asked.encode())
-        rows = [row.split() for row in (output or b"").decode().splitlines()]
-        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
+        sizes: dict[str, int] = {}
+        for row in (output or b"").decode().splitlines():
+            name, _space, written = row.partition(" ")
+            size = whole_number(written)
+            if size is not None:
+                sizes[name] = size
+        return sizes
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return the contents of blobs, by hash; missing objects are left out."""

@@ -26,7 +26,7 @@ WITHOUT = "without"
 summary, or all but some entries (``without #12 #14``)."""
 
 _OTHER_KEYS = {"agent": "mode", "think": "effort"}
-_TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
+_TIMES = LazyPattern(r"(\d{1,18})\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
 
 class RunnersError(UserFacingError):
@@ -120,7 +120,7 @@ def without(entries: Iterable[int]) -> str:
 
 def left_out(context: str) -> tuple[int, ...]:
     """Return the ids of the entries that a `RunnerSpec.context` leaves out."""
-    return tuple(int(number) for number in re.findall(r"#(\d+)", context))
+    return tuple(int(number) for number in re.findall(r"#(\d{1,18})", context))
 
 
 def _items(text: str) -> list[str]:
@@ -175,7 +175,7 @@ def _context(words: Sequence[str]) -> tuple[str, list[str]]:
     named: list[str] = []
     rest: list[str] = []
     for word in words:
-        if re.fullmatch(r"#\d+", word):
+        if re.fullmatch(r"#\d{1,18}", word):
             entries.append(word)
         elif word.lower() in {PRUNED, COMPACTED, WITHOUT}:
             named.append(word.lower())

@@ -13,6 +13,8 @@ from tui_agent.lazy import frozen
 _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
+_COUNT_DIGITS = 9
+"""Maximum digits of a count; further ones change nothing."""
 _MOTIONS = frozenset("hl 0^$wWeEbB")
 """Motions whose target depends only on text and cursor; a count repeats them."""
 _ABBREVIATIONS = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
@@ -203,7 +205,7 @@ class Vim:
             self._prefix = ""
             self._after_prefix(prefix, key)
         elif key.isdecimal() and (key != "0" or self._count):
-            self._count += key
+            self._count = (self._count + key)[:_COUNT_DIGITS]
         elif (
             key in "fFtTg"
             or (key in "ia" and (self._operator or is_visual))

@@ -841,7 +841,7 @@ class Prompt(TextArea, inherit_bindings=False):
             # A complete name or number is taken literally, even if longer ones begin with it.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
-                token.kind == "entry" and token.query.isdigit()
+                token.kind == "entry" and token.query.isdecimal()
             ):
                 return False
         is_chosen = candidate.is_meant or self._popup.has_moved

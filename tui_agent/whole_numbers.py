@@ -1,0 +1,15 @@
+"""Parses whole numbers that a user, a model, a server or a file wrote."""
+
+_MAX_DIGITS = 18
+"""Maximum digits of a number: it then fits in 64 bits, as SQLite needs. Python refuses to convert
+more than 4,300 digits (``sys.set_int_max_str_digits``)."""
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of 1 to 18 ASCII digits is, None for any other text.
+
+    A sign, a space, digits of other scripts and ``²``, which ``str.isdigit`` accepts, make it None.
+    """
+    if len(text) > _MAX_DIGITS or not text.isascii() or not text.isdecimal():
+        return None
+    return int(text)
