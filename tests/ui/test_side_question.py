@@ -1,13 +1,18 @@
 """``/btw``: asked beside the work, shown over it, and kept, taken or dropped."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import until
+from tui_agent.agent.side_question import SideQuestion
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, UserEntry
+from tui_agent.session.errors import StoreError
+from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 
 
@@ -96,6 +101,72 @@ async def test_a_second_question_knows_the_first_and_both_are_kept(tmp_path: Pat
         await pilot.press("enter")
         await stage.until_text("Kept as a branch", pilot)
         assert everything(stage)[2:] == ["why a list?", "Order matters.", "nd more", "Onward."]
+
+
+def spent(stage: RealStage) -> float:
+    """Return what the session costs by its entries and by calls without an entry, in US dollars."""
+    session = stage.harness.session
+    return sum(session.reader.costs().values()) + session.info.side_cost
+
+
+async def ask_on(stage: RealStage, pilot: Any) -> None:
+    await pilot.press("a")
+    await until(lambda: isinstance(stage.screen, LineScreen), pilot)
+    await pilot.press(*"and more")
+    await pilot.press("enter")
+
+
+async def test_a_further_question_that_fails_leaves_the_choice_about_the_answers(
+    tmp_path: Path,
+) -> None:
+    broken = ModelError(ErrorKind.UNKNOWN, "The provider is down.")
+    replies = [Reply("Hello."), Reply("Order matters.", cost=0.5), Reply(error=broken, cost=0.25)]
+    stage = real_stage(tmp_path, replies)
+    async with stage.run(after=["hi"]) as pilot:
+        await asked(stage, pilot)
+        await ask_on(stage, pilot)
+        await until(lambda: len(stage.client.requests) == 3, pilot)
+        await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
+        await stage.until_text("Order matters.", pilot)
+        assert "The provider is down." in stage.text()
+        await pilot.press("enter")
+        await stage.until_text("Kept as a branch", pilot)
+        assert everything(stage)[2:] == ["why a list?", "Order matters."]
+        assert spent(stage) == 0.75
+
+
+async def test_an_answer_that_cannot_be_stored_is_asked_about_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = real_stage(tmp_path, [Reply("Hello."), Reply("Order matters.", cost=0.5)])
+    async with stage.run(after=["hi"]) as pilot:
+        await asked(stage, pilot)
+        with monkeypatch.context() as patched:
+            patched.setattr(Session, "append_many", full)
+            await pilot.press("enter")
+            await until(lambda: "disk is full" in stage.main.notice.message, pilot)
+        await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
+        await pilot.press("t")
+        await stage.until_text("from its next request on", pilot)
+        assert "Order matters." in texts(stage)[-1]
+        assert spent(stage) == 0.5
+
+
+def full(*_arguments: object) -> None:
+    raise StoreError("The disk is full.")
+
+
+async def test_what_nobody_decided_about_is_kept_as_a_branch(tmp_path: Path) -> None:
+    replies = [Reply("Hello."), Reply("Order matters.", cost=0.5), Reply("It", hang=True)]
+    stage = real_stage(tmp_path, replies)
+    async with stage.run(after=["hi"]) as pilot:
+        side = SideQuestion(stage.harness.agent)
+        await side.ask("why a list?")
+        side.close()
+        side.close()
+        await pilot.pause()
+        assert everything(stage)[2:] == ["why a list?", "Order matters."]
+        assert spent(stage) == 0.5
 
 
 async def test_while_a_call_runs_it_is_taken_before_the_next_step(tmp_path: Path) -> None:

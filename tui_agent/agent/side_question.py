@@ -36,13 +36,13 @@ class Exchange:
 class SideQuestion:
     """A side question, and those that the user asks after it.
 
-    At the end one of `keep_beside`, `put_into_context` and `drop` has to be called, to record the
-    cost.
+    `keep_beside`, `put_into_context` and `drop` end it and record its cost. `close` has to be called
+    after them, and if none of them was called or they failed.
     """
 
     def __init__(self, agent: Agent) -> None:
         self.exchanges: list[Exchange] = []
-        """The answered questions, in order."""
+        """The answered questions that are not kept or dropped yet, in order."""
         self._agent = agent
         self._leaf = agent.session.leaf
         self._model = agent.model
@@ -77,6 +77,9 @@ class SideQuestion:
         """Store questions and answers as a branch below the leaf at the time of the first.
 
         The leaf stays. The last answer has the usage and cost of all.
+
+        Raises:
+            StoreError: they can't be stored; nothing is changed.
         """
         entries: list[Entry] = []
         for exchange in self.exchanges:
@@ -87,22 +90,43 @@ class SideQuestion:
         spent = {"usage": self._spent.usage, "cost": self._spent.cost}
         entries[-1] = entries[-1].model_copy(update=spent)
         self._agent.session.beside(self._leaf).append_many(entries)
+        self.exchanges.clear()
+        self._spent = CallCost()
         self._agent.channel.emit(CostKnown())
 
     def put_into_context(self) -> None:
-        """Append questions and answers as one message for the model.
+        """Append questions and answers as one message for the model, and add the cost to the session's.
 
-        During a run that is done before its next step.
+        During a run the message is appended before its next step.
+
+        Raises:
+            StoreError: the cost or the message can't be stored; no message is appended.
         """
         questions = "\n\n".join(exchange.question for exchange in self.exchanges)
         answers = "\n\n".join(exchange.answer for exchange in self.exchanges)
         template = self._agent.ports.prompt("btw_kept")
         text = fill(template, question=questions, answer=answers)
+        self._record_cost()
         self._agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic=REASON))
-        self.drop()
+        self.exchanges.clear()
 
     def drop(self) -> None:
-        """Add the cost to the session's, and store nothing else."""
+        """Forget questions and answers, and add the cost to the session's; raises StoreError."""
+        self.exchanges.clear()
+        self._record_cost()
+
+    def close(self) -> None:
+        """Keep answers that the user did not decide about as a branch, and record the cost; raises StoreError.
+
+        Does nothing after another ending.
+        """
+        if self.exchanges:
+            self.keep_beside()
+        else:
+            self._record_cost()
+
+    def _record_cost(self) -> None:
         if self._spent.cost:
             journal = Journal(self._agent.session, self._agent.channel)
             journal.add_cost(self._spent.cost, Purpose.SIDE_QUESTIONS)
+            self._spent.cost = 0.0

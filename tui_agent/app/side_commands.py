@@ -1,6 +1,8 @@
 """The ``/btw`` command: asks the model a side question, even while it works.
 
-The user decides what happens to question and answer; `SideQuestion` stores them.
+The user decides what happens to question and answer; `SideQuestion` stores them. Every ending adds
+the cost of the calls to the session's, and no error loses an answer: the user is asked again, or it
+is kept as a branch.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ KEEP = "k"
 TAKE = "t"
 ASK_ON = "a"
 DROP = "drop"
-"""Name of an answer. Not a letter, which could be typed by mistake and would lose the model's answer."""
+"""Name of an answer, which Escape gives, too. Not a letter, which could be typed by mistake and would
+lose the model's answer."""
 _ANSWERS = (
     (KEEP, "keep it in the tree, as a branch"),
     (TAKE, "put it into the context"),
@@ -52,44 +55,59 @@ async def btw(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     controller.require_writable()
     side = SideQuestion(agent)
-    wanted = DROP
     try:
-        wanted = await _converse(controller, side, question)
+        await _ask(controller, side, question)
+        while side.exchanges:
+            wanted = await _choose(controller, side)
+            if wanted == ASK_ON:
+                await _ask_on(controller, side)
+            elif wanted == DROP:
+                side.drop()
+            else:
+                # Asks again if the answers can't be stored.
+                await controller.attempt(_carry_out(controller, side, wanted))
     finally:
-        if wanted == DROP:
-            side.drop()
-    if wanted == KEEP:
-        side.keep_beside()
-        controller.say("Kept as a branch · /tree shows it")
-    elif wanted == TAKE:
-        side.put_into_context()
-        controller.say("The model sees the question and the answer from its next request on.")
+        side.close()
     controller.frontend.refresh_facts()
 
 
-async def _converse(controller: Controller, side: SideQuestion, question: str) -> str:
-    """Ask ``question``, and then the user's further questions; return what to do with the answers."""
-    while True:
-        controller.say(f"Asking the side question: {one_line(question, 60)}")
-        answered = await side.ask(question)
+async def _ask(controller: Controller, side: SideQuestion, question: str) -> None:
+    """Ask the model; an error is shown, and so is that there is no answer."""
+    controller.say(f"Asking the side question: {one_line(question, 60)}")
+    is_answered = await controller.attempt(side.ask(question))
+    if is_answered:
         controller.frontend.clear_notice()
-        if not answered:
-            controller.say("The model gave no answer.")
-        if not side.exchanges:
-            return DROP
-        question = ""
-        while not question:
-            last = side.exchanges[-1]
-            shown = Choice(
-                one_line(last.question, 200),
-                _ANSWERS,
-                visible(last.answer),
-                at=KEEP,
-                numbered=True,
-                wide=True,
-            )
-            wanted = await controller.ask(shown) or DROP
-            if wanted != ASK_ON:
-                return wanted
-            line = TextLine("What else do you want to ask?", confirm="ask")
-            question = (await controller.ask(line) or "").strip()
+    elif is_answered is False:
+        controller.say("The model gave no answer.")
+
+
+async def _ask_on(controller: Controller, side: SideQuestion) -> None:
+    """Ask the user for a further question, and the model for its answer; nothing without a question."""
+    line = TextLine("What else do you want to ask?", confirm="ask")
+    question = (await controller.ask(line) or "").strip()
+    if question:
+        await _ask(controller, side, question)
+
+
+async def _choose(controller: Controller, side: SideQuestion) -> str:
+    """Show the last answer, and ask the user what to do with it."""
+    last = side.exchanges[-1]
+    shown = Choice(
+        one_line(last.question, 200),
+        _ANSWERS,
+        visible(last.answer),
+        at=KEEP,
+        numbered=True,
+        wide=True,
+    )
+    return await controller.ask(shown) or DROP
+
+
+async def _carry_out(controller: Controller, side: SideQuestion, wanted: str) -> None:
+    """Keep the answers or put them into the context, and say so; raises StoreError."""
+    if wanted == KEEP:
+        side.keep_beside()
+        controller.say("Kept as a branch · /tree shows it")
+    else:
+        side.put_into_context()
+        controller.say("The model sees the question and the answer from its next request on.")
