@@ -12,14 +12,18 @@ from tests.agent.memory.test_keeper import start
 from tests.app.test_race_commands import Told, controller_of, do
 from tests.app.test_sending import beside
 from tests.support.agents import Harness, make_agent
+from tests.support.races import writes
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice
+from tui_agent.app.moves import NOT_RECORDED
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED
+from tui_agent.app.status_commands import status_lines
 from tui_agent.app.transfer_commands import write_result
 from tui_agent.errors import CommandError
+from tui_agent.session.entries import AssistantEntry, TextPart
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 
@@ -38,6 +42,53 @@ async def test_a_fork_that_fails_is_not_reported_as_made(
     assert controller.frontend.words[-1] == "The disk is full."
     assert FORKED not in controller.frontend.words
     await controller.close()
+
+
+@pytest.mark.parametrize(("command", "argument"), [("diff", ""), ("rewind", "files")])
+async def test_without_checkpoints_no_command_says_that_files_are_unchanged(
+    tmp_path: Path, command: str, argument: str
+) -> None:
+    harness = make_agent(tmp_path, [Reply("", (writes("a.txt", "a\n"),)), Reply("Done.")])
+    await harness.say("Write it.")
+    controller = await controller_of(harness)
+    assert isinstance(controller.frontend, Told)
+    await do(controller, command, argument)
+    assert controller.frontend.words == [NOT_RECORDED]
+    await controller.close()
+
+
+async def test_a_diff_since_an_entry_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    script = [Reply("", (writes("a.txt", "a\n"),)), Reply("Done.")]
+    harness = make_agent(tmp_path, script, keeps_files=True)
+    await harness.say("Write it.")
+    controller = await controller_of(harness)
+    assert isinstance(controller.frontend, Told)
+    await do(controller, "diff", "#999")
+    assert controller.frontend.words == ["There is no entry #999 in this session."]
+    await controller.close()
+
+
+async def test_a_branch_of_a_fork_costs_no_more_than_all_its_branches(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("Yes.", cost=0.5)])
+    await harness.say("Go on.")
+    store = harness.store
+    copy = store.fork(harness.session.id, harness.session.leaf)
+    fork = Session(store, copy.id, estimate=lambda _entry: 1)
+    fork.append(AssistantEntry(parts=(TextPart(text="More."),), model="m", cost=0.25))
+    agent = Agent(fork, harness.agent.ports, model=harness.agent.model)
+    rows = [line.split(maxsplit=2) for line in status_lines(agent, "none")]
+    assert ["this", "branch", "$0.25"] in rows
+    assert ["all", "branches", "$0.25"] in rows
+    assert ["before", "the", "fork $0.50, paid by another session"] in rows
+
+
+async def test_an_edit_without_a_checker_is_no_edit_that_was_not_made(tmp_path: Path) -> None:
+    script = [Reply("", (writes("README.md", "a\n"),)), Reply("Done.")]
+    harness = make_agent(tmp_path, script)
+    harness.agent.tools.diagnostics.switch(on=True)
+    await harness.say("Write it.")
+    (row,) = [line for line in status_lines(harness.agent, "none") if "/diagnostics" in line]
+    assert row.split(maxsplit=1) == ["diagnostics", "on, no checker used yet (/diagnostics)"]
 
 
 class Result:

@@ -29,7 +29,9 @@ async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry
         assert viewer.query_one("#files", OptionList).option_count == 4
         await pilot.press("escape")
         stage.stage.main.controller.begin("diff", f"#{stage.names['leaf']}")
-        await until(lambda: "No file was changed since" in stage.stage.main.notice.message, pilot)
+        await until(
+            lambda: "No file change is recorded since" in stage.stage.main.notice.message, pilot
+        )
         stage.stage.main.controller.begin("diff", "yesterday")
         await until(lambda: "Use /diff" in stage.stage.main.notice.message, pilot)
 

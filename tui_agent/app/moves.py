@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Go = Callable[[], Awaitable[object]]
 
+NOT_RECORDED = "Changes to files are not recorded: checkpoints.enabled is false in the settings."
+"""Message for a command that needs the changes."""
+
 MAX_NAMED = 3
 """Maximum number of files or commits that a sentence names; the others are counted."""
 

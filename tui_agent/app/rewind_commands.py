@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.format import age, changes_text, dotted, one_line
 from tui_agent.app.frontend import Pick, PickRow
-from tui_agent.app.moves import files_along, files_phrase, make_move
+from tui_agent.app.moves import NOT_RECORDED, files_along, files_phrase, make_move
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -55,13 +55,18 @@ async def rewind(controller: Controller, argument: str) -> None:
     if part not in {"", CONVERSATION, FILES}:
         raise CommandError(f"Use /rewind, /rewind {CONVERSATION} or /rewind {FILES}.")
     agent = controller.idle_agent
+    if part == FILES and not agent.files.has_snapshots:
+        raise CommandError(NOT_RECORDED)
     draft = controller.frontend.draft
     messages = await asyncio.to_thread(_messages, agent)
     if not messages:
         controller.say("There is no message to go back to yet.")
         return
     amounts = await agent.files.amounts([message.parent_id for message in messages])
-    rows = _rows(messages, amounts, controller.services.clock())
+    unchanged = "No file change is recorded since."
+    if not agent.files.has_snapshots:
+        unchanged = NOT_RECORDED
+    rows = _rows(messages, amounts, controller.services.clock(), unchanged)
     if controller.frontend.draft != draft:
         controller.say("The list was not opened, because you continued typing. /rewind opens it.")
         return
@@ -120,8 +125,9 @@ def _messages(agent: Agent) -> list[UserEntry]:
 
 
 def _rows(
-    messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float
+    messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float, unchanged: str
 ) -> list[PickRow]:
+    """Return a row for each message; ``unchanged`` is the sentence for one without changed files since."""
     from tui_agent.session.entries import typed_text
 
     rows = []
@@ -129,7 +135,7 @@ def _rows(
         text = typed_text(entry.parts)
         files = changes_text(amount.files, amount.additions, amount.deletions)
         facts = dotted(files, age(entry.created_at, now))
-        since = "No file was changed since."
+        since = unchanged
         if files:
             since = f"Changed since: {files}"
         rows.append(

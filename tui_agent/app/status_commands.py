@@ -1,7 +1,8 @@
 """``/status``, ``/diagnostics`` and ``/diff``: show the session's state and its changes to files.
 
 Also looks up the session's cost, for ``/status`` and ``/cost``. ``/diagnostics`` also switches the
-checks of edited files on and off.
+checks of edited files on and off. ``/diff`` first waits for interrupted calls to end, and appends a
+checkpoint of the latest changes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
 from tui_agent.app.frontend import DiffPage, Heading, Report
+from tui_agent.app.moves import NOT_RECORDED
 from tui_agent.errors import CommandError
 from tui_agent.whole_numbers import whole_number
 
@@ -64,6 +66,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     session = agent.session
     records = await asyncio.to_thread(session.reader.requests)
     departures = session.departures(record.id for record in records)
+    # Fills the reader's cache, which the status page reads on the event loop.
     await asyncio.to_thread(session.reader.costs)
     found, names = await asyncio.to_thread(
         session_spending, session, services.store, records, departures, price=services.price
@@ -97,7 +100,10 @@ def sandbox_words(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
-    """Yield the lines of the status page, up to the short cost; ``sandbox`` is from `sandbox_words`."""
+    """Yield the lines of the status page, the last of them the short cost.
+
+    ``sandbox`` is from `sandbox_words`.
+    """
     info = agent.session.info
     yield Heading(one_line(info.title or info.first_message, 80) or "New session")
     session = f"{info.id} · {plural(info.entry_count, 'entry')}"
@@ -152,7 +158,7 @@ def _diagnostics_state(agent: Agent) -> str:
 
     if not agent.tools.diagnostics.enabled:
         return "off"
-    return "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
+    return "; ".join(state_lines(agent.tools.diagnostics)) or "on, no checker used yet"
 
 
 def _cost_lines(agent: Agent) -> Iterator[str]:
@@ -164,7 +170,11 @@ def _cost_lines(agent: Agent) -> Iterator[str]:
     asked = reader.requests()
     # A cost of 0 is shown only if the cost of every request is known.
     if costs or side or (asked and all(request.cost is not None for request in asked)):
-        on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
+        copied_until = reader.copied_until()
+        on_path = 0.0
+        for entry_id in agent.session.path_outline().ids:
+            if entry_id > copied_until:
+                on_path += costs.get(entry_id, 0.0)
         yield _row("this branch", money(on_path))
         yield _row("all branches", money(own + side))
     elif not asked:
@@ -254,7 +264,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
         Heading("In this session"),
     ]
     states = [one_line(line, 200) for line in state_lines(checked)]
-    lines += _indented(states or ["nothing was edited yet"])
+    lines += _indented(states or ["no checker was used yet"])
     lines += ["", Heading("Checkers"), *_indented(_checker_lines(agent))]
     if servers := _server_lines(agent):
         lines += ["", Heading("Language servers"), *_indented(servers)]
@@ -317,7 +327,9 @@ async def diff(controller: Controller, argument: str) -> None:
         if target is None:
             raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
         since = f"#{target}"
+    if not agent.files.has_snapshots:
+        raise CommandError(NOT_RECORDED)
     if files := await agent.files.diff(target):
         controller.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
     else:
-        controller.say(f"No file was changed since {since}.")
+        controller.say(f"No file change is recorded since {since}.")

@@ -70,6 +70,11 @@ class FileRewind:
         if keeping is not None:
             self._restorer = Restorer(ports.project, keeping)
 
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether there is a store for snapshots: without one, no change to a file is known."""
+        return self._restorer is not None
+
     def get_ready(self) -> None:
         """List the project and keep its contents in the background, ready for the first command."""
         if self.recorder is not None:
@@ -165,8 +170,9 @@ class FileRewind:
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return the changes to files from the entry ``target`` to now.
 
-        First appends a checkpoint of the latest changes. Includes only files that the session
-        changed between ``target`` and the leaf.
+        First waits for interrupted calls to end, and appends a checkpoint of the latest changes.
+        Includes only files that the session changed between ``target`` and the leaf. Raises
+        EntryNotFound.
         """
         if self._restorer is None:
             return ()

@@ -32,7 +32,7 @@ from tui_agent.app.controller import COPYING
 from tui_agent.app.copy_commands import own_text
 from tui_agent.app.format import money, plural, tokens
 from tui_agent.app.frontend import Choice, DiffPage, RacePage, Report, TextLine, TreePage
-from tui_agent.app.moves import files_along, make_move
+from tui_agent.app.moves import NOT_RECORDED, files_along, make_move
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_text, show_contexts
@@ -522,7 +522,9 @@ class TreeScreen(FramedPage[None]):
         if (line := self.session_tree.line) is None:
             return
         entry = line.entry
-        if files := await self._agent.files.diff(entry):
+        if not self._agent.files.has_snapshots:
+            self.notice.say_briefly(NOT_RECORDED)
+        elif files := await self._agent.files.diff(entry):
             self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
             self.notice.say_briefly("No file change is recorded between this entry and here.")
