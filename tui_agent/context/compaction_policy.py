@@ -1,7 +1,10 @@
-"""Decides when automatic compaction acts, when it waits, and when a summary is prepared ahead.
+"""Decides when automatic compaction acts, when it waits, and when a summary is prepared ahead. Pure.
 
-The decisions depend on the path, its size and the settings, and on a ``FailureRecord`` that the
-agent keeps, because failed compactions leave no entry. ``agent.context_keeper`` asks and acts.
+The decisions depend on the path, its size and the settings, on the seconds that the last summary
+took, and on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
+``agent.context_keeper`` asks and acts; it decides itself what happens after a request that was too
+large, and then compacts by rule even if `hold` gives a reason other than ``OFF``.
+``agent.prepared_summary`` asks whether a prepared summary is still valid.
 """
 
 import math
@@ -18,12 +21,17 @@ from tui_agent.session.entries import (
     ContextEditEntry,
     Entry,
     SystemEntry,
+    ToolResultEntry,
+    ToolStatus,
     UserEntry,
 )
 from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
+
+    _Span = tuple[int, int]
+    """Beginning and end of some work, in milliseconds since the epoch."""
 
 OVERFLOW_ATTEMPTS = 2
 """Number of requests in a row that may exceed the window before the agent stops and asks."""
@@ -42,7 +50,10 @@ say little about the next ones."""
 
 
 class HoldReason(StrEnum):
-    """Why an automatic compaction must not run now; the value is a sentence for the user."""
+    """Why an automatic compaction with a summary must not run now; the value is a sentence for the user.
+
+    If a request is too large, a compaction by rule follows all the same, except with ``OFF``.
+    """
 
     OFF = "Automatic compaction is off."
     PAUSED = "Automatic compaction is paused after repeated failures; it is tried again after your next message."
@@ -75,7 +86,8 @@ def is_due(size: ContextSize) -> bool:
 class StepSizes:
     """The estimated size and duration of a step; all 0 before the first step.
 
-    ``mean`` and ``largest`` are tokens, ``seconds`` is the mean duration.
+    ``mean`` and ``largest`` are tokens. ``seconds`` is the median duration of the request, the answer
+    and the calls, without the user's pauses; 0 if the entries don't tell it.
     """
 
     mean: float = 0.0
@@ -86,25 +98,64 @@ class StepSizes:
 def step_sizes(path: Sequence[Entry]) -> StepSizes:
     """Estimate the size and duration of a step from the newest steps of a path."""
     brought: list[int] = []
-    ended_at: list[int] = []
+    durations: list[int] = []
     step = 0
+    spans: list[_Span] = []
     for entry in reversed(path):
         if len(brought) == _REMEMBERED_STEPS:
             break
         # The head and summaries don't count as part of a step.
         if entry.is_sent and not isinstance(entry, SystemEntry | CompactionEntry):
             step += entry.tokens
+        spans += _spans_of(entry)
         if is_completed(entry):
             brought.append(step)
-            ended_at.append(entry.created_at)
+            durations.append(_total(spans))
             step = 0
+            spans = []
     if not brought:
         return StepSizes()
     recent = brought[:_MEASURED_STEPS]
-    oldest_at = ended_at[len(recent) - 1]
-    seconds = (path[-1].created_at - oldest_at) / 1_000 / max(1, len(recent) - 1)
     mean = max(sum(recent) / len(recent), sum(brought) / len(brought))
-    return StepSizes(mean, max(recent), seconds)
+    return StepSizes(mean, max(recent), _median(durations[:_MEASURED_STEPS]) / 1_000)
+
+
+def _spans_of(entry: Entry) -> "list[_Span]":
+    """Return the time in which the model or a tool worked for this entry; [] if there is or is known none.
+
+    A denied call has no span, because its time is the wait for the user's answer.
+    """
+    match entry:
+        case AssistantEntry(started_at=started_at, created_at=ended_at):
+            pass
+        case ToolResultEntry(status=ToolStatus.DENIED):
+            return []
+        case ToolResultEntry(started_at=started_at, ended_at=ended_at):
+            pass
+        case _:
+            return []
+    if not 0 < started_at < ended_at:
+        return []
+    return [(started_at, ended_at)]
+
+
+def _total(spans: "Sequence[_Span]") -> int:
+    """Return the length of the time covered by spans, which may overlap."""
+    total = 0
+    until = 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _median(values: Sequence[int]) -> int:
+    """Return the middle one of the values, the smaller of two.
+
+    One step that waited long, as for the user's answer to a question of the model, counts as little
+    as possible.
+    """
+    return sorted(values)[(len(values) - 1) // 2]
 
 
 def kept_ahead(
@@ -171,7 +222,7 @@ def hold(
 ) -> HoldReason | None:
     """Return why a compaction with this trigger must not run now, None if it may.
 
-    A manual compaction, requested by the user or by a model, always may.
+    A compaction that the user requests may always run.
     """
     if trigger == "manual":
         return None
