@@ -1,9 +1,12 @@
 """What the prompt remembers: messages that were sent, and text that was not."""
 
 from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
 
 from tests.support.ui_app import HOME, Stage, press, remembered, screen_text, until, write
-from tui_agent.agent.events import RunStarted
+from tui_agent.agent.events import RunEnded, RunStarted
 from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import ShellEntry, TextPart, UserEntry
 from tui_agent.session.records import Unsent
@@ -107,22 +110,56 @@ async def test_a_message_from_the_history_is_no_draft(stage: Stage) -> None:
     assert stage.store.take_unsent(stage.agent.session.id).text == "new"
 
 
+async def queue_two(stage: Stage, pilot: Pilot[Any]) -> None:
+    stage.agent.emit(RunStarted())
+    await write(pilot, "steer")
+    await pilot.press("enter")
+    await write(pilot, "follow")
+    await pilot.press("alt+enter")
+    await until(lambda: len(stage.view.waiting.queue.follow_up) == 1, pilot)
+
+
 async def test_what_waits_is_kept_and_comes_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         session = stage.agent.session.id
-        stage.agent.emit(RunStarted())
-        await write(pilot, "steer")
-        await pilot.press("enter")
-        await write(pilot, "follow")
-        await pilot.press("alt+enter")
-        await until(lambda: len(stage.view.waiting.queue.follow_up) == 1, pilot)
+        await queue_two(stage, pilot)
+        stage.agent.emit(RunEnded("done"))
         await stage.main.controller.open(OpenRequest())
         assert stage.main.prompt.text == ""
         await stage.main.controller.open(OpenRequest(session))
         assert stage.main.prompt.text == "steer\n\nfollow"
         assert "2 messages" in stage.main.notice.message
         assert stage.agent.sent == []
+
+
+async def test_what_waits_in_a_session_that_works_stays_there(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        remembered(stage)
+        agent = stage.agent
+        await queue_two(stage, pilot)
+        await stage.main.controller.open(OpenRequest())
+        await stage.main.controller.open(OpenRequest(agent.session.id))
+        assert stage.main.agent is agent
+        assert stage.main.prompt.text == ""
+        assert agent.queue.snapshot().follow_up == ("follow",)
+
+
+async def test_a_text_that_could_not_be_saved_stays_in_the_prompt(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        remembered(stage)
+        second = stage.store.create_session(HOME).id
+        Session(stage.store, second, estimate=lambda _entry: 1).append(
+            UserEntry(parts=(TextPart(text="hello"),))
+        )
+        stage.store.keep_unsent(second, Unsent("of the second"))
+        first = stage.agent.session
+        other = Session(stage.store, first.id, estimate=lambda _entry: 1)
+        other.hold(take_over=True)
+        first.check_for_take_over()
+        await write(pilot, "typed since")
+        await stage.main.controller.open(OpenRequest(second))
+        assert stage.main.prompt.text == "of the second\ntyped since"
 
 
 async def test_undo_and_redo_are_a_chain_of_keys_or_commands(stage: Stage) -> None:

@@ -1,7 +1,8 @@
 """Saves the prompt's text and the queued messages, and restores them when their session is opened again.
 
 So they survive a crash and a change of session. The screen reports changes and opened sessions; the
-store keeps the drafts.
+store keeps the drafts. A busy session that leaves the screen keeps sending its queued messages, so
+only its text comes back when it is shown again.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
+    from tui_agent.app.frontend import Frontend
     from tui_agent.session.records import Unsent
 
 log = logging.getLogger(__name__)
@@ -24,6 +27,7 @@ DELAY = 0.4
 class UnsentKeeper:
     """Saves and restores drafts: the text in the prompt, and the messages that are waiting to be sent.
 
+    Text that the user put away (the frontend's stash) is part of the text.
     A draft is stored by session id, or by directory before the session's first entry. There is one
     keeper per controller.
     """
@@ -34,14 +38,21 @@ class UnsentKeeper:
         self._is_open = False
         self._place = ""
         self._kept: Unsent | None = None
+        """The draft stored at ``_place``; None before the first save."""
+        self._agents: WeakValueDictionary[str, Agent] = WeakValueDictionary()
+        """The agent of each session that was shown, by session id."""
 
-    def changed(self) -> None:
+    def note_change(self) -> None:
         """Schedule a save in `DELAY` seconds, unless one is scheduled or no session was opened yet."""
         if self._is_open and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save the draft at once if it has changed; a failure to write is only logged."""
+        """Save the draft at once if it has changed, and delete it at the place where it was before.
+
+        A failure to write is only logged; the next change or save tries again. Does nothing in a
+        read-only session.
+        """
         from tui_agent.session.records import Unsent
 
         if self._timer is not None:
@@ -53,23 +64,22 @@ class UnsentKeeper:
         place = place_of(agent)
         waiting = agent.queue.snapshot()
         frontend = self._controller.frontend
-        draft = "\n\n".join(filter(None, [frontend.stashed, frontend.draft]))
-        unsent = Unsent(draft, (*waiting.steer, *waiting.follow_up))
+        unsent = Unsent(_text_of(frontend), (*waiting.steer, *waiting.follow_up))
         if (place, unsent) == (self._place, self._kept):
             return
         if self._place not in {"", place}:
             self._put(self._place, Unsent())
-        self._put(place, unsent)
-        self._place = place
-        self._kept = unsent
+        if self._put(place, unsent):
+            self._place = place
+            self._kept = unsent
 
-    def opened(self, agent: Agent) -> None:
+    def restore(self, agent: Agent) -> None:
         """Put the saved draft of the session that was just opened into the prompt.
 
-        The draft replaces the text in the prompt, which stays saved for the former session; when the
-        first session is opened, it is put before that text instead. If there is no draft, the text
-        stays in the prompt and becomes part of this session's draft. Does nothing for a read-only
-        session.
+        The draft replaces the text in the prompt, which stays saved for the former session. It is put
+        before that text instead if the first session is opened, or if the text is not saved, as in a
+        session that another program took over. If there is no draft, the text stays in the prompt and
+        becomes part of this session's draft. Does nothing for a read-only session.
         """
         from tui_agent.session.records import Unsent
 
@@ -79,12 +89,17 @@ class UnsentKeeper:
         self._is_open = True
         if agent.session.read_only:
             return
+        was_busy = self._agents.get(agent.session.id) is agent
+        self._agents[agent.session.id] = agent
         self._place = place_of(agent)
         self._kept = Unsent()
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
+        if was_busy:
+            # It went on off the screen: these messages are sent, or in its queue.
+            found = Unsent(found.text)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
-        if text and before:
-            # It is saved with the former session's draft.
+        is_saved = _text_of(frontend) == kept.text
+        if text and before and is_saved:
             frontend.forget_stash()
             frontend.set_draft(text)
         elif text:
@@ -96,10 +111,8 @@ class UnsentKeeper:
                 subject = "A message that was"
             else:
                 subject = f"{count} messages that were"
-            frontend.say(
-                f"{subject} waiting when the program ended: back in the prompt, and not sent."
-            )
-        self.changed()
+            frontend.say(f"{subject} waiting to be sent: back in the prompt, and not sent.")
+        self.note_change()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
         """Remove the saved draft of a session or directory from the store, and return it.
@@ -117,13 +130,21 @@ class UnsentKeeper:
             log.warning("The saved text of the prompt can't be read: %s", error)
             return Unsent()
 
-    def _put(self, place: str, unsent: Unsent) -> None:
+    def _put(self, place: str, unsent: Unsent) -> bool:
+        """Store a draft; return False if it can't be written."""
         from tui_agent.session.errors import StoreError
 
         try:
             self._controller.services.store.keep_unsent(place, unsent)
         except StoreError as error:
             log.warning("The text of the prompt can't be saved: %s", error)
+            return False
+        return True
+
+
+def _text_of(frontend: Frontend) -> str:
+    """Return the text that the user put away, and the text in the prompt."""
+    return "\n\n".join(filter(None, [frontend.stashed, frontend.draft]))
 
 
 def place_of(agent: Agent) -> str:

@@ -329,7 +329,7 @@ class MainScreen(SessionFrame):
         self.refresh_facts()
         self.show_running()
         self.refresh_files()
-        self.unsent.opened(agent)
+        self.unsent.restore(agent)
         if self.view is not None:
             self.view.show_opened(agent)
             if entry is not None:
@@ -453,7 +453,7 @@ class MainScreen(SessionFrame):
     @on(Prompt.Changed)
     def _prompt_changed(self, message: Prompt.Changed) -> None:
         message.stop()
-        self.unsent.changed()
+        self.unsent.note_change()
         if self.attention.sign:
             self.attention.user_returned()
         if self.attachments.names or "@" in message.text_area.text:
