@@ -1,6 +1,8 @@
-"""Sends one message at intervals while its session is idle (``/loop``).
+"""Sends one message at intervals unless a run goes on (``/loop``).
 
-Not to be confused with ``loop``, which carries out runs. `Agent.interrupt` ends the repetition.
+A compaction by hand and the user's shell commands don't hold it up. `Agent.interrupt` ends the
+repetition. ``loop`` carries out runs; ``calls.repetition`` and ``repeated_text`` detect a model that
+repeats itself.
 """
 
 import asyncio
