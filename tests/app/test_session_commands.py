@@ -69,7 +69,8 @@ async def test_a_diff_since_an_entry_that_does_not_exist_is_refused(tmp_path: Pa
 
 
 async def test_a_branch_of_a_fork_costs_no_more_than_all_its_branches(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply("Yes.", cost=0.5)])
+    # A fork's entries are told apart by their time, in milliseconds.
+    harness = make_agent(tmp_path, [Reply("Yes.", cost=0.5)], session_clock=lambda: 1_000)
     await harness.say("Go on.")
     store = harness.store
     copy = store.fork(harness.session.id, harness.session.leaf)
