@@ -1,16 +1,22 @@
 """Searching the conversation: every place is found and marked, and one goes from one to the next."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import Stage, screen_text, send, until, write
 from tests.support.ui_scenes import conversation
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.app.controller import Controller
 from tui_agent.app.find_commands import MAX_SCANNED, find_entries
+from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import CheckpointEntry, FileChange, TextPart, UserEntry
+from tui_agent.ui.widgets import find_bar
 from tui_agent.ui.widgets.find_bar import FindBar
 
 COMMAND = "seq 1 90; echo the xylophone; seq 91 180"
@@ -109,3 +115,74 @@ async def test_the_way_back_is_in_sight_on_a_narrow_screen(stage: Stage) -> None
         await until(lambda: "esc back" in screen_text(stage), pilot)
         await pilot.press("escape", "tab", "k")
         await until(lambda: "esc back" in screen_text(stage), pilot)
+
+
+async def found(stage: Stage, pilot: Any, query: str) -> FindBar:
+    """Search the conversation for ``query``, and return the find bar once it has matches."""
+    stage.agent.append(*conversation())
+    await pilot.pause()
+    await pilot.press("ctrl+f", *query)
+    bar = stage.view.find_bar
+    await until(lambda: "of" in str(bar.status.content), pilot)
+    return bar
+
+
+async def test_a_search_that_was_ended_shows_nothing_when_it_is_done(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = asyncio.Event()
+    is_done = asyncio.Event()
+
+    async def slow(controller: Controller, query: str) -> list[int]:
+        await goes_on.wait()
+        is_done.set()
+        return await find_entries(controller, query)
+
+    async with stage.run() as pilot:
+        stage.agent.append(*conversation())
+        await pilot.pause()
+        monkeypatch.setattr(find_bar, "find_entries", slow)
+        await pilot.press("ctrl+f", *"view")
+        bar = stage.view.find_bar
+        await pilot.press("escape")
+        goes_on.set()
+        await is_done.wait()
+        await stage.app.workers.wait_for_complete(
+            [worker for worker in stage.app.workers if worker.group == "find"]
+        )
+        assert stage.view.transcript.focused_block is None
+        assert not str(bar.status.content)
+
+
+async def test_the_next_search_begins_without_the_matches_of_the_last(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        bar = await found(stage, pilot, "view")
+        await pilot.press("escape", "ctrl+f", "enter", "n")
+        assert bar.display
+        assert not str(bar.status.content)
+        assert stage.view.transcript.query_text == ""
+
+
+async def test_a_search_ends_with_its_session(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        bar = await found(stage, pilot, "view")
+        await stage.main.controller.open(OpenRequest())
+        await pilot.pause()
+        assert not bar.display
+        assert stage.main.prompt.has_focus
+
+
+async def test_a_match_is_shown_where_it_is_after_the_terminal_was_resized(tmp_path: Path) -> None:
+    text = f"The xylophone.\n\n{'Some words to wrap. ' * 60}\n\nXylophone again."
+    stage = real_stage(tmp_path, [Reply(text)])
+    async with stage.run((120, 24), after=["go"]) as pilot:
+        await pilot.press("ctrl+f", *"xylo")
+        bar = stage.view.find_bar
+        await told(bar, "1 of 1, line 2 of 2", pilot)
+        await pilot.press("enter", "n")
+        await told(bar, "1 of 1, line 1 of 2", pilot)
+        await pilot.resize_terminal(85, 24)
+        await pilot.pause()
+        await pilot.press("N")
+        await told(bar, "1 of 1, line 2 of 2", pilot)
+        assert "Xylophone again." in stage.text()

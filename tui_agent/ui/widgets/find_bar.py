@@ -78,6 +78,8 @@ class FindBar(Horizontal, can_focus=True):
         """End the search, and give the focus back to the widget that had it before."""
         self.display = False
         self.field.value = ""
+        self.status.update("")
+        self._found = []
         self._transcript.query_text = ""
         self._give_back(self._before)
 
@@ -103,6 +105,8 @@ class FindBar(Horizontal, can_focus=True):
     async def _search(self, query: str) -> None:
         self._transcript.query_text = query
         found = await find_entries(self._controller, query)
+        if not self.display:  # The search was ended in the meantime.
+            return
         self._found = found
         self._at = 0
         self._show()
@@ -111,6 +115,8 @@ class FindBar(Horizontal, can_focus=True):
         """Go to the next older (1) or newer (-1) match; after the last one, start over."""
         if not self._found:
             return
+        # The lines may have moved, because the terminal was resized or a block was folded.
+        self._lines = self._transcript.lines_with(self._found[self._at], self.field.value.strip())
         self._line -= step
         if 0 <= self._line < len(self._lines):
             self._go()
