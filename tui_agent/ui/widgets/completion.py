@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.content import Content
 from textual.message import Message
@@ -62,8 +63,6 @@ class CompletionPopup(Options, can_focus=False):
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
         """Row and start column of the word whose list the user closed; None if there is none."""
-        self._picks_single = False
-        """Whether to pick the candidate without asking if the search finds only one."""
         self.display = False
 
     @property
@@ -83,10 +82,11 @@ class CompletionPopup(Options, can_focus=False):
         """Whether the list completes a word, rather than showing the prompt's keys."""
         return self.token is not None and self.token.kind != "keys"
 
-    def follow(self, token: Token | None) -> None:
+    def follow(self, token: Token | None, *, picks_single: bool = False) -> None:
         """Offer candidates for the word ``token``, or close the list if it is None.
 
-        Does nothing if the user has dismissed the list for this word.
+        Does nothing if the user has dismissed the list for this word. With ``picks_single``, a
+        candidate that is the only one found is picked.
         """
         if token is None:
             self.token = self._dismissed = None
@@ -101,7 +101,7 @@ class CompletionPopup(Options, can_focus=False):
             case "keys":
                 self._show_keys()
             case _:
-                self._find(token)
+                self._find(token, picks_single=picks_single)
 
     def argument_of(self, name: str) -> str:
         """Return the argument of the command ``name`` as in its help. "" if it is unknown or has none."""
@@ -113,8 +113,7 @@ class CompletionPopup(Options, can_focus=False):
     def complete(self, token: Token) -> None:
         """Offer candidates for a word, even if its list was dismissed. A single one is picked."""
         self.follow(None)
-        self._picks_single = True
-        self.follow(token)
+        self.follow(token, picks_single=True)
 
     def dismiss(self) -> None:
         """Close the list, and keep it closed while the user types the same word."""
@@ -133,7 +132,7 @@ class CompletionPopup(Options, can_focus=False):
             self.has_moved = True
 
     @work(exclusive=True, group="completion")
-    async def _find(self, token: Token) -> None:
+    async def _find(self, token: Token, *, picks_single: bool) -> None:
         asked = [find(token.query) for kind, find in self._sources if kind == token.kind]
         found: list[Sequence[Candidate]] = []
         for answer in await asyncio.gather(*asked, return_exceptions=True):
@@ -143,10 +142,8 @@ class CompletionPopup(Options, can_focus=False):
                 found.append(answer)
         candidates = merged(found)
         query = token.query
-        if token != self.token:  # The user has typed more in the meantime.
-            return
-        picks_single = self._picks_single
-        self._picks_single = False
+        if token != self.token or self._dismissed == (token.row, token.start):
+            return  # The user has typed more, or closed the list, in the meantime.
         if candidates or token.kind == "entry":
             self._offer(candidates)
             if picks_single and len(candidates) == 1:
@@ -184,7 +181,7 @@ class CompletionPopup(Options, can_focus=False):
         self._candidates = candidates
         width = 0
         if candidates[0].help:
-            width = max(len(item.label) for item in candidates if item.help)
+            width = max(cell_len(visible(item.label)) for item in candidates if item.help)
         self.set_options(Option(self._row(item, width)) for item in candidates)
         self.highlighted = 0
         self._open()
@@ -206,4 +203,4 @@ class CompletionPopup(Options, can_focus=False):
                 label = label.stylize(MATCH, offset, offset + 1)
         if not item.help:
             return label
-        return Content.assemble(label, " " * (width - len(item.label) + 2), (item.help, HELP))
+        return Content.assemble(label, " " * (width - label.cell_length + 2), (item.help, HELP))
