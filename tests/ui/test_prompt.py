@@ -1,9 +1,11 @@
 """The prompt as a user meets it: real keys through the real application."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
@@ -26,7 +28,9 @@ from tui_agent.app.session_commands import rename
 from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, UserEntry
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
+from tui_agent.ui.prompting.completion import Candidate
 from tui_agent.ui.screens.help import HelpScreen
+from tui_agent.ui.widgets import prompt
 
 PNG = drawn(size=(3, 2))
 
@@ -567,3 +571,79 @@ async def test_only_pastes_are_chips_after_the_editor(
         assert stage.agent.sent == [(f"see: {pasted}\n{typed}", False)]
         await press(pilot, "up")
         assert stage.main.prompt.text == shown
+
+
+class SlowSource:
+    """A source of completions that answers when the test says so."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._goes_on = asyncio.Event()
+
+    async def find(self, _query: str) -> list[Candidate]:
+        await self._goes_on.wait()
+        return [Candidate(f"@{name} ", name) for name in self._names]
+
+    async def answer(self, stage: Stage, pilot: Any) -> None:
+        self._goes_on.set()
+        searches = [one for one in stage.app.workers if one.group == "completion"]
+        await stage.app.workers.wait_for_complete(searches)
+        await pilot.pause()
+
+
+async def test_a_list_that_was_closed_stays_closed_when_its_search_ends(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "look at @vie")
+        await until(lambda: offered(stage), pilot)
+        source = SlowSource("views.py")
+        stage.main.popup._sources = (("mention", source.find),)
+        await pilot.press("w", "escape")
+        assert not stage.main.popup.display
+        await source.answer(stage, pilot)
+        assert not stage.main.popup.display
+
+
+async def test_only_tab_picks_the_only_candidate(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        popup = stage.main.popup
+        sources = popup._sources
+        popup._sources = (("path", SlowSource().find),)
+        await write(pilot, "!cat READ")
+        await pilot.press("tab")
+        stage.main.prompt.clear()
+        await pilot.pause()
+        popup._sources = sources
+        await write(pilot, "see @READ")
+        await until(lambda: offered(stage) == ["README.md"], pilot)
+        await pilot.pause()
+        assert stage.main.prompt.text == "see @READ"
+
+
+async def test_the_second_column_of_the_list_is_straight_with_wide_characters(
+    tmp_path: Path,
+) -> None:
+    stage = make_stage(tmp_path, files=("设计文档.md", "design-notes.md"))
+    async with stage.run() as pilot:
+        await write(pilot, "see @")
+        await until(lambda: len(offered(stage)) > 1, pilot)
+        columns = set()
+        for option in stage.main.popup.options:
+            label, _, _ = str(option.prompt).rpartition("  ")
+            columns.add(cell_len(label))
+        assert len(columns) == 1
+
+
+async def test_a_message_put_back_while_the_editor_was_open_is_in_the_history(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def edit(_app: object, text: str, _name: str) -> str:
+        stage.main.put_back("refused")
+        return f"{text}, edited"
+
+    monkeypatch.setattr(prompt, "edit_in_editor", edit)
+    async with stage.run() as pilot:
+        await write(pilot, "draft")
+        await press(pilot, "ctrl+x", "ctrl+e")
+        assert stage.main.prompt.text == "draft, edited"
+        await press(pilot, "up")
+        assert stage.main.prompt.text == "refused\ndraft"

@@ -5,6 +5,8 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+import pytest
+
 from tests.support.ui_app import HOME, Stage, press, remembered, screen_text, until, write
 from tui_agent.agent.events import RunEnded, RunStarted
 from tui_agent.app.services import OpenRequest
@@ -240,3 +242,26 @@ async def test_a_draft_that_was_put_away_is_kept_with_its_session(stage: Stage) 
         await write(pilot, "now")
         stage.main.unsent.save()
         assert stage.store.take_unsent(session).text == "for later\n\nnow"
+
+
+@pytest.mark.parametrize("how", ["undone", "put back", "cleaned"])
+async def test_a_draft_outlives_what_comes_while_the_history_is_shown(
+    stage: Stage, how: str
+) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "old news")
+        await pilot.press("enter")
+        await write(pilot, "new")
+        await pilot.press("up")
+        assert stage.main.prompt.text == "old news"
+        match how:
+            case "undone":
+                stage.main.restore_message("before")
+                wanted = "before\nnew"
+            case "put back":
+                stage.main.put_back("before")
+                wanted = "before\nnew"
+            case _:
+                stage.main.rewrite_typed(lambda text: text.replace("news", "***"))
+                wanted = "new"
+        assert stage.main.prompt.text == wanted

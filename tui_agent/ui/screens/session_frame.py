@@ -308,7 +308,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.prompt.rewrite_typed(clean)
 
     def put_back(self, text: str) -> None:
-        draft = self.prompt.full_text
+        draft = self.prompt.draft
         if text:
             self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
         self.prompt.focus()

@@ -340,7 +340,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._pastes.rewrite(clean)
         self.stashed = clean(self.stashed)
         if clean(self.full_text) != self.full_text:
-            self.set_draft(clean(self.full_text))
+            self.set_draft(clean(self.draft))
 
     def restore(self, text: str) -> None:
         """Put a sent text back into the prompt, on the lines above the draft if there is one.
@@ -350,7 +350,7 @@ class Prompt(TextArea, inherit_bindings=False):
         """
         draft = ""
         if self.text != self._restored:
-            draft = self.full_text
+            draft = self.draft
         self.set_draft(f"{text}\n{draft}" if text and draft.strip() else text or draft)
         if draft.strip():
             self._restored = ""
@@ -855,10 +855,16 @@ class Prompt(TextArea, inherit_bindings=False):
         self.call_later(self._edit_in_editor)
 
     async def _edit_in_editor(self) -> None:
+        before = self.full_text
         try:
             text = await edit_in_editor(self.app, self.full_text, "prompt.md")
         except EditorError as error:
             self.post_message(self.EditorFailed(str(error)))
             return
-        if text is not None:
+        if text is None:
+            return
+        if self.full_text == before:
             self.set_draft(text)
+        else:
+            # A message was put back into the prompt in the meantime; the history keeps it.
+            self.replace_draft(text)
