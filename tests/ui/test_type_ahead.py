@@ -206,3 +206,20 @@ async def test_a_question_that_comes_by_itself_takes_keys_once_it_was_seen(tmp_p
         now += 1
         press_at_once(stage.app, "y")
         assert await asking == "y"
+
+
+async def test_keys_still_arrive_after_the_delivery_of_one_failed(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        keys = stage.app._keys
+        shown = keys._shown
+
+        async def fail() -> None:
+            keys._shown = shown
+            raise RuntimeError("no page")
+
+        keys._shown = fail
+        press_at_once(stage.app, "f12")
+        await until(lambda: keys._shown is shown, pilot)
+        press_at_once(stage.app, *"abc")
+        await until(lambda: stage.main.prompt.text == "abc", pilot)

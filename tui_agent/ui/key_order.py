@@ -106,6 +106,13 @@ class KeyOrder:
         return (events.Key(event.key, None),)
 
     async def _deliver(self) -> None:
+        try:
+            await self._deliver_waiting()
+        finally:
+            # Also after a failure: the next key starts the delivery again.
+            self._task = None
+
+    async def _deliver_waiting(self) -> None:
         app = self._app
         while self._waiting and app.is_running:
             await self._wait_until_open(app)
@@ -120,7 +127,6 @@ class KeyOrder:
                     await self._shown()
             if app.screen is not before:
                 await self._wait_until_handled(app.screen)
-        self._task = None
 
     async def _wait_until_open(self, app: App[Any]) -> None:
         """Wait until the top screen has focused its field; a key sent earlier would be lost."""
