@@ -190,3 +190,16 @@ async def test_the_keys_at_the_bottom_can_be_clicked(stage: TreeStage) -> None:
         assert stage.tree.view.filter is Filter.NO_TOOLS
         await pilot.click("#keys", offset=(text.index("back") + 1, 0))
         await stage.closed()
+
+
+async def test_a_double_click_on_a_fold_opens_it_and_goes_nowhere(stage: TreeStage) -> None:
+    async with stage.opened("home") as pilot:
+        await pilot.press("end")
+        line = stage.tree.line
+        assert line is not None
+        assert line.what is LineKind.FOLD
+        leaf = stage.session.leaf
+        await pilot.click(stage.tree, offset=(8, stage.tree.cursor), times=2)
+        assert stage.is_open
+        assert stage.tree.outline.total == 12
+        assert stage.session.leaf == leaf

@@ -87,6 +87,8 @@ class SessionTree(LineList):
         self.hits: Hits | None = None
         self.standings = Standings()
         self._query: tuple[str, ...] = ()
+        self._clicked: tuple[LineKind, int] | None = None
+        """Kind and entry of the line that was clicked last, to tell whether a second click is on it."""
         self._texts = RowTexts(self.outline.index, {}, load, clock())
 
     # -- display
@@ -262,11 +264,13 @@ class SessionTree(LineList):
         if index is None or line is None:
             return
         self.cursor = index
-        if event.chain == 2 or (event.chain == 1 and line.what is LineKind.FOLD):
-            if line.what is LineKind.FOLD:
-                self.action_open()
-            else:
-                self.action_choose()
+        before = self._clicked
+        self._clicked = line.what, line.entry
+        if line.what is LineKind.FOLD and event.chain == 1:
+            self.action_open()
+        elif event.chain == 2 and self._clicked == before:
+            # Not after a click on a fold, which has moved another line here.
+            self.action_choose()
 
     # -- drawing
 
