@@ -19,6 +19,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.app.run_state import describe_run
+from tui_agent.app.services import OpenRequest
 from tui_agent.config import ConfigError, load_config
 from tui_agent.ui import terminal
 from tui_agent.ui.attention import TerminalWrite
@@ -234,3 +235,20 @@ def test_a_project_cannot_name_a_command(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[ui]\nnotify_command = "mine"\nnotify = "loud"\n')
     with pytest.raises(ConfigError, match="notify"):
         load_config(tmp_path / "config.toml", environ={})
+
+
+async def test_a_run_is_as_long_as_it_took_though_another_session_was_on_the_screen(
+    tmp_path: Path,
+) -> None:
+    stage, clock = a_stage(tmp_path, notify="bell")
+    async with stage.run() as pilot:
+        running = stage.agent
+        await emit(stage, pilot, RunStarted())
+        clock.now += 300
+        await stage.main.controller.open(OpenRequest())
+        await stage.main.controller.open(OpenRequest(running.session.id))
+        assert stage.main.agent is running
+        await look(stage, pilot, here=False)
+        running.emit(RunEnded("done"))
+        await pilot.pause()
+        assert calls(stage) == ["\a"]

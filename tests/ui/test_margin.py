@@ -7,18 +7,21 @@ from typing import Any
 import pytest
 from textual.geometry import Region
 
-from tests.support.transcript import shown
-from tests.support.ui_app import Stage, press, press_at_once, screen_text
+from tests.support.transcript import HeldTimers, shown
+from tests.support.ui_app import Stage, emit, press, press_at_once, screen_text, until
+from tests.support.ui_scenes import conversation
 from tests.ui.transcript.samples import GeneratedSource, list_source
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
+    LeafMoved,
     PermissionAsked,
     PermissionRequest,
     RequestStarted,
     RunEnded,
     RunStarted,
 )
+from tui_agent.app.services import OpenRequest
 from tui_agent.context.budget import ContextSize, Meter, ModelLimits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
@@ -319,3 +322,48 @@ async def test_the_gauge_keeps_its_length_says_nothing_before_it_knows_and_how_m
         for total, estimated in ((77_000, True), (70_000, False)):
             gauge.measure(GaugeReading(replace(size, total=total, estimated=estimated)))
         assert "−" not in gauge.render().plain
+
+
+async def test_the_status_line_forgets_the_block_of_another_session(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(*conversation())
+        await pilot.pause()
+        await pilot.press("tab", "k")
+        await until(lambda: stage.main.status.block, pilot)
+        await stage.main.controller.open(OpenRequest())
+        await pilot.pause()
+        assert not stage.main.status.block
+
+
+async def test_the_facts_of_a_block_are_not_looked_up_in_another_session(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(*conversation())
+        await pilot.pause()
+        timers = HeldTimers(stage.view)
+        await pilot.press("tab", "k")
+        assert timers.waiting
+        await stage.main.controller.open(OpenRequest())
+        timers.go_off()
+        await pilot.pause()
+        assert stage.toasts == [], "the session has no such entry"
+
+
+async def test_the_status_line_forgets_a_block_that_was_undone(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(*conversation())
+        await pilot.pause()
+        await pilot.press("tab", "k")
+        await until(lambda: stage.main.status.block, pilot)
+        await emit(stage, pilot, LeafMoved(None))
+        assert not stage.main.status.block
+
+
+async def test_the_activity_counts_only_what_the_session_on_the_screen_wrote(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        feed = stage.view.transcript._feed
+        await emit(stage, pilot, RunStarted(), AnswerDelta("word " * 100))
+        await until(lambda: feed.written == 500, pilot)
+        await emit(stage, pilot, LeafMoved(None))
+        assert feed.written == 500
+        await stage.main.controller.open(OpenRequest())
+        assert feed.written == 0

@@ -106,8 +106,9 @@ class Attention:
 
     def opened(self, agent: Agent) -> None:
         """Show the state of a session that came on the screen, which may be at work already."""
-        self._since = self._controller.clock()
         self._is_running = agent.running
+        began = self._controller.progress.began
+        self._since = began if agent.running and began else self._controller.clock()
         if agent.questions.open is not None or agent.person.open_questions:
             self.show(Sign.ASKING)
         else:

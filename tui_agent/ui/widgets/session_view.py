@@ -154,6 +154,7 @@ class SessionView(BackgroundContainer):
         self.inbox.take()
         self.question.clear()
         self.leave_question()
+        self._forget_session()
         if self.hints.has_focus:
             self._main.prompt.focus()
         self.transcript.model.first_mode = agent.context.first_mode
@@ -178,6 +179,15 @@ class SessionView(BackgroundContainer):
                 "warning",
             )
         self.post_message(self.Opened())
+
+    def _forget_session(self) -> None:
+        """Drop what belongs to the session on the screen; other sessions have entries with the same ids."""
+        if self.find_bar.display:
+            self.find_bar.action_end()
+        self._showing_block_facts.stop()
+        self._focused_entry = None
+        self._main.status.block = ""
+        self._announced_compaction = 0
 
     def show_if_open(self, request: OpenRequest) -> bool:
         """If the requested session is open already, scroll to the requested entry and return True.
@@ -370,7 +380,8 @@ class SessionView(BackgroundContainer):
                 self._main.say(event.error or "The request failed.", "error", retry)
             case "step_limit":
                 self._main.say(
-                    f"Stopped after {event.steps} steps. Send a message to continue.", "warning"
+                    f"Stopped after {plural(event.steps, 'step')}. Send a message to continue.",
+                    "warning",
                 )
             case "stopped" | "budget":
                 self._main.say(event.error or "Stopped. Send a message to continue.", "warning")

@@ -27,6 +27,7 @@ from tui_agent.agent.events import (
 from tui_agent.context.context_status_cache import Standings, standings
 from tui_agent.session.entries import UserEntry
 from tui_agent.ui.later import Later
+from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -104,6 +105,7 @@ class Transcript(BlockPane, can_focus=True):
         self._agent = agent
         # Folds are stored by entry id, and other sessions have the same ids.
         self.model.folds.clear()
+        self._feed.written = 0
         self.reopen()
 
     def reopen(self) -> None:
@@ -114,6 +116,7 @@ class Transcript(BlockPane, can_focus=True):
             session = self._agent.session
             self.set_entries(EntrySource(session.path_outline(), session.entries))
             self.set_standings(standings(self._agent.session.active_path()))
+            written = self._feed.written
             live = self._agent.live or LiveAnswer()
             if live.reasoning:
                 self.apply(ReasoningProgress(live.reasoning))
@@ -121,6 +124,8 @@ class Transcript(BlockPane, can_focus=True):
                 self.apply(AnswerDelta(live.text))
             for call in live.calls:
                 self.apply(call)
+            # The answer's characters were counted when they arrived, unless this agent is new here.
+            self._feed.written = max(written, self._feed.written - written)
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
@@ -146,7 +151,7 @@ class Transcript(BlockPane, can_focus=True):
         anchor = self._anchor_id()
         self._feed.clear()
         self.model.open(source)
-        self.focused_block = None
+        self._leave_block()
         index = None
         if anchor is not None and not from_start:
             index = self.model.index_of(anchor)
@@ -157,6 +162,12 @@ class Transcript(BlockPane, can_focus=True):
             self.top = Position(index, self.top.line)
         self.has_new = False
         self.update_view()
+
+    def _leave_block(self) -> None:
+        """Take the focus from the focused block, because it may not exist any more."""
+        if self.focused_block is not None:
+            self.focused_block = None
+            self.post_message(messages.BlockFocused(None))
 
     def _anchor_id(self) -> int | None:
         """Return the id of the item at the top of the view; None while the view follows the end."""
@@ -209,7 +220,7 @@ class Transcript(BlockPane, can_focus=True):
         """Keep the entry at the top of the view, or the end, in place while blocks change."""
         anchor = self._anchor_id()
         yield
-        self.focused_block = None
+        self._leave_block()
         if anchor is not None and (index := self.model.index_of(anchor)) is not None:
             self.top = Position(index)
         self.update_view()
