@@ -12,6 +12,7 @@ import pytest
 from textual.widgets import Input
 
 from tests.support.thoroughness import NIGHTLY
+from tests.support.transcript import HeldTimers
 from tests.support.ui_app import (
     STILL,
     Stage,
@@ -566,3 +567,27 @@ def test_the_page_of_a_question_marks_a_new_file_as_added() -> None:
     page = ToolCallQuestion(replace(request, needs=needs), lambda _answer: None).page()
     assert isinstance(page, DiffPage)
     assert [(file.mark, file.path) for file in page.files] == [("M", "x.py"), ("A", "y.py")]
+
+
+async def test_a_key_for_a_question_that_is_gone_does_not_answer_the_next(tmp_path: Path) -> None:
+    now = 1_000.0
+    settings = STILL.model_copy(update={"permission_grace": 0.5})
+    stage = make_stage(tmp_path, settings=settings, clock=lambda: now)
+    async with stage.run() as pilot:
+        question = stage.view.question
+        timers = HeldTimers(question._choices)
+        await emit(stage, pilot, RunStarted(), PermissionAsked(bash()))
+        question.arm()
+        await pilot.press("y")
+        settled = PermissionSettled("c1", PermissionAnswer(Decision.ONCE))
+        await emit(stage, pilot, settled, PermissionAsked(bash("c2")))
+        question.arm()
+        timers.go_off()
+        await pilot.pause()
+        assert stage.agent.answers == []
+
+
+def test_one_line_left_out_is_one_line() -> None:
+    request = replace(bash(), loop=("one\ntwo\nthree\nfour",))
+    shown = [line.text for line in ToolCallQuestion(request, lambda _answer: None).lines(80)]
+    assert any(line.endswith("… 1 more line") for line in shown)

@@ -66,6 +66,10 @@ class QuestionChoices(Options, can_focus=True):
         self.touched = False
         """Whether the user moved the highlight or clicked. Enter then needs no waiting time."""
 
+    def forget_key(self) -> None:
+        """Drop a key that was pressed for a question that is gone."""
+        self._held = ""
+
     def action_select(self) -> None:
         if self.touched or self._question.accepts_enter:
             super().action_select()
@@ -344,6 +348,7 @@ class QuestionPrompt(VerticalGroup):
         self.call_after_refresh(self._show_first_change)
         self._edited_rules = list(asked.rules)
         self._choices.touched = False
+        self._choices.forget_key()
         at = asked.at
         if self._chosen_by_key and asked.after_digits is not None:
             at = asked.after_digits
