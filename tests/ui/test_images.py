@@ -10,6 +10,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.app.pasted_images import MAX_KEPT, PastedImages
 from tui_agent.session.entries import ImagePart, TextPart
+from tui_agent.ui import clipboard
 from tui_agent.ui.clipboard import copy_natively, native_tools, read_image
 
 PNG = bytes.fromhex(
@@ -177,3 +178,8 @@ async def test_without_an_image_what_was_copied_here_is_pasted(
         stage.app.copy_to_clipboard("copied here")
         await pilot.press("ctrl+v")
         await until(lambda: stage.main.prompt.text == "copied here", pilot)
+
+
+def test_one_character_is_said_to_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clipboard, "copy_natively", lambda *_given: "xclip")
+    assert clipboard.copy("x", lambda _sequence: None, tmp_path) == "Copied 1 character (xclip)."

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tui_agent.app.format import plural
 from tui_agent.path_checks import real_path
 from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
 from tui_agent.processes.environment import SafeEnvironment, own
@@ -193,7 +194,7 @@ def copy(
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:
         write(sequence)
-    copied = f"Copied {len(text):,} characters"
+    copied = f"Copied {plural(len(text), 'character')}"
     if confirmed := copy_natively(text, environment, project):
         return f"{copied} ({confirmed})."
     saved = _save(text, directory)

@@ -11,6 +11,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
     FilePart,
+    ReasoningPart,
     ShellEntry,
     TextPart,
     ToolCallPart,
@@ -325,3 +326,12 @@ def test_a_card_says_how_much_of_an_output_it_shows(
     card = CardBlock(call, result)
     card.choose_fold(Fold.FULL)
     assert any(shown in row for row in rows(card))
+
+
+def test_one_word_and_one_token_are_said_to_be_one() -> None:
+    entry = AssistantEntry(parts=(ReasoningPart(text="Hm."),), model="m")
+    thought, _ = blocks_of(entry, BuildContext())
+    assert rows(thought) == ["▸ Thought · 1 word"]
+    card = CardBlock(CALL, result("x", tokens=1))
+    card.set_standing(Standing.CLEARED, edited=True)
+    assert "1 token ·" in rows(card)[0]

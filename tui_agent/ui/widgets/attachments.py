@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES, file_mentions
-from tui_agent.app.format import one_line, token_count
+from tui_agent.app.format import one_line, plural, token_count
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
@@ -80,7 +80,8 @@ class AttachmentStrip(Widget):
         takes_images = agent.ports.directory.limits(agent.model).vision
         lines = [self._line(item, agent.model, takes_images=takes_images) for item in shown]
         if len(self.attachments) > len(shown):
-            lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
+            more = len(self.attachments) - len(shown)
+            lines.append(Content(f"  and {plural(more, 'more image')}"))
         if not takes_images:
             warning = f"▲ {one_line(agent.model, 40)} can't see images: it gets only their names."
             lines.append(Content.styled(warning, ".attachments--warning"))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
-from tui_agent.app.format import one_line, visible
+from tui_agent.app.format import one_line, plural, visible
 from tui_agent.app.frontend import Choice, DiffPage, Output, Page
 from tui_agent.app.permission_text import (
     YES_AND,
@@ -251,7 +251,7 @@ def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
         kept = visible(result).strip().splitlines()
         more = ""
         if len(kept) > LOOP_LINES:
-            more = f"  … {len(kept) - LOOP_LINES} more lines"
+            more = f"  … {plural(len(kept) - LOOP_LINES, 'more line')}"
         if request.question:
             name = "repeated text"
         else:

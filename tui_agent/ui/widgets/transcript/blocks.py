@@ -328,7 +328,7 @@ class ReasoningBlock(FoldingBlock):
         label = "Thought" if self.document.finished else "Thinking"
         spans = [
             (f"{self.chevron} ", "marker act:toggle"),
-            (f"{label} · {words:,} words", "marker act:toggle"),
+            (f"{label} · {plural(words, 'word')}", "marker act:toggle"),
         ]
         yield Line(prefix=crop_spans(spans, width))
 

@@ -387,7 +387,7 @@ def _prune(entry: PruneEntry, context: BuildContext) -> Block:
     def body(width: int) -> Iterator[Line]:
         yield from _text_body(left)(width)
         for target in context.load(entry.targets):
-            size = f"  {wording.tokens(context.size_of(target))} tokens · "
+            size = f"  {wording.token_count(context.size_of(target))} · "
             spans = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
             offer = ("bring back", f"action act:restore:{target.id}")
             yield Line(

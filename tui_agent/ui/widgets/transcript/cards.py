@@ -370,7 +370,7 @@ class CardBlock(FoldingBlock):
             facts.append((self.standing.value, "standing-label"))
             if "restore" in self.actions:
                 if self.tokens:
-                    facts.append((f"{wording.tokens(self.tokens)} tokens", "standing-label"))
+                    facts.append((wording.token_count(self.tokens), "standing-label"))
                 facts.append(("bring back", "action act:restore"))
         if "enter" in self.actions:
             facts.append(("enter", "action act:enter"))

@@ -121,7 +121,7 @@ class GroupBlock(FoldingBlock):
             [(unit, count)] = counts.items()
             facts.append((wording.plural(count, unit), "muted"))
         if tokens:
-            facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
+            facts.append((wording.token_count(tokens), "muted"))
         return facts
 
 

@@ -115,7 +115,7 @@ class EntryPreview(Vertical):
                 wording.plural(len(results), "call"),
                 when.strip(),
             ]
-            text = " · ".join([*facts, f"{wording.tokens(total)} tokens"])
+            text = " · ".join([*facts, wording.token_count(total)])
         else:
             entry = entries[0]
             size = self._agent.counter.entry(entry)
@@ -125,7 +125,7 @@ class EntryPreview(Vertical):
             segment = line.segment
             branch = [
                 wording.plural(segment.count, "entry"),
-                f"{wording.tokens(segment.tokens)} tokens",
+                wording.token_count(segment.tokens),
             ]
             if segment.cost:
                 branch.append(wording.money(segment.cost))
@@ -200,7 +200,7 @@ def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
             who = f"system prompt, {wording.plural(len(entry.tools), 'tool')}"
         case _:
             who = entry.kind.replace("_", " ")
-    facts = [f"#{entry.id}", who, when.strip(), f"{wording.tokens(size)} tokens"]
+    facts = [f"#{entry.id}", who, when.strip(), wording.token_count(size)]
     if cost:
         facts.append(wording.money(cost))
     if isinstance(entry, AssistantEntry):
