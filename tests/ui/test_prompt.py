@@ -647,3 +647,14 @@ async def test_a_message_put_back_while_the_editor_was_open_is_in_the_history(
         assert stage.main.prompt.text == "draft, edited"
         await press(pilot, "up")
         assert stage.main.prompt.text == "refused\ndraft"
+
+
+@pytest.mark.parametrize("width", [50, 80])
+async def test_each_waiting_message_is_one_line_with_wide_characters(
+    stage: Stage, width: int
+) -> None:
+    async with stage.run((width, 24)) as pilot:
+        await steer(stage, pilot, "汉字" * 60, "汉字" * 60)
+        lines = stage.view.waiting.render().plain.split("\n")
+        assert all(cell_len(line) <= width for line in lines)
+        assert stage.view.waiting.size.height == len(lines) == 2

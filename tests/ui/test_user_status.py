@@ -93,6 +93,17 @@ async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:
         assert not shown(stage).display
 
 
+async def test_the_output_of_a_former_command_is_not_shown(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    stage = a_stage(tmp_path, f"touch {begun}; sleep 1; echo former; exit 3")
+    async with stage.run() as pilot:
+        await until(begun.exists, pilot)
+        stage.main.apply_settings(Config(ui=STILL))
+        await ran(stage)
+        assert not shown(stage).text
+        assert stage.toasts == []
+
+
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_what_is_selected_is_copied_where_that_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, wanted: bool

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style as RichStyle
 
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import Line, crop_spans, spans_width, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, crop_spans, crop_start, spans_width, wrap
 from tui_agent.ui.widgets.transcript.paint import (
     ACTION,
     LINK,
@@ -142,3 +142,10 @@ def test_nothing_is_left_that_a_terminal_would_act_on(raw: str) -> None:
 def test_widths_of_parts_add_up(first: str, second: str) -> None:
     first, second = sanitize.line(first), sanitize.line(second)
     assert cell_len(first + second) == cell_len(first) + cell_len(second)
+
+
+@given(ANY_LINE, st.integers(1, 40))
+def test_the_end_of_a_text_that_is_cut_at_its_start_fits(text: str, width: int) -> None:
+    shown = crop_start(text, width)
+    assert cell_len(shown) <= width
+    assert shown == text or (shown[0] == "…" and text.endswith(shown[1:]))

@@ -117,9 +117,9 @@ class QueueList(Widget):
         return Content("\n".join(lines))
 
     def _with_keys(self, line: str, keys: Sequence[str]) -> str:
-        if not keys or self.size.width < ROOM_FOR_QUEUE_KEYS:
-            return line
-        shown = f"   {' · '.join(keys)}"
+        shown = ""
+        if keys and self.size.width >= ROOM_FOR_QUEUE_KEYS:
+            shown = f"   {' · '.join(keys)}"
         cut = Content(line).truncate(self.size.width - len(shown), ellipsis=True)
         return f"{cut.plain}{shown}"
 

@@ -27,7 +27,7 @@ from tui_agent.ui.panel_content import (
 )
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, crop_start
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
@@ -184,14 +184,12 @@ class SidePanel(LineList):
         for file in files:
             name = sanitize.line(file.path)
             room = max(12, self.size.width - 12)
-            if len(name) < room:
-                short = name
-            else:
-                short = f"…{name[1 - room :]}"
             counts: StyledSpans = ()
             if file.additions or file.deletions:
                 counts = ((f"+{file.additions}", "good"), (f" −{file.deletions} ", "error"))
-            lines.append(_Line(((f" {short}", "text"),), counts, entry=file.entry_id))
+            lines.append(
+                _Line(((f" {crop_start(name, room)}", "text"),), counts, entry=file.entry_id)
+            )
         return lines
 
     def _jobs(self) -> list[_Line]:

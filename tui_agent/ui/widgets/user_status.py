@@ -96,6 +96,8 @@ class UserStatusLine(Widget):
         out, problem = await user_commands.run(command, self._cwd(), given, seconds=SECONDS)
         first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
+        if command != self._command:  # The settings name another one now.
+            return
         self.text = one_line(first, 500)
         if problem and not self._has_failed:
             self._warn(f"status_line: {problem}")

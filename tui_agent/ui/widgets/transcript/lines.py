@@ -111,6 +111,11 @@ def crop(text: str, width: int) -> str:
     return text
 
 
+def crop_start(text: str, width: int) -> str:
+    """Return the end of a text, at most ``width`` cells. If the text is cut, it begins with an ellipsis."""
+    return crop(text[::-1], width)[::-1]
+
+
 def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
     """Return spans cut to ``width`` cells in total. If they are cut, they end with an ellipsis."""
     if spans_width(spans) <= width:
