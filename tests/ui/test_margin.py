@@ -360,10 +360,14 @@ async def test_the_status_line_forgets_a_block_that_was_undone(stage: Stage) -> 
 
 async def test_the_activity_counts_only_what_the_session_on_the_screen_wrote(stage: Stage) -> None:
     async with stage.run() as pilot:
-        feed = stage.view.transcript._feed
-        await emit(stage, pilot, RunStarted(), AnswerDelta("word " * 100))
-        await until(lambda: feed.written == 500, pilot)
-        await emit(stage, pilot, LeafMoved(None))
-        assert feed.written == 500
+        first = stage.agent.session.id
+        await emit(stage, pilot, RunStarted())
         await stage.main.controller.open(OpenRequest())
-        assert feed.written == 0
+        await emit(stage, pilot, RunStarted(), AnswerDelta("word " * 400))
+        await until(lambda: "~500 tokens" in screen_text(stage), pilot)
+        await emit(stage, pilot, LeafMoved(None))
+        assert "~500 tokens" in screen_text(stage)
+        await stage.main.controller.open(OpenRequest(first))
+        await pilot.pause()
+        assert "working" in screen_text(stage)
+        assert "~500 tokens" not in screen_text(stage)

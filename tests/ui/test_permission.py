@@ -575,7 +575,7 @@ async def test_a_key_for_a_question_that_is_gone_does_not_answer_the_next(tmp_pa
     stage = make_stage(tmp_path, settings=settings, clock=lambda: now)
     async with stage.run() as pilot:
         question = stage.view.question
-        timers = HeldTimers(question._choices)
+        timers = HeldTimers(question.query_one(QuestionChoices))
         await emit(stage, pilot, RunStarted(), PermissionAsked(bash()))
         question.arm()
         await pilot.press("y")

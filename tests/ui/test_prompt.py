@@ -1,6 +1,7 @@
 """The prompt as a user meets it: real keys through the real application."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.support.ui_app import (
     Stage,
     make_stage,
     press,
+    press_at_once,
     remembered,
     screen_text,
     until,
@@ -29,6 +31,7 @@ from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, UserE
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.ui.prompting.completion import Candidate
+from tui_agent.ui.prompting.sources import FileSource
 from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.widgets import prompt
 
@@ -573,50 +576,50 @@ async def test_only_pastes_are_chips_after_the_editor(
         assert stage.main.prompt.text == shown
 
 
-class SlowSource:
-    """A source of completions that answers when the test says so."""
+class SlowFiles:
+    """Lets searches for files wait until the test says so."""
 
-    def __init__(self, *names: str) -> None:
-        self._names = names
-        self._goes_on = asyncio.Event()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+        """Only searches for ``query`` wait."""
+        self.goes_on = asyncio.Event()
+        find = FileSource.find
 
-    async def find(self, _query: str) -> list[Candidate]:
-        await self._goes_on.wait()
-        return [Candidate(f"@{name} ", name) for name in self._names]
+        async def slow(files: FileSource, asked: str) -> Sequence[Candidate]:
+            if asked == query:
+                await self.goes_on.wait()
+            return await find(files, asked)
+
+        monkeypatch.setattr(FileSource, "find", slow)
 
     async def answer(self, stage: Stage, pilot: Any) -> None:
-        self._goes_on.set()
+        self.goes_on.set()
         searches = [one for one in stage.app.workers if one.group == "completion"]
         await stage.app.workers.wait_for_complete(searches)
         await pilot.pause()
 
 
-async def test_a_list_that_was_closed_stays_closed_when_its_search_ends(stage: Stage) -> None:
+async def test_a_list_that_was_closed_stays_closed_when_its_search_ends(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowFiles(monkeypatch, "view")
     async with stage.run() as pilot:
         await write(pilot, "look at @vie")
         await until(lambda: offered(stage), pilot)
-        source = SlowSource("views.py")
-        stage.main.popup._sources = (("mention", source.find),)
-        await pilot.press("w", "escape")
-        assert not stage.main.popup.display
-        await source.answer(stage, pilot)
+        press_at_once(stage.app, "w", "escape")
+        await until(lambda: not stage.main.popup.display)
+        await slow.answer(stage, pilot)
         assert not stage.main.popup.display
 
 
-async def test_only_tab_picks_the_only_candidate(stage: Stage) -> None:
+async def test_only_tab_picks_the_only_candidate(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowFiles(monkeypatch, "READ")
     async with stage.run() as pilot:
-        popup = stage.main.popup
-        sources = popup._sources
-        popup._sources = (("path", SlowSource().find),)
-        await write(pilot, "!cat READ")
-        await pilot.press("tab")
-        stage.main.prompt.clear()
-        await pilot.pause()
-        popup._sources = sources
-        await write(pilot, "see @READ")
-        await until(lambda: offered(stage) == ["README.md"], pilot)
-        await pilot.pause()
-        assert stage.main.prompt.text == "see @READ"
+        press_at_once(stage.app, *"!cat READ", "tab", *["backspace"] * 9, *"see @READM")
+        await until(lambda: offered(stage) == ["README.md"])
+        await slow.answer(stage, pilot)
+        assert stage.main.prompt.text == "see @READM"
 
 
 async def test_the_second_column_of_the_list_is_straight_with_wide_characters(

@@ -12,6 +12,7 @@ from tests.support.real_stage import real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import STILL, Stage, make_stage, press_at_once, until
 from tui_agent.app.commands import command_table
+from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import (
     UNREQUESTED,
     Choice,
@@ -208,18 +209,22 @@ async def test_a_question_that_comes_by_itself_takes_keys_once_it_was_seen(tmp_p
         assert await asking == "y"
 
 
-async def test_keys_still_arrive_after_the_delivery_of_one_failed(tmp_path: Path) -> None:
+async def test_keys_still_arrive_after_the_delivery_of_one_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = Controller.shown
+    failed = asyncio.Event()
+
+    async def fail_once(controller: Controller) -> None:
+        if controller.attached.is_set() and not failed.is_set():
+            failed.set()
+            raise RuntimeError("no page")
+        await shown(controller)
+
+    monkeypatch.setattr(Controller, "shown", fail_once)
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        keys = stage.app._keys
-        shown = keys._shown
-
-        async def fail() -> None:
-            keys._shown = shown
-            raise RuntimeError("no page")
-
-        keys._shown = fail
         press_at_once(stage.app, "f12")
-        await until(lambda: keys._shown is shown, pilot)
+        await failed.wait()
         press_at_once(stage.app, *"abc")
         await until(lambda: stage.main.prompt.text == "abc", pilot)
