@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from textual.pilot import Pilot
-
 import pytest
+from textual.pilot import Pilot
 
 from tests.support.ui_app import HOME, Stage, press, remembered, screen_text, until, write
 from tui_agent.agent.events import RunEnded, RunStarted
