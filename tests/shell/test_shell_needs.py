@@ -88,6 +88,46 @@ def test_places_outside_need_their_own_permission(command: str, place: str, proj
     assert outside == [str((project / place).resolve())]
 
 
+@pytest.mark.parametrize(
+    "move",
+    [
+        "cd -- ../elsewhere;",
+        "cd -P ../elsewhere &&",
+        "pushd ../elsewhere &&",
+        "command cd ../elsewhere;",
+        "builtin cd -L -- ../elsewhere &&",
+        "(cd src && ls) && cd ../elsewhere &&",
+        "cd src | ls; cd ../elsewhere;",
+        "cd src & cd ../elsewhere;",
+        "{ cd src; } | cat && cd ../elsewhere &&",
+        "cd missing; cd ../elsewhere;",
+    ],
+)
+def test_a_file_is_written_where_the_line_moved_to(move: str, project: Path) -> None:
+    needs = command_needs(f"{move} echo x > f", project, project)
+
+    written = {need.pattern for need in needs if need.permission is Permission.EDIT}
+    assert str(project.parent / "elsewhere" / "f") in written
+
+
+def test_a_bare_cd_moves_to_the_home_directory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = project.parent / "elsewhere"
+    monkeypatch.setenv("HOME", str(home))
+    needs = command_needs("cd && cat notes.txt", project, project)
+    outside = {need.pattern for need in needs if need.permission is Permission.EXTERNAL_DIRECTORY}
+    assert outside == {str(home.resolve())}
+
+
+@pytest.mark.parametrize("back", ["cd ..", "cd -", "popd"])
+def test_a_line_that_moves_back_is_looked_at_in_each_of_its_directories(
+    back: str, project: Path
+) -> None:
+    needs = command_needs(f"cd src && {back} && echo x > f", project, project)
+    assert {"f", "src/f"} <= {need.pattern for need in needs}
+
+
 def test_moving_within_the_project_is_followed(project: Path) -> None:
     needs = command_needs("cd src && ls .. && cat ../README.md", project, project)
     assert all(need.harmless for need in needs)
@@ -181,3 +221,26 @@ def test_a_file_whose_content_is_secret_differs_from_one_whose_name_says_so(tmp_
     needs = command_needs("cat notes.txt .env", tmp_path, tmp_path)
     reads = {need.pattern: need.secret for need in needs if need.permission is Permission.READ}
     assert reads == {"notes.txt": True, ".env": False}
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--git-dir .git", "--work-tree . --git-dir=.git", "--namespace x -c a=b", "--config-env a=B"],
+)
+def test_a_subcommand_of_git_is_seen_behind_options_with_values(
+    options: str, project: Path
+) -> None:
+    (need,) = (
+        need
+        for need in command_needs(f"git {options} push origin", project, project)
+        if need.permission is Permission.BASH
+    )
+    assert "git push origin" in need.aliases
+
+
+@pytest.mark.parametrize("carrier", ["fish -c", "su -c", "systemd-run", "setpriv --no-new-privs"])
+def test_a_denied_command_is_seen_behind_the_program_that_runs_it(
+    carrier: str, project: Path
+) -> None:
+    line = f"{carrier} 'git push'" if carrier.endswith("-c") else f"{carrier} git push"
+    assert "git push" in command_needs(line, project, project)[0].aliases

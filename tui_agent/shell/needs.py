@@ -39,6 +39,8 @@ _CARRIERS = listed(
     """
     sudo doas env time timeout nice ionice nohup setsid stdbuf xargs find command builtin exec eval trap sh bash dash
     zsh ksh ash busybox watch parallel flock strace ltrace chroot unshare taskset script coproc ssh
+    fish xonsh su runuser pkexec systemd-run setpriv chrt prlimit setarch numactl nsenter entr unbuffer rlwrap
+    fakeroot proot firejail tini dumb-init
     """
 )
 """Programs that run other commands. A rule that denies a command also covers it as an argument of
@@ -56,6 +58,13 @@ _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """Separators other than ``&&`` and ``|``. If a line has one of them and its leading ``cd`` fails,
 later commands may run in the old directory."""
+_MOVERS = listed("cd pushd popd")
+_MOVER_PREFIXES = listed("command builtin")
+_MAX_FOLDERS = 64
+"""Number of directories up to which each ``cd`` of a line is followed from all of them; later ones
+are followed from the last."""
+_GIT_VALUED = listed("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
+"""Git's options before the subcommand whose value may be the next word."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
 """A path in the home directory, written with ``$HOME``."""
@@ -79,20 +88,65 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
     """Return the real paths of all directories in which commands of a line may run.
 
-    These are ``folder`` and the target of each ``cd``. If the line begins with its only ``cd`` and
-    stops when that fails, only the target.
+    These are ``folder`` and the target of each ``cd``, from each of the directories before it. If the
+    line begins with its only ``cd`` and stops when that fails, only the target.
     """
     found = [folder]
+    moves = 0
     for simple in script.commands:
-        if len(simple.words) != 2 or simple.words[0].value != "cd":
+        operands = _operands_of_move(simple.words)
+        if operands is None:
             continue
-        target = simple.words[1]
-        if target.value is not None and not target.glob:
-            found.append(Path(os.path.realpath(found[-1] / _home(target.value))))
+        moves += 1
+        target = _target(operands)
+        if target is None:
+            continue
+        # A ``cd`` before may have failed, or have run in a shell of its own.
+        starts = found
+        if len(found) > _MAX_FOLDERS:
+            starts = found[-1:]
+        reached = [Path(os.path.realpath(start / _home(target))) for start in starts]
+        found = [*(place for place in found if place not in reached), *dict.fromkeys(reached)]
     is_left = _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
-    if is_left and len(found) == 2:
-        return (found[1],)
-    return tuple(dict.fromkeys(found))
+    if is_left and moves == 1:
+        return tuple(found[-1:])
+    return tuple(found)
+
+
+def _operands_of_move(words: Sequence[Word]) -> list[str | None] | None:
+    """Return the operands of a ``cd``, ``pushd`` or ``popd``; None for other commands.
+
+    A bare ``cd`` has the operand ``~``.
+    """
+    values = [word.value for word in words]
+    while values and values[0] in _MOVER_PREFIXES:
+        values = _without_switches(values[1:])
+    if not values or values[0] not in _MOVERS:
+        return None
+    operands = _without_switches(values[1:])
+    if not operands and values[0] == "cd":
+        return ["~"]
+    return operands
+
+
+def _target(operands: Sequence[str | None]) -> str | None:
+    """Return the directory that a ``cd`` or ``pushd`` changes to, as written.
+
+    None if it isn't known, or is one that the line has been in before (``cd -``, ``popd``).
+    """
+    if not operands or operands[0] == "-":
+        return None
+    return operands[0]
+
+
+def _without_switches(values: list[str | None]) -> list[str | None]:
+    """Return words without the switches at their beginning, such as ``-P`` and ``--``."""
+    for at, value in enumerate(values):
+        if value == "--":
+            return values[at + 1 :]
+        if value is None or value == "-" or not value.startswith("-"):
+            return values[at:]
+    return []
 
 
 class _CommandAnalyzer:
@@ -346,7 +400,7 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """
     yield words
     while words and words[0].startswith("-"):
-        if words[0] in {"-C", "-c"}:
+        if words[0] in _GIT_VALUED:
             words = words[2:]
         else:
             words = words[1:]
