@@ -558,3 +558,39 @@ async def test_jobs_are_numbered_in_one_row_however_they_became_jobs(
     adopted = running.adopt("three", Leftovers(leader.pid, "none", ()))
     numbers = [started.id, taken.id, adopted.id]
     assert numbers == [1, 2, 3] == [state.id for state in running]
+
+
+async def test_a_job_has_ended_even_if_the_work_after_it_fails(space: Workspace) -> None:
+    async def fails(_said: str, _code: int | None) -> str:
+        raise RuntimeError("the work after the job failed")
+
+    jobs_here = Jobs()
+    stored: list[bytes] = []
+
+    def put_blob(data: bytes) -> str:
+        stored.append(data)
+        return "blob"
+
+    command = Command(("echo", "hello"), space.root, {}, 60, ended=fails)
+    job = jobs_here.start("echo hello", command, put_blob)
+    async with asyncio.timeout(30):
+        await job.ended.wait()
+    async with asyncio.timeout(30):
+        await jobs_here.aclose()
+
+    assert (job.state.running, job.stored, stored) == (False, "blob", [b"hello\n"])
+
+
+async def test_the_output_of_a_moved_job_is_kept_even_if_its_end_fails() -> None:
+    async def fails() -> str:
+        raise RuntimeError("the work after the command failed")
+
+    run = CommandRun()
+    run.capture.feed(b"hello\n")
+    jobs_here = Jobs()
+    with jobs_here.foreground("echo hello") as foreground:
+        ending = asyncio.ensure_future(fails())
+        job = jobs_here.take_over(foreground, run, ending, lambda _data: "blob")
+    async with asyncio.timeout(30):
+        await job.ended.wait()
+    assert job.stored == "blob"

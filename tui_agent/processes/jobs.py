@@ -263,17 +263,22 @@ class Job:
             process.pipes[0].close()
             self.terminal.disconnect()
         watch.report_ended(process.mark)
-        if ended is not None:
-            code = None if self._stopped else process.process.returncode
-            self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
+        try:
+            if ended is not None:
+                code = None if self._stopped else process.process.returncode
+                self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
+        finally:
+            # Whoever waits for the job must not wait forever if that failed.
+            self._finish(put_blob)
+
+    def _finish(self, put_blob: Callable[[bytes], str]) -> None:
+        """Store the output, and record that the job has ended, even if it can't be stored."""
         self._ended_at = self._clock()
         capture = self._capture
         self._capture = Capture()
         try:
             if capture.total_bytes:
                 self.stored = put_blob(capture.raw())
-            else:
-                self.stored = None
         finally:
             self.ended.set()
 
@@ -369,10 +374,10 @@ class MovedJob(Job):
         await asyncio.wait({self._ending})
         self._ended_at = self._clock()
         try:
-            if not self._ending.cancelled():
-                self.note = self._ending.result()
             if self._run.capture.total_bytes:
                 self.stored = put_blob(self._run.capture.raw())
+            if not self._ending.cancelled():
+                self.note = self._ending.result()
         finally:
             self.ended.set()
 
@@ -535,7 +540,7 @@ class Jobs:
     def _ended(self, task: "asyncio.Task[None]", job: Job) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("a job's output could not be stored: %s", error)
+            log.warning("job %s ended with an error: %s", job.id, error, exc_info=error)
         self._on_change()
         if not (job.reported or job.listener or job.state.stopped):
             self._on_end(job.state)
