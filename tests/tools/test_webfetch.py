@@ -240,6 +240,16 @@ async def test_a_small_download_does_not_become_a_huge_one(
     assert len(space.blobs[result.full_output]) <= 5_000_100
 
 
+async def test_certificates_that_cannot_be_read_are_told(
+    space: Workspace,
+) -> None:
+    def unreadable() -> ssl.SSLContext:
+        return ssl.create_default_context(cafile="/no/such/file.pem")
+
+    with pytest.raises(ToolError, match=r"^The trusted certificates .* can't be read"):
+        await space.call(tool(tls=unreadable), url="https://docs.test/x")
+
+
 async def test_a_page_that_never_ends_is_given_up(space: Workspace, server: WebServer) -> None:
     server.answers["/slow"] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nstart"
     server.endless.add("/slow")

@@ -253,6 +253,29 @@ async def test_an_error_is_one_sentence_without_the_key(
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("key", ["tvly\n-0123", "“tvly-0123”", "tvly\x00-0123"])
+@pytest.mark.parametrize("name", ["tavily", "exa", "brave"])
+async def test_a_key_that_cannot_be_sent_is_not_repeated(
+    space: Workspace, server: WebServer, name: str, key: str
+) -> None:
+    set_up = SearchSettings(service=name, api_key=key, address=f"http://127.0.0.1:{server.port}")  # type: ignore[arg-type]  # read as from a file
+    with pytest.raises(ToolError, match=r"^The key from websearch\.api_key has") as failed:
+        await space.call(WebSearchTool(find_service(set_up, {}, FetchSettings())), query="x")
+    assert "0123" not in str(failed.value)
+    assert not server.requests
+
+
+async def test_space_around_a_key_is_not_part_of_it(space: Workspace, server: WebServer) -> None:
+    set_up = SearchSettings(
+        service="exa",
+        api_key=f" {KEY}\n",  # type: ignore[arg-type]  # read as from a file
+        address=f"http://127.0.0.1:{server.port}",
+    )
+    server.answers[PATHS["exa"]] = answer('{"results": []}', "application/json")
+    await space.call(WebSearchTool(find_service(set_up, {}, FetchSettings(timeout=20))), query="x")
+    assert f"x-api-key: {KEY}" in server.requests[0].splitlines()
+
+
 async def test_a_service_that_never_answers_ends_with_a_sentence(
     space: Workspace, server: WebServer
 ) -> None:

@@ -34,7 +34,7 @@ def test_one_spelling(text: str, spelling: str) -> None:
         "https://docs.python.org@evil.example/", "https://user:pw@a.b/", "https://", "https:///x",
         "https://a.b\\@evil.example/", "https://a.b/\r\nHost: x", "https://a b/", "https://a.b:99999/",
         "https://a..b/", "https://[::zz]/", "https://a.b/" + "x" * 9_000, "https://a.b:x/", "https://-a.b/",
-        "https://a.b%2eevil.example/",
+        "https://a.b%2eevil.example/", "https://a.b/\ud800", "https://a.b/?q=\udcff",
     ],
 )  # fmt: skip
 def test_what_is_refused(text: str) -> None:

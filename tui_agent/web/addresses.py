@@ -15,7 +15,7 @@ MAX_URL_CHARS = 8_000
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LABEL = LazyPattern(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_UNSAFE = LazyPattern(r"[\x00-\x20\x7f\\]")
+_UNSAFE = LazyPattern(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _KEPT = "%/?#[]@!$&'()*+,;=:~-._"
 
 _IPV4_INSIDE = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
@@ -66,7 +66,7 @@ def read_address(text: str) -> WebAddress:
         raise ToolError(f"The URL has more than {MAX_URL_CHARS:,} characters.")
     if _UNSAFE.search(plain):
         raise ToolError(
-            "The URL contains a space, a backslash or a control character; encode it with %."
+            "The URL contains a space, a backslash or a character that isn't text; encode it with %."
         )
     try:
         parts = urlsplit(plain)

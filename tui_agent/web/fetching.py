@@ -196,8 +196,13 @@ class WebClient:
         proxy = self.proxy(address)
         targets = await self._targets(address, proxied=proxy is not None)
         seconds = self.settings.timeout
+        try:
+            trusted = await asyncio.to_thread(self.tls)
+        except OSError as error:
+            why = f"The trusted certificates that the environment names can't be read ({error})."
+            raise ToolError(why) from error
         async with httpx.AsyncClient(
-            verify=await asyncio.to_thread(self.tls),
+            verify=trusted,
             proxy=proxy,
             trust_env=False,
             timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),

@@ -191,7 +191,7 @@ def _normalised(name: str, value: str, problems: list[str]) -> str | None:
     words: list[str] = []
     for word in (parts.username, parts.password):
         if word is not None:
-            words.append(quote(unquote(word), safe=""))
+            words.append(quote(unquote(word), safe="", errors="surrogateescape"))
     place = f"[{host}]" if ":" in host else host
     if login := ":".join(words):
         place = f"{login}@{place}"

@@ -140,10 +140,14 @@ class SearchService:
             ToolError: the service sends no answer, an error, or an unreadable answer. The message
                 never contains the key.
         """
-        page = await self.web.send(self.api.request(query, self.address, self.key()))
+        key = self.key()
+        if not (key.isascii() and key.isprintable()):
+            # httpx's error contains the key.
+            raise ToolError(f"The key from {self.source} has characters that can't be sent.")
+        page = await self.web.send(self.api.request(query, self.address, key))
         text = page.body.decode("utf-8", "replace")
-        if self.key():
-            text = text.replace(self.key(), "…")
+        if key:
+            text = text.replace(key, "…")
         if page.status >= 300:
             raise ToolError(self._refusal(page, text))
         if page.cut:
@@ -312,7 +316,7 @@ def _service(
     if not api.variables:
         return SearchService(api, address, web, "websearch.address")
     if settings.service == name and settings.api_key and settings.api_key.get_secret_value():
-        key = settings.api_key.get_secret_value
+        key = settings.api_key.get_secret_value().strip
         return SearchService(api, address, web, "websearch.api_key", key)
     for variable in api.variables:
         if environ.get(variable, "").strip():
