@@ -108,6 +108,10 @@ _BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
+class _GitFailedError(Exception):
+    """git gave no answer, perhaps only because the machine is busy."""
+
+
 def run_git(
     folder: Path, command: str, *more: str, text: bytes = b"", seconds: float = GIT_SECONDS
 ) -> bytes | None:
@@ -195,7 +199,8 @@ def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Pat
             state = path.stat(follow_symlinks=False)
             states.append((path, state.st_ctime_ns, state.st_size))
     if index and states:
-        return _held(folder, index, tuple(states))
+        with contextlib.suppress(_GitFailedError):
+            return _held(folder, index, tuple(states))
     return frozenset()
 
 
@@ -206,7 +211,8 @@ def tracked_files(folder: Path) -> frozenset[str]:
     """
     index = _index_time(folder)
     if index:
-        return _tracked(folder, index)
+        with contextlib.suppress(_GitFailedError):
+            return _tracked(folder, index)
     return frozenset()
 
 
@@ -226,14 +232,14 @@ def _index_time(folder: Path) -> int:
 
 @lru_cache(maxsize=64)
 def _tracked(folder: Path, _index: int) -> frozenset[str]:
-    names = (run_git(folder, "ls-files -z") or b"").split(b"\0")
+    names = _listing(folder, "ls-files -z").split(b"\0")
     return frozenset(f"{folder}/{os.fsdecode(name)}" for name in names if name)
 
 
 @lru_cache(maxsize=64)
 def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) -> frozenset[Path]:
     names = [str(path) for path, _changed, _size in states]
-    listed = run_git(folder, "ls-files --stage -z --", *names) or b""
+    listed = _listing(folder, "ls-files --stage -z --", *names)
     held = set[Path]()
     for row in listed.split(b"\0")[:-1]:
         traits, _, name = row.partition(b"\t")
@@ -242,6 +248,14 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
         if staged == _blob_name(path, staged):
             held.add(path)
     return frozenset(held)
+
+
+def _listing(folder: Path, command: str, *more: str) -> bytes:
+    """Run git as `run_git` does; raises instead of returning None, so that no failure is cached."""
+    listed = run_git(folder, command, *more)
+    if listed is None:
+        raise _GitFailedError
+    return listed
 
 
 def _blob_name(path: Path, like: str) -> str | None:
