@@ -208,6 +208,26 @@ async def test_ollama_is_asked_for_each_of_its_models(provider: str, path: str) 
     assert not nomic.chats
 
 
+async def test_one_odd_model_does_not_hide_the_others() -> None:
+    answers = {
+        "/api/tags": {"models": ["x", {}, {"name": 7}, {"name": "odd"}, {"name": "small"}]},
+        "/api/show#odd": ["no", "object"],
+        "/api/show#small": {"parameters": "num_ctx 4096", "capabilities": ["completion"]},
+    }
+    models = await asked(answers, "ollama", "")
+    assert {name: model.window for name, model in models.items()} == {"odd": None, "small": 4_096}
+
+
+async def test_facts_of_another_type_than_expected_are_left_out() -> None:
+    models = await asked(
+        {
+            "/v1/models": listed({"id": "m", "pricing": {"prompt": 10**400}}),
+            "/props": {"n_ctx": 2_048, "modalities": {"vision": "perhaps"}},
+        }
+    )
+    assert (models["m"].window, models["m"].vision) == (2_048, None)
+
+
 async def test_an_address_without_a_version_is_asked_with_one() -> None:
     models = await asked(
         {"/v1/models": {"data": [{"id": "claude-x", "type": "model"}]}}, "anthropic", ""

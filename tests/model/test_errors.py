@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.model.recordings import Recording, recordings
 from tui_agent.model.error_body import read_body
@@ -312,10 +314,27 @@ def test_the_innermost_words_are_found(text: str, plain: str) -> None:
         ({}, '"retryDelay": "34s"', 34.0),
         ({}, "try again in 2 minutes", 120.0),
         ({}, "no hint", None),
+        ({"retry-after": "Fri, 15 Jan 99999999999999999999 08:00:30 GMT"}, "", None),
+        ({"retry-after": "9" * 400 + "s"}, "", None),
     ],
 )  # fmt: skip
 def test_waits_in_every_form(headers: dict[str, str], text: str, wait: float | None) -> None:
     assert retry_after(headers, text, now=NOW) == (None if wait is None else pytest.approx(wait))
+
+
+@given(
+    st.text()
+    | st.from_regex(r"(?:Fri, )?\d{1,30} Jan \d{1,30} \d{1,9}:\d\d:\d\d [+-]\d{1,9}", fullmatch=True)
+    | st.from_regex(r"[1-9]\d{0,400}(?:ms|s|m|h|d)?", fullmatch=True)
+)
+def test_whatever_a_header_says_is_a_wait_that_can_be_spoken_or_none(value: str) -> None:
+    wait = span(value, now=NOW)
+    assert wait is None or (wait >= 0 and spoken(wait))
+
+
+def test_a_size_of_thousands_of_digits_ends_nothing() -> None:
+    text = "maximum context length is " + "9" * 5_000
+    assert find_overflow(text, 400) is not None
 
 
 def test_spans_and_how_they_are_spoken() -> None:

@@ -176,10 +176,12 @@ class ProviderClient:
     async def aclose(self) -> None:
         if self._warming is not None:
             await asyncio.gather(self._warming, return_exceptions=True)
-        if self._loading is not None:
-            await (await self._loading).aclose()
-        if self._hosted is not None:
-            await self._hosted.aclose()
+        try:
+            if self._loading is not None:
+                await (await self._loading).aclose()
+        finally:
+            if self._hosted is not None:
+                await self._hosted.aclose()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.

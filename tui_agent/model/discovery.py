@@ -258,10 +258,14 @@ def _by_name(rows: Iterable[dict[str, Any]]) -> dict[str, ServedModel]:
 
 async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
     tags = await asker.get(f"{root}/api/tags")
-    names = [row["name"] for row in tags["models"]][:_MAX_MODELS_ASKED]
+    names = []
+    for row in objects(tags["models"]):
+        if isinstance(name := row.get("name"), str):
+            names.append(name)
+    names = names[:_MAX_MODELS_ASKED]
     asked = [asker.maybe(f"{root}/api/show", {"model": name}) for name in names]
     shown = await asyncio.gather(*asked)
-    return {name: _of_ollama(name, answer) for name, answer in zip(names, shown, strict=True)}
+    return {name: _of_ollama(name, as_dict(row)) for name, row in zip(names, shown, strict=True)}
 
 
 # -- their answers -----------------------------------------------------------------------------------------------
@@ -377,12 +381,14 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
     size = _count(table_in(props, "default_generation_settings").get("n_ctx")) or _count(
         props.get("n_ctx")
     )
-    said = {
-        "window": size,
+    flags = {
         "vision": table_in(props, "modalities").get("vision"),
         "tools": table_in(props, "chat_template_caps").get("supports_tools"),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    said: dict[str, Any] = {name: flag for name, flag in flags.items() if isinstance(flag, bool)}
+    if size is not None:
+        said["window"] = size
+    return said
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
@@ -453,7 +459,7 @@ def _price(value: object) -> float | None:
         return None
     try:
         price = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return price if 0 <= price < 1 else None
 

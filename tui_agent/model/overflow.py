@@ -120,6 +120,8 @@ _ANSWER = LazyPattern(
 """The answer's limit, which some providers include in the number of requested tokens."""
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
+_MAX_DIGITS = 15
+"""Digits of a number that are read; a longer one is no plausible size."""
 _SMALLEST_WINDOW = 256
 """Smallest number, in tokens, that counts as a window; some messages state the excess instead."""
 
@@ -179,4 +181,4 @@ def _sent(text: str) -> int | None:
 
 
 def _int(text: str) -> int:
-    return int(text.replace(",", "").replace("_", ""))
+    return int(text.replace(",", "").replace("_", "")[:_MAX_DIGITS])

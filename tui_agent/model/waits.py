@@ -39,6 +39,9 @@ _EPOCH = 1_000_000_000.0
 """Larger numbers are times since the epoch (seconds, or milliseconds), smaller ones are durations
 in seconds."""
 
+_LONGEST = 1e15
+"""Larger numbers, in seconds or milliseconds, are no plausible times."""
+
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
 """Errors after which the same request may succeed; waiting for a server to load is separate."""
 
@@ -89,9 +92,9 @@ def span(value: str | None, *, now: float) -> float | None:
         seconds = 0.0
         for piece in _PIECE.finditer(value):
             seconds += float(piece[1]) * _UNITS[piece[2]]
-        return seconds
+        return seconds if seconds < _LONGEST else None
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             moment_of_date = parse(value)
             if moment_of_date.tzinfo:
                 zoned = moment_of_date
@@ -121,7 +124,7 @@ def _number(value: str | None) -> float | None:
             number = float(value)
     except ValueError:
         return None
-    if number is not None and abs(number) < 1e15:
+    if number is not None and abs(number) < _LONGEST:
         return number
     return None
 

@@ -1,5 +1,6 @@
 """Chat completions: what is posted, and answers as odd as servers send them."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.model.wires.runs import spoil
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import classify
@@ -499,3 +501,30 @@ def test_whatever_is_reported_nothing_odd_comes_out(reported: dict[str, object])
         assert all(0 <= number <= MAX_TOKENS for number in numbers)
         assert usage.prompt > 0
         assert usage.reasoning <= usage.output
+
+
+@given(st.data())
+def test_whatever_a_server_sends_is_read_or_refused(data: st.DataObject) -> None:
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 5,
+        "total_tokens": 14,
+        "cost": 0.5,
+        "prompt_tokens_details": {"cached_tokens": 3},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    chunks = [
+        delta(reasoning_details=[{"type": "reasoning.text", "text": "Hm.", "index": 0}]),
+        delta(thinking_blocks=[{"type": "thinking", "thinking": "Hm."}]),
+        delta(reasoning="Hm.", content="Hi."),
+        delta(tool_calls=[piece(FIRST, index=0, id="1", name="read")]),
+        delta("stop", function_call={"name": "read", "arguments": FIRST}),
+        {"choices": [], "usage": usage},
+    ]
+    chunks = json.loads(json.dumps(chunks))
+    spoil(chunks, data)
+    with contextlib.suppress(WireFailure):
+        heard = hear(*chunks)
+        assert all(isinstance(one.call_id, str) and isinstance(one.tool, str) for one in heard.calls)
+        assert heard.usage is None or heard.usage.cost is None or heard.usage.cost >= 0
+        second_body(chat, route_to(MODEL), heard)

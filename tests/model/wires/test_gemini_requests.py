@@ -1,10 +1,14 @@
 """What is sent to Gemini: parts in order, signatures where they belong, results beside each other."""
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.model.wires.runs import spoil
 from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import classify
@@ -206,3 +210,35 @@ def test_parts_that_are_none_say_nothing_more(parts: object) -> None:
     odd = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
 
     assert heard(saying({"text": "hello"}), odd).text == "hello"
+
+
+def test_an_error_within_a_list_of_chunks_is_told_for_what_it_is() -> None:
+    error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+    body = json.dumps([saying({"text": "Hel"}), error]).encode()
+    reader = gemini.reader(request_of(first_path(), OLD), route_to(OLD))
+    with pytest.raises(WireFailure) as failed:
+        reader.feed("", body.decode())
+    assert (
+        classify(failed.value.failure, route_to(OLD).target, now=0).kind is ErrorKind.OVERLOADED
+    )
+
+
+@given(st.data())
+def test_whatever_google_sends_is_read_or_refused(data: st.DataObject) -> None:
+    call = {"functionCall": {"id": "c", "name": "read", "args": {"path": "a"}}}
+    chunks = [
+        saying({"text": "Hm.", "thought": True, "thoughtSignature": "s"}, {"text": "Hi."}),
+        saying({**call, "thoughtSignature": "s"}, {"executableCode": {"code": "x"}}),
+        saying({"text": "."}, finishReason="STOP", finishMessage="done"),
+        {
+            "usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 5},
+            "promptFeedback": {"blockReason": ""},
+        },
+    ]
+    chunks = json.loads(json.dumps(chunks))
+    spoil(chunks, data)
+    with contextlib.suppress(WireFailure):
+        said = heard(*chunks, model=NEW)
+        assert all(isinstance(one.call_id, str) and isinstance(one.tool, str) for one in said.calls)
+        request = request_of(answered(first_path(), said, NEW), NEW)
+        gemini.call(request, route_to(NEW))

@@ -1,10 +1,14 @@
 """Ollama's own chat: what is posted, and its lines; bodies cut into events and documents."""
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.model.wires.runs import spoil
 from tests.support.wire_rounds import READ, Heard, first_path, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.wires import ollama
@@ -147,3 +151,19 @@ def test_documents_by_line_and_over_lines(body: bytes, count: int, size: int) ->
     found += [text for _name, text in decoder.end()]
 
     assert len([json.loads(text) for text in found]) == count
+
+
+@given(st.data())
+def test_whatever_the_server_sends_is_read_or_refused(data: st.DataObject) -> None:
+    call = {"id": "c", "function": {"name": "read", "arguments": {"path": "a"}}}
+    lines: list[dict[str, Any]] = [
+        {"message": {"thinking": "Hm.", "content": "Hi."}},
+        {"message": {"tool_calls": [call]}},
+        {"done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2},
+    ]
+    lines = json.loads(json.dumps(lines))
+    spoil(lines, data)
+    with contextlib.suppress(WireFailure):
+        heard = hear(*lines)
+        assert all(isinstance(one.call_id, str) and isinstance(one.tool, str) for one in heard.calls)
+        assert isinstance(heard.text, str)

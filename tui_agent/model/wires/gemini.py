@@ -32,6 +32,7 @@ from tui_agent.model.wires.wire import (
     Reader,
     WireFailure,
     blobs,
+    check_error,
     image_base64,
     parse,
     stand_in,
@@ -264,6 +265,8 @@ class GeminiReader(Reader):
                 chunks = objects(loads(data))
             except ValueError:
                 raise WireFailure(Failure(data[:300], cause="broken")) from None
+            for chunk in chunks:
+                check_error(chunk, json.dumps(chunk, ensure_ascii=False))
         else:
             chunks = [parse(data, event)]
         events: list[ModelEvent] = []

@@ -129,21 +129,21 @@ class OllamaReader(Reader):
             self.done = True
         message = as_dict(line.get("message"))
         events: list[ModelEvent] = []
-        if thinking := message.get("thinking"):
-            self._reasoning.append(str(thinking))
-            events.append(ReasoningDelta(str(thinking)))
-        if content := message.get("content"):
-            events.append(TextDelta(str(content)))
+        if thinking := as_text(message.get("thinking")):
+            self._reasoning.append(thinking)
+            events.append(ReasoningDelta(thinking))
+        if content := as_text(message.get("content")):
+            events.append(TextDelta(content))
         for call in objects(message.get("tool_calls")):
             events.append(self._take_call(call))
         return events
 
     def _take_call(self, made: dict[str, Any]) -> ModelEvent:
-        function = made.get("function") or {}
+        function = as_dict(made.get("function"))
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments or {}, ensure_ascii=False)
-        return self.take_call(made.get("id"), str(function.get("name") or ""), arguments)
+        return self.take_call(as_text(made.get("id")), as_text(function.get("name")), arguments)
 
     def end(self) -> list[ModelEvent]:
         if not self.finished:

@@ -6,7 +6,7 @@ them. The same request always gives the same bytes.
 """
 
 import base64
-import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
@@ -179,11 +179,19 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
         raise WireFailure(Failure(data))
     if not isinstance(value, dict):
         raise WireFailure(Failure(data[:300], cause="broken"))
+    check_error(value, data, event)
+    return value
+
+
+def check_error(value: dict[str, Any], data: str, event: str = "") -> None:
+    """Raise WireFailure if a JSON object in an answer is an error of the provider.
+
+    ``data`` is the object's JSON text.
+    """
     if is_error(value, event):
         given = as_dict(value.get("headers"))
         headers = {str(name).lower(): str(said) for name, said in given.items()}
         raise WireFailure(Failure(data, headers=headers))
-    return value
 
 
 def cache_mark(request: ModelRequest) -> dict[str, str]:
@@ -303,7 +311,10 @@ def named_cost(reported: Mapping[str, Any]) -> float | None:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # A whole number in JSON may be too large for a float; NaN fails this comparison.
+    return -sys.float_info.max <= value <= sys.float_info.max
 
 
 def _count(value: Any) -> int | None:
