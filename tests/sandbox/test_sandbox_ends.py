@@ -3,8 +3,10 @@
 import asyncio
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -12,6 +14,10 @@ import pytest
 from tests.support.contained import FORMS, OUTPUTS, Contained, state_of
 from tests.support.processes import alive, eventually
 from tui_agent.processes.freezing import held_still
+from tui_agent.sandbox import sandbox
+from tui_agent.sandbox.layer import Layer, make_layer
+from tui_agent.sandbox.layout import Layout
+from tui_agent.sandbox.plan import ViewPlan
 
 TREE = "(setsid sleep 900 &); sleep 900 & (sleep 900 & exec sleep 900) & echo ready; wait"
 """Processes in other sessions, and some without a parent; every one holds the command's output open."""
@@ -120,3 +126,57 @@ async def test_a_command_that_was_not_yet_bound_to_its_first_process_ends_with_i
         await box.sandbox.finish(launch, "", None)
     assert not any(alive(one.pid) for one in processes)
     await box.sandbox.aclose()
+
+
+def open_descriptors() -> int:
+    return psutil.Process().num_fds()
+
+
+async def test_a_launch_that_is_cancelled_while_it_is_prepared_leaves_nothing(
+    box: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await box.run("true", OUTPUTS)
+    began = threading.Event()
+    go_on = threading.Event()
+    made: list[Path] = []
+
+    def slow(*arguments: Any, **more: Any) -> Layer:
+        began.set()
+        go_on.wait(60)
+        layer = make_layer(*arguments, **more)
+        made.append(layer.place)
+        return layer
+
+    monkeypatch.setattr(sandbox, "make_layer", slow)
+    opened = open_descriptors()
+    launching = asyncio.ensure_future(
+        box.sandbox.launch(["true"], box.root, box.root, OUTPUTS, box.environment())
+    )
+    if not await asyncio.to_thread(began.wait, 2):
+        launching.cancel()
+        pytest.skip("this form keeps its copy")
+    launching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await launching
+    go_on.set()
+    await box.sandbox.aclose()
+
+    assert made
+    assert not any(place.exists() for place in made)
+    assert open_descriptors() <= opened
+
+
+async def test_a_launch_that_fails_gives_the_caches_back(
+    box: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await box.run("true", OUTPUTS)
+    opened = open_descriptors()
+
+    def fails(_plan: ViewPlan) -> Layout:
+        raise OSError("no layout")
+
+    monkeypatch.setattr(ViewPlan, "layout", fails)
+    with pytest.raises(OSError, match="no layout"):
+        await box.sandbox.launch(["true"], box.root, box.root, OUTPUTS, box.environment())
+
+    assert open_descriptors() <= opened

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import os
 import shutil
 import socket
@@ -10,16 +11,17 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.contained import Contained
 from tests.support.processes import eventually
 from tests.support.tooling import Workspace
 from tui_agent.processes.jobs import Job, Jobs
-from tui_agent.sandbox import EVERY_HOST, Grants, View, find_sandbox
+from tui_agent.sandbox import EVERY_HOST, Grants, View, find_sandbox, open_ports
 from tui_agent.sandbox.hosts import PrivateHosts
-from tui_agent.sandbox.network import Gateway, Proxy
-from tui_agent.sandbox.open_ports import listening_ports
+from tui_agent.sandbox.network import Gateway, Proxy, SessionNetwork
+from tui_agent.sandbox.open_ports import OpenPorts, listening_ports
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.bash import BashInput, BashTool
 
@@ -393,3 +395,68 @@ async def test_only_this_machine_reaches_an_opened_port(box: Contained, serving:
     (row,) = [row for row in rows if f":{port:04X} 00000000:0000 0A" in row]
     assert "0100007F:" in row, "127.0.0.1 only"
     assert serving.state.running
+
+
+class _HereNetwork(SessionNetwork):
+    """A network in which the helper's connections are made on this machine."""
+
+    def joining(self) -> tuple[str, ...]:
+        return ()
+
+
+def here_ports() -> OpenPorts:
+    return OpenPorts(_HereNetwork(Proxy(), asyncio.get_running_loop()))
+
+
+async def said_through(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        async with asyncio.timeout(30):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def server_saying(text: bytes, connected: asyncio.Event | None = None) -> asyncio.Server:
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(text)
+        writer.close()
+        if connected is not None:
+            connected.set()
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+async def test_an_opened_port_works_again_after_its_helper_was_killed() -> None:
+    ports = here_ports()
+    async with await server_saying(b"hello") as server:
+        port = await ports.open(server.sockets[0].getsockname()[1])
+        assert await said_through(port) == b"hello"
+        for child in psutil.Process().children():
+            is_running = child.status() != psutil.STATUS_ZOMBIE
+            if is_running and "socket.send_fds(control" in " ".join(child.cmdline()):
+                child.kill()
+                child.wait()
+        await said_through(port)
+        assert await said_through(port) == b"hello"
+        await ports.aclose()
+
+
+async def test_a_late_connection_is_not_given_to_another_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_ports, "ANSWER_SECONDS", 0.001)
+    ports = here_ports()
+    connected = asyncio.Event()
+    async with await server_saying(b"first", connected) as one, await server_saying(b"2") as two:
+        first = await ports.open(one.sockets[0].getsockname()[1])
+        second = await ports.open(two.sockets[0].getsockname()[1])
+        assert await said_through(first) == b""
+        monkeypatch.setattr(open_ports, "ANSWER_SECONDS", 30)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await connected.wait()
+        assert await said_through(second) == b"2"
+        await ports.aclose()

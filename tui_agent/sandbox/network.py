@@ -288,7 +288,7 @@ class Proxy:
             gateway.refuse(host, error.refusal or str(error), closed=is_final)
             await _respond(writer, "403 Forbidden", str(error))
             return
-        except (OSError, TimeoutError) as error:
+        except (OSError, UnicodeError) as error:  # the resolver raises both for odd names
             await _respond(writer, "502 Bad Gateway", f"{host} could not be reached ({error}).")
             return
         near = (reader, writer)

@@ -116,10 +116,7 @@ class OpenPorts:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        if self._control is not None:
-            self._control.close()  # which ends the helper
-        if self._helper is not None:
-            await asyncio.to_thread(self._helper.wait)
+        await asyncio.to_thread(self._end_helper)
 
     async def _pass_on(
         self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -145,14 +142,28 @@ class OpenPorts:
             OSError: nothing listens on the port, or the helper can't be started.
         """
         control = self._helper_socket()
-        control.send(str(port).encode())
-        answer, sockets, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, 1)
+        try:
+            control.send(str(port).encode())
+            answer, sockets, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, 1)
+        except OSError:
+            # A late answer must not be taken for that of the next connection, to another port.
+            self._end_helper()
+            raise
         if not sockets:
             if not answer:
-                control.close()  # the helper has ended; the next connection starts another
-                self._control = None
+                self._end_helper()
             raise ConnectionRefusedError(f"nothing listens on port {port}")
         return socket.socket(fileno=sockets[0])
+
+    def _end_helper(self) -> None:
+        """End the helper process, or reap it if it has ended; the next connection starts another."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper.wait()
+            self._helper = None
 
     def _helper_socket(self) -> socket.socket:
         """Return the socket to the helper process; starts the helper if it isn't running."""

@@ -298,6 +298,8 @@ class Sandbox:
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
+        self._unused: set[asyncio.Task[None]] = set()
+        """Tasks that clear up launches whose callers were cancelled."""
         self._network: SessionNetwork | None = None
         self._ports: OpenPorts | None = None
         self._network_lock = asyncio.Lock()
@@ -539,15 +541,25 @@ class Sandbox:
             SandboxError: there is no sandbox, or it can't be set up for this view.
         """
         network = await self._own_network()
-        launch = await asyncio.to_thread(
-            self._prepare_launch,
-            cwd,
-            project,
-            view,
-            dict(environment),
-            live=live,
-            keeps_caches=keeps_caches,
+        preparing = asyncio.create_task(
+            asyncio.to_thread(
+                self._prepare_launch,
+                cwd,
+                project,
+                view,
+                dict(environment),
+                live=live,
+                keeps_caches=keeps_caches,
+            )
         )
+        try:
+            launch = await asyncio.shield(preparing)
+        except asyncio.CancelledError:
+            # The thread goes on: its layer and the lock on the caches must not stay.
+            unused = asyncio.create_task(self._clear_up_unused(preparing))
+            self._unused.add(unused)
+            unused.add_done_callback(self._unused.discard)
+            raise
         if len(launch.seen.unseen) > len(launch.seen.left_out) or not launch.seen.is_whole:
             self._search_on(project)
         mounts = list(launch.layout.mounts)
@@ -581,9 +593,9 @@ class Sandbox:
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
-        await launch.gone()
-        await launch.gateway.settled()
         try:
+            await launch.gone()
+            await launch.gateway.settled()
             async with self._judging:
                 launch.done = True
                 wanted, notes = await self._apply_changes(launch, recorded)
@@ -634,8 +646,8 @@ class Sandbox:
         After that, commands that still run can't reach the network.
         """
         self._ended.set()
-        if self._ready:
-            await asyncio.wait(self._ready.values())
+        if waited := [*self._ready.values(), *self._unused]:
+            await asyncio.wait(waited)
         for judge in self._judges.values():
             await asyncio.to_thread(judge.close)
         self._judges.clear()
@@ -718,29 +730,45 @@ class Sandbox:
             # Changes in place can't be judged afterwards, so the user is asked before.
             view = replace(view, writes=Writes.OUTPUTS)
         made = tuple(self._make_mount_points(root, view, needed=in_place))
-        self._scan(root)
-        plan = self._plan(root, environment, view)
-        plan = replace(plan, cwd=cwd.resolve(), view=view)
-        layer = self._layer(root, live=live)
+        layer = None
         try:
+            self._scan(root)
+            plan = self._plan(root, environment, view)
+            plan = replace(plan, cwd=cwd.resolve(), view=view)
+            layer = self._layer(root, live=live)
             return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
         except BaseException:
             # An unfinished copy takes up space, perhaps the last.
             if layer is not None:
                 remove_tree(layer.place)
+            _remove_empty(made)
             raise
 
     def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
         """Return the launch for a plan, still without the command.
 
-        ``made`` are the paths that were created as mount points. Starts the judge's watch of the
-        directories that the command changes directly, and brings a copy of the project up to date.
+        ``made`` are the paths that were created as mount points.
+        """
+        kept = keeps_caches and plan.view.writes_outputs
+        owned, caches = self._caches(plan.root, plan.layer, kept=kept)
+        plan = replace(plan, folders=replace(plan.folders, caches=caches))
+        try:
+            return self._watched_launch(plan, made, owned)
+        except BaseException:
+            _close(owned)
+            raise
+
+    def _watched_launch(
+        self, plan: ViewPlan, made: tuple[Path, ...], owned: tuple[int, ...]
+    ) -> Launch:
+        """Return the launch for a plan with its caches, whose lock is in ``owned``.
+
+        Starts the judge's watch of the directories that the command changes directly, and brings a
+        copy of the project up to date.
         """
         root = plan.root
         view = plan.view
         layer = plan.layer
-        owned, caches = self._caches(root, layer, kept=keeps_caches and view.writes_outputs)
-        plan = replace(plan, folders=replace(plan.folders, caches=caches))
         watched, linked = self._watch(plan)
         plan = replace(plan, linked=linked)
         inside = self._environment(plan.environment, root)
@@ -1078,21 +1106,20 @@ class Sandbox:
         )
         return wanted or Grants(secrets=files_named_in(output, launch.hidden, root))
 
+    async def _clear_up_unused(self, preparing: "asyncio.Task[Launch]") -> None:
+        """Wait until a launch that nobody will start is prepared, and clear it up."""
+        await asyncio.wait([preparing])
+        if not preparing.cancelled() and preparing.exception() is None:
+            await asyncio.to_thread(self._clear_up, preparing.result())
+
     def _clear_up(self, launch: Launch) -> None:
         if launch.layer is not None and launch.is_gone:
             self._let_go(launch.layer)
         elif launch.layer is not None:
             remove_tree(launch.layer.place)
-        for descriptor in launch.owned:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        _close(launch.owned)
         launch.owned = ()
-        for path in launch.made:
-            with contextlib.suppress(OSError):
-                if path.is_dir():
-                    path.rmdir()
-                elif path.stat().st_size == 0:
-                    path.unlink()
+        _remove_empty(launch.made)
 
     # -- caches --------------------------------------------------------------------------------
 
@@ -1402,6 +1429,22 @@ def _write(path: Path, data: bytes) -> None:
     """Write a file unless it has this content already, because commands may be reading it."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def _remove_empty(made: Iterable[Path]) -> None:
+    """Remove the files and directories that were created as mount points and are still empty."""
+    for path in made:
+        with contextlib.suppress(OSError):
+            if path.is_dir():
+                path.rmdir()
+            elif path.stat().st_size == 0:
+                path.unlink()
 
 
 def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
