@@ -324,7 +324,9 @@ def test_waits_in_every_form(headers: dict[str, str], text: str, wait: float | N
 
 @given(
     st.text()
-    | st.from_regex(r"(?:Fri, )?\d{1,30} Jan \d{1,30} \d{1,9}:\d\d:\d\d [+-]\d{1,9}", fullmatch=True)
+    | st.from_regex(
+        r"(?:Fri, )?\d{1,30} Jan \d{1,30} \d{1,9}:\d\d:\d\d [+-]\d{1,9}", fullmatch=True
+    )
     | st.from_regex(r"[1-9]\d{0,400}(?:ms|s|m|h|d)?", fullmatch=True)
 )
 def test_whatever_a_header_says_is_a_wait_that_can_be_spoken_or_none(value: str) -> None:

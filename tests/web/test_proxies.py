@@ -129,7 +129,8 @@ WORDS = st.one_of(
     st.text(max_size=12),
     st.sampled_from(
         ["http://", "socks://", "socks5h://", "//", "@", ":", "[", "]", "::1", "%", "*", ".", "/8", "fe80::/10",
-         "\udcff", "proxy", "10.0.0.0", "localhost", ":80", ":0", ":99999", "a" * 70, "ü", " ", ",", "?", "#", "\\", "'"]
+         "\udcff", "proxy", "10.0.0.0", "localhost", ":80", ":0", ":99999", "a" * 70,
+         "ü", " ", ",", "?", "#", "\\", "'"]
     ),
 )  # fmt: skip
 VALUES = st.lists(WORDS, max_size=6).map("".join)

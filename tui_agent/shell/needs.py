@@ -63,7 +63,9 @@ _MOVER_PREFIXES = listed("command builtin")
 _MAX_FOLDERS = 64
 """Number of directories up to which each ``cd`` of a line is followed from all of them; later ones
 are followed from the last."""
-_GIT_VALUED = listed("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
+_GIT_VALUED = listed(
+    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"
+)
 """Git's options before the subcommand whose value may be the next word."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)

@@ -525,6 +525,8 @@ def test_whatever_a_server_sends_is_read_or_refused(data: st.DataObject) -> None
     spoil(chunks, data)
     with contextlib.suppress(WireFailure):
         heard = hear(*chunks)
-        assert all(isinstance(one.call_id, str) and isinstance(one.tool, str) for one in heard.calls)
+        assert all(
+            isinstance(one.call_id, str) and isinstance(one.tool, str) for one in heard.calls
+        )
         assert heard.usage is None or heard.usage.cost is None or heard.usage.cost >= 0
         second_body(chat, route_to(MODEL), heard)

@@ -218,9 +218,7 @@ def test_an_error_within_a_list_of_chunks_is_told_for_what_it_is() -> None:
     reader = gemini.reader(request_of(first_path(), OLD), route_to(OLD))
     with pytest.raises(WireFailure) as failed:
         reader.feed("", body.decode())
-    assert (
-        classify(failed.value.failure, route_to(OLD).target, now=0).kind is ErrorKind.OVERLOADED
-    )
+    assert classify(failed.value.failure, route_to(OLD).target, now=0).kind is ErrorKind.OVERLOADED
 
 
 @given(st.data())

@@ -165,5 +165,7 @@ def test_whatever_the_server_sends_is_read_or_refused(data: st.DataObject) -> No
     spoil(lines, data)
     with contextlib.suppress(WireFailure):
         heard = hear(*lines)
-        assert all(isinstance(one.call_id, str) and isinstance(one.tool, str) for one in heard.calls)
+        assert all(
+            isinstance(one.call_id, str) and isinstance(one.tool, str) for one in heard.calls
+        )
         assert isinstance(heard.text, str)
