@@ -13,12 +13,14 @@ import pytest
 from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
 from tests.support.knowledge import write
 from tests.support.scripted_client import Call, Reply, ScriptedClient, call
+from tests.support.stores import unable_to_store
 from tests.support.texts import said
 from tui_agent.agent.agent import MAX_ENTRIES_AT_ONCE, Agent
 from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
+    CompactionStarted,
     CostKnown,
     Decision,
     EntryAppended,
@@ -40,7 +42,13 @@ from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.permission import PermissionNeed
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    ModelChangeEntry,
+    TextPart,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -635,3 +643,28 @@ async def test_no_more_calls_run_side_by_side_than_allowed(tmp_path: Path, allow
     await harness.say("meet")
     assert meet.most == allowed
     assert harness.kinds().count("tool_result") == 4
+
+
+async def test_a_change_during_a_run_that_can_not_be_stored_then_is_stored_later(
+    tmp_path: Path,
+) -> None:
+    harness = make_agent(tmp_path, [Reply("Half", hang=True), Reply("Ok.")])
+    harness.agent.submit("go")
+    await asyncio.wait_for(harness.client.hanging.wait(), 60)
+    harness.agent.change_model("test/other")
+    with unable_to_store(harness.session, ModelChangeEntry):
+        assert (await interrupted(harness)).error == "The disk is full."
+    assert (await harness.say("again")).reason == "done"
+    assert [entry.model for entry in harness.entries(ModelChangeEntry)] == ["test/other"]
+
+
+async def test_an_interrupt_cancels_a_compaction_that_waits_for_the_next_step(
+    tmp_path: Path,
+) -> None:
+    harness = make_agent(tmp_path, [Reply("Half", hang=True), Reply("Ok.")])
+    harness.agent.submit("go")
+    await asyncio.wait_for(harness.client.hanging.wait(), 60)
+    await harness.agent.compact()
+    await interrupted(harness)
+    await harness.say("again")
+    assert harness.of(CompactionStarted) == []

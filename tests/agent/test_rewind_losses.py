@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
+from tests.support.stores import unable_to_store
 from tui_agent.agent.checkpoints import restoring
 from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Snapshot, digest_of, place_in
 from tui_agent.agent.checkpoints.plan import (
@@ -24,6 +25,7 @@ from tui_agent.agent.checkpoints.plan import (
 )
 from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
+from tui_agent.session.entries import CheckpointEntry
 from tui_agent.text_files.replacing import replace_file
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
@@ -313,3 +315,26 @@ def test_a_file_with_two_names_is_whole_when_the_disk_is_full(tmp_path: Path) ->
     assert place.read_text() == "old\n"
     replace_file(place, b"n")
     assert (tmp_path / "other").read_text() == "n"
+
+
+async def test_changes_whose_checkpoint_can_not_be_stored_are_in_the_next_one(
+    tmp_path: Path, project: Path
+) -> None:
+    harness = rewinding(tmp_path, (bash("echo two >> a.py"),), ())
+    with unable_to_store(harness.session, CheckpointEntry):
+        assert (await harness.say("go")).error == "The disk is full."
+    await harness.say("again")
+    assert [change.path for change in checkpoints(harness)[0].files] == ["a.py"]
+    await restore(harness, None)
+    assert (project / "a.py").read_bytes() == b"one\n"
+
+
+async def test_an_agent_whose_last_checkpoint_can_not_be_stored_is_closed_all_the_same(
+    tmp_path: Path, project: Path
+) -> None:
+    harness = rewinding(tmp_path, (bash("echo two >> a.py"),))
+    hub = harness.agent.ports.mcp
+    with unable_to_store(harness.session, CheckpointEntry):
+        await harness.say("go")
+        await harness.agent.aclose()
+    assert hub.sessions == []

@@ -1,10 +1,16 @@
 """Session files for tests."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
+from tui_agent.session.entries import Entry, EntryBase
+from tui_agent.session.errors import StoreError
+from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 
@@ -23,3 +29,25 @@ def _empty_file() -> bytes:
         path = Path(directory) / "sessions.db"
         Store(path).close()
         return path.read_bytes()
+
+
+@contextmanager
+def unable_to_store(
+    session: Session, what: type[EntryBase] | Callable[[Entry], bool]
+) -> Iterator[None]:
+    """Have the session refuse to store some entries inside the context, as on a full disk.
+
+    ``what`` is their class or a predicate.
+    """
+    store = session._append
+
+    def is_refused(entry: Entry) -> bool:
+        return isinstance(entry, what) if isinstance(what, type) else what(entry)
+
+    def append(parent: int | None, entries: Sequence[Entry], **more: Any) -> list[Entry]:
+        if any(map(is_refused, entries)):
+            raise StoreError("The disk is full.")
+        return store(parent, entries, **more)
+
+    with patch.object(session, "_append", append):
+        yield

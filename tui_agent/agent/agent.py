@@ -419,6 +419,7 @@ class Agent:
     def interrupt(self) -> None:
         """Cancel the run, any compaction, the user's shell commands and the repeated message."""
         self.repeated_message.drop()
+        self.context.pending = None
         writing = None
         if self.context.prepared is not None:
             writing = self.context.prepared.task

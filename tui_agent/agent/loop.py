@@ -356,9 +356,16 @@ class Loop:
             self.journal.append(entry)
 
     def _append_checkpoint(self) -> None:
-        if self.recorder is not None:
-            self._append(self.recorder.take_checkpoint())
+        if self.recorder is None:
+            return
+        entry = self.recorder.checkpoint()
+        if entry is not None:
+            self.journal.append(entry, then=self.recorder.forget_changes)
 
     def _append_held_back(self) -> None:
         while self.held_back:
-            self.journal.append(self.held_back.pop(0))
+            # One that can't be stored now is appended at the next step or by the next run.
+            self.journal.append(self.held_back[0], then=self._drop_first_held_back)
+
+    def _drop_first_held_back(self) -> None:
+        del self.held_back[0]

@@ -209,6 +209,6 @@ class Owner(Protocol):
     @property
     def running(self) -> bool: ...
 
-    def keep(self, *entries: Entry) -> None:
+    def keep(self, *entries: Entry, then: Callable[[], None] = ...) -> None:
         """Append entries now; during a run before its next step. See `Agent.keep`."""
         ...

@@ -189,23 +189,25 @@ class Recorder:
         task.add_done_callback(self._looking.discard)
         await asyncio.shield(task)
 
-    def take_checkpoint(self) -> CheckpointEntry | None:
-        """Return a new entry with the changes since the last call; None if there are none.
+    def checkpoint(self) -> CheckpointEntry | None:
+        """Return a new entry with the changes that no checkpoint has yet; None if there are none.
 
-        The caller appends it to the session.
+        The caller appends it to the session and then calls `forget_changes`; if the entry can't be
+        stored, the next checkpoint has the changes.
         """
-        files = tuple(self._changed)
-        omitted = self._omitted
+        if self._changed or self._omitted:
+            return CheckpointEntry(files=tuple(self._changed), omitted=self._omitted)
+        return None
+
+    def forget_changes(self) -> None:
+        """Forget the changes in the entry that `checkpoint` has just returned."""
         self._changed = []
         self._omitted = 0
-        if files or omitted:
-            return CheckpointEntry(files=files, omitted=omitted)
-        return None
 
     async def settle(self) -> None:
         """Wait for changes that are still being read, and record the changes by background jobs.
 
-        Call it before `take_checkpoint`. Now and then also begins to trim the store of snapshots.
+        Call it before `checkpoint`. Now and then also begins to trim the store of snapshots.
         """
         if self._looking:
             await asyncio.wait(self._looking)

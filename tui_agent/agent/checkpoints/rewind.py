@@ -7,6 +7,7 @@ and, after a run's calls, by `Loop`.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -30,6 +31,9 @@ from tui_agent.agent.checkpoints.restoring import (
 )
 from tui_agent.agent.ports import Owner
 from tui_agent.session.entries import CheckpointEntry
+from tui_agent.session.errors import StoreError
+
+log = logging.getLogger(__name__)
 
 
 class FileRewind:
@@ -85,11 +89,11 @@ class FileRewind:
 
         During a run it is appended at the next step.
         """
-        entry = None
-        if self.recorder is not None:
-            entry = self.recorder.take_checkpoint()
+        if self.recorder is None:
+            return
+        entry = self.recorder.checkpoint()
         if entry is not None:
-            self._agent.keep(entry)
+            self._agent.keep(entry, then=self.recorder.forget_changes)
 
     async def settle(self) -> None:
         """Wait for interrupted calls to end, and append a checkpoint of all changes."""
@@ -99,9 +103,14 @@ class FileRewind:
             self.keep_changes()
 
     async def aclose(self) -> None:
-        if self.recorder is not None:
+        if self.recorder is None:
+            return
+        try:
             await self.settle()
-            await self.recorder.aclose()
+        except StoreError as error:
+            # As after a takeover; the other parts of the agent have to be closed all the same.
+            log.warning("the last changes to files are in no checkpoint: %s", error)
+        await self.recorder.aclose()
 
     # -- restoring and comparing --------------------------------------------------------------------------------
 
@@ -232,9 +241,10 @@ class FileRewind:
             return Restored()
         async with self.recorder.around([self._restorer.root / step.path for step in plan.steps]):
             done = await self.restore(plan)
-        entry = self.recorder.take_checkpoint()
+        entry = self.recorder.checkpoint()
         if entry is not None:
-            self._agent.keep(entry.model_copy(update={"put_back_to": target or 0}))
+            entry = entry.model_copy(update={"put_back_to": target or 0})
+            self._agent.keep(entry, then=self.recorder.forget_changes)
         return done
 
     def _differences(self, here: int | None, there: int | None) -> list[Difference]:
