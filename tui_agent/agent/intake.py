@@ -61,6 +61,7 @@ class Intake:
         If one can't be stored, or on cancellation, the rest go back to the front of the queue.
         """
         refused = ""
+        admitted = 0
         for index, message in enumerate(messages):
             try:
                 problem = await self._admit_one(message, mid_run=mid_run)
@@ -69,7 +70,8 @@ class Intake:
                 self._journal.channel.emit(self.queue.snapshot())
                 raise
             refused = problem or refused
-        if refused and step == 0:
+            admitted += not problem
+        if refused and not admitted and step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     async def _admit_one(self, message: QueuedMessage, *, mid_run: bool) -> str:
@@ -86,12 +88,14 @@ class Intake:
             refused = answer.message or "no reason given"
             self._journal.channel.emit(MessageRefused(message.typed, refused))
             return refused
-        self._journal.append(UserEntry(parts=message.parts, mid_run=mid_run))
+        entries = [UserEntry(parts=message.parts, mid_run=mid_run)]
         note = "\n\n".join(filter(None, [self._greeting, answer.context]))
-        self._greeting = ""
         if note:
             told = TextPart(text=f"<hook-context>\n{note}\n</hook-context>")
-            self._journal.append(UserEntry(parts=(told,), synthetic="hook"))
+            entries.append(UserEntry(parts=(told,), synthetic="hook"))
+        # Both or none: a message that was stored must not wait in the queue, too.
+        self._journal.append_many(entries)
+        self._greeting = ""
         return ""
 
 

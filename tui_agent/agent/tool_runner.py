@@ -169,7 +169,7 @@ class ToolRunner:
             await self._refuse_in_parts(calls[MAX_CALLS:])
         except BaseException:
             left = [call for call in calls if not call.answered]
-            self._append(*[(call, _interrupted(call)) for call in left])
+            self._append(*[(call, call.finished or _interrupted(call)) for call in left])
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.support.agents import YES, Harness, make_agent
 from tests.support.hooks import from_settings
 from tests.support.scripted_client import Reply, ScriptedClient, call
+from tests.support.stores import unable_to_store
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
 from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks, checked
 from tui_agent.agent.hooks.payloads import (
@@ -31,11 +32,13 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.lazy import dataclass
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
+    Entry,
     ToolStatus,
     UserEntry,
 )
@@ -396,3 +399,70 @@ async def test_a_hook_chooses_where_a_summary_ends_and_keeps_something_with_it(
     assert not any(
         "ticket" in message.text for message in harness.agent.inspector.next_request().messages
     )
+
+
+async def test_a_message_whose_hook_text_can_not_be_stored_is_sent_once(tmp_path: Path) -> None:
+    context = json.dumps({"context": "frozen"})
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": f"echo '{context}'"})
+    harness = make_agent(tmp_path, [Reply("Ok.")], hooks=hooks)
+
+    def is_of_hook(entry: Entry) -> bool:
+        return isinstance(entry, UserEntry) and entry.synthetic == "hook"
+
+    with unable_to_store(harness.session, is_of_hook):
+        assert (await harness.say("hi")).error == "The disk is full."
+    harness.agent.retry()
+    await harness.ended()
+    texts = [entry.text for entry in harness.entries(UserEntry)]
+    assert texts == ["hi", "<hook-context>\nfrozen\n</hook-context>"]
+
+
+async def test_a_refused_message_does_not_leave_the_one_beside_it_unanswered(
+    tmp_path: Path,
+) -> None:
+    hooks = commands(
+        tmp_path,
+        {"event": "user_prompt", "command": "! grep -q secret || { echo no >&2; exit 2; }"},
+    )
+    failing = Reply(error=ModelError(ErrorKind.AUTH, "No key."), hang=True)
+    harness = make_agent(tmp_path, [failing, Reply("Both.")], hooks=hooks)
+    harness.agent.submit("first")
+    await harness.until(harness.client.hanging.is_set)
+    harness.agent.submit("a secret")
+    harness.agent.interrupt()
+    await harness.ended()
+    harness.events.clear()
+    assert (await harness.say("second")).reason == "done"
+    assert len(harness.of(MessageRefused)) == 1
+    assert harness.entries(AssistantEntry)[-1].text == "Both."
+
+
+async def test_hooks_at_the_start_that_were_interrupted_run_with_the_next_message(
+    tmp_path: Path,
+) -> None:
+    context = json.dumps({"context": "frozen"})
+    slow = f"test -e go || {{ touch began; sleep 60; }}; echo '{context}'"
+    hooks = commands(tmp_path, {"event": "session_start", "command": slow})
+    harness = make_agent(tmp_path, [Reply("Ok.")], hooks=hooks)
+    project = harness.agent.ports.project
+    harness.agent.submit("hi")
+    await harness.until((project / "began").exists)
+    harness.agent.interrupt()
+    await harness.ended()
+    (project / "go").touch()
+    harness.agent.retry()
+    await harness.ended()
+    texts = [entry.text for entry in harness.entries(UserEntry)]
+    assert texts == ["hi", "<hook-context>\nfrozen\n</hook-context>"]
+
+
+async def test_an_interrupt_of_a_hook_after_a_call_keeps_the_calls_result(tmp_path: Path) -> None:
+    hooks = commands(tmp_path, {"event": "after_tool", "command": "touch began; sleep 60"})
+    calls = (call("bash", command="echo all of it"),)
+    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Ok.")], hooks=hooks)
+    harness.agent.submit("hi")
+    await harness.until((harness.agent.ports.project / "began").exists)
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "interrupted"
+    (result,) = harness.results()
+    assert (result.status, result.output) == (ToolStatus.COMPLETED, "all of it")

@@ -71,6 +71,9 @@ class Call:
     """Whether the call was allowed and announced."""
     live: str = ""
     """The last part of the output so far; becomes the result if the call is interrupted."""
+    finished: "Outcome | None" = None
+    """The tool's own outcome; None until it has ended. It becomes the result if a later stage, such
+    as a hook, is interrupted."""
     answered: bool = False
     """Whether the call's result entry has been made."""
 

@@ -229,4 +229,5 @@ class Run:
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         del proceed
-        return Outcome.of(await call.tool.run(call.arguments, call.context))
+        call.finished = Outcome.of(await call.tool.run(call.arguments, call.context))
+        return call.finished

@@ -326,16 +326,18 @@ class Hooks:
     async def session_start(self, *, resumed: bool) -> str:
         """Run the ``session_start`` hooks; return their texts for the model, joined.
 
-        "" if there is none, and from the second call on.
+        "" if there is none, and once a call has returned. If a call is cancelled, the next one runs
+        the hooks again.
         """
         if self._began or not await self.wanted("session_start"):
             return ""
-        self._began = True
         context: list[str] = []
         payload = SessionStart(about=self.about, resumed=resumed)
         async for _handler, answer in self._answers(payload, ContextAnswer):
             if answer.context.strip():
                 context.append(answer.context)
+        # Only now: after an interrupt of the hooks, the next message runs them again.
+        self._began = True
         return "\n\n".join(context)
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
