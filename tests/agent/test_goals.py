@@ -152,3 +152,39 @@ def test_any_answer_of_a_judge_is_read(text: str) -> None:
     judged = read_judgement(text)
     if judged.is_reached:
         assert text.strip(" \t\n*#`>-").lower().startswith("yes")
+
+
+@pytest.mark.parametrize("judgement", ["yes\nIt is.", "no\nIt is not."])
+async def test_a_goal_that_is_replaced_while_it_is_judged_is_not_the_one_judged(
+    tmp_path: Path, judgement: str
+) -> None:
+    script = Script([LOOK], [judgement, "yes\nBlue."])
+    harness = start(tmp_path, script)
+    goals = harness.agent.goals
+
+    def play(request: ModelRequest) -> Reply:
+        if is_judge(request) and not script.judged:
+            goals.begin("the moon is blue")
+        return script(request)
+
+    harness.client.script = play
+    goals.begin("the tests are green")
+    await harness.say("go")
+    assert "the moon is blue" in script.judged[1]
+    assert harness.notices() == ["The goal is reached: Blue."]
+
+
+async def test_a_goal_that_is_dropped_while_it_is_judged_sends_nobody_back(tmp_path: Path) -> None:
+    script = Script([LOOK], ["no\nIt is not."])
+    harness = start(tmp_path, script)
+
+    def play(request: ModelRequest) -> Reply:
+        if is_judge(request):
+            harness.agent.goals.drop()
+        return script(request)
+
+    harness.client.script = play
+    harness.agent.goals.begin("the tests are green")
+    await harness.say("go")
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["go"]
+    assert harness.notices() == []

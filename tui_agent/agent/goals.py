@@ -96,10 +96,17 @@ class Goals:
         path = self._journal.session.active_path()
         if self._gives_up(path):
             return False
+        goal = self.goal
+        judged = None
+        why = ""
         try:
             judged = await self._judge(path)
         except (ModelError, TimeoutError) as error:
             why = getattr(error, "message", "") or "the judge took too long"
+        if self.goal != goal:
+            # The user dropped or replaced the goal while it was judged.
+            return await self.demand_more()
+        if judged is None:
             self._say(f"The goal could not be judged: {one_line(why, 120)}. /goal resumes it.")
             self.drop("The goal could not be judged.")
             return False
