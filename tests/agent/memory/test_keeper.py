@@ -15,9 +15,10 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.memory.keeper import MIN_CALLS
+from tui_agent.agent.memory.proposals import MAX_LINES
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.rule_ledger import ledger
-from tui_agent.files.memory import UNUSED_SESSIONS, Memory, MemoryLine
+from tui_agent.files.memory import UNUSED_SESSIONS, Memory, MemoryLine, NotKeptError
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.resources import prompt
 from tui_agent.session.entries import UserEntry
@@ -291,3 +292,21 @@ async def test_runs_that_nobody_looks_at_count_no_disuse(tmp_path: Path) -> None
     harness = start(tmp_path, Script([], Reply("none")), proposes_memory=False)
     await finished(harness, "hi")
     assert [line.unused for line in memory_of(tmp_path).read().lines] == [0]
+
+
+async def test_a_memory_that_can_not_be_read_after_a_run_costs_the_next_run_no_proposals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = start(tmp_path, Script([], Reply()))
+    keeper = harness.agent.memory
+    for number in range(MAX_LINES):
+        keeper.propose(f"Rule {number} is to run the tests.")
+
+    def fail(_memory: Memory) -> None:
+        raise NotKeptError("Can't read it.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "read", fail)
+        await harness.say("hi")
+        await keeper.settle()
+    assert keeper.propose("Use tabs here.") == "Use tabs here."

@@ -124,13 +124,20 @@ class MemoryKeeper:
 
     def _on_event(self, event: AgentEvent) -> None:
         ports = self._ports
-        if not isinstance(event, RunEnded) or ports.is_subagent or ports.stands_for is not None:
+        if not isinstance(event, RunEnded):
+            return
+        room = MAX_LINES - self._proposed
+        self._proposed = 0
+        if ports.is_subagent or ports.stands_for is not None:
             return
         if ports.memory is not None and (self._task is None or self._task.done()):
-            work = self._after_run(ports.memory, is_done=event.reason == "done")
+            if event.reason != "done" or not ports.proposes_memory:
+                room = 0
+            work = self._after_run(ports.memory, room)
             self._task = asyncio.get_running_loop().create_task(work)
 
-    async def _after_run(self, memory: Memory, *, is_done: bool) -> None:
+    async def _after_run(self, memory: Memory, room: int) -> None:
+        """Count the lines that the run used, and propose ``room`` lines at most."""
         path = self._session.active_path()
         entries = [entry for entry in path if entry.id > self._last_processed]
         before = path[: len(path) - len(entries)]
@@ -139,9 +146,7 @@ class MemoryKeeper:
         await self._pause_for_screen()
         try:
             state = await asyncio.to_thread(self._count, memory, path, entries)
-            room = MAX_LINES - self._proposed
-            self._proposed = 0
-            if is_done and room > 0 and self._ports.proposes_memory:
+            if room > 0:
                 found = await self._find_lines(state, entries)
                 state = await asyncio.to_thread(self._add, memory, found[:room], entries)
         except (NotKeptError, StoreError) as error:
