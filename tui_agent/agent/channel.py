@@ -124,24 +124,28 @@ class Questions:
     ) -> Callable[[], None]:
         """Have ``ask`` answer every question from now on; return a function that ends this.
 
-        That function also cancels the calls of ``ask`` that have not returned.
+        A call of ``ask`` is cancelled when its question is withdrawn or answered in another way,
+        and by the returned function.
         """
-        tasks: set[asyncio.Task[None]] = set()
+        tasks: dict[str, asyncio.Task[None]] = {}
 
         async def answer(request: PermissionRequest) -> None:
             self.answer(request.call_id, await ask(request))
 
         def on_event(event: AgentEvent) -> None:
-            if isinstance(event, PermissionAsked):
-                task = asyncio.ensure_future(answer(event.request))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+            match event:
+                case PermissionAsked(request=request):
+                    tasks[request.call_id] = asyncio.ensure_future(answer(request))
+                case PermissionSettled(call_id=call_id) if call_id in tasks:
+                    tasks.pop(call_id).cancel()
+                case _:
+                    pass
 
         leave = self._channel.subscribe(on_event)
 
         def end() -> None:
             leave()
-            for task in tuple(tasks):
+            for task in tasks.values():
                 task.cancel()
 
         return end

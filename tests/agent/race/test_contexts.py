@@ -15,6 +15,7 @@ from tui_agent.agent.race.specs import all_name_contexts, parse_runners
 from tui_agent.app.controller import Controller
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.errors import CommandError
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import (
     CompactionEntry,
     PruneEntry,
@@ -228,4 +229,25 @@ async def test_one_whose_summary_is_still_written_works_and_can_be_stopped(tmp_p
     race.stop(2)
     await race.over.wait()
     assert [runner.state for runner in race.runners] == [RunnerState.DONE, RunnerState.STOPPED]
+    await race.finish(None)
+
+
+async def test_one_whose_context_was_not_changed_is_not_resumed_without_that(
+    tmp_path: Path,
+) -> None:
+    harness = await in_the_middle_of_work(tmp_path)
+    broken = ModelError(ErrorKind.AUTH, "No key.")
+
+    def fails(request: ModelRequest) -> Reply:
+        return Reply(error=broken) if is_summary_call(request) else goes_on(request)
+
+    harness.client.script = fails
+    race = await race_of_contexts(harness, steps=1)
+    runner = race.runners[2]
+    assert (runner.state, runner.record.steps) == (RunnerState.ERROR, 0)
+    harness.client.script = goes_on
+    race.resume(3)
+    await race.over.wait()
+    assert (runner.state, runner.record.problem) == (RunnerState.PAUSED, "")
+    assert [one for one in runner.session.path() if isinstance(one, CompactionEntry)]
     await race.finish(None)

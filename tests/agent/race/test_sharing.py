@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.races import RacingClient, begin, racing_agent, runs, writes
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, PermissionRequest
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
@@ -348,3 +349,83 @@ async def test_of_a_race_that_was_killed_the_branches_stay_and_the_copies_go(
     await race.finish(None)
     await killed.end_runners()
     await harness.agent.aclose()
+
+
+async def test_the_question_of_a_runner_that_is_stopped_makes_way_for_the_others(
+    tmp_path: Path,
+) -> None:
+    play = first_then_done(lambda number: runs(f"touch {number}"))
+    harness = racing_agent(tmp_path, RacingClient(play), rules=ASKING, answer=None)
+    race = await begin(harness)
+    await harness.until(lambda: all(runner.is_asking for runner in race.runners))
+    asked = harness.of(PermissionAsked)[0].request
+    (stopped,) = [runner for runner in race.runners if asked.title.startswith(runner.name)]
+    race.stop(stopped.number)
+    await harness.until(lambda: len(harness.of(PermissionAsked)) == 2)
+    assert not stopped.is_asking
+    assert not harness.of(PermissionAsked)[1].request.title.startswith(stopped.name)
+    await end(race)
+    assert harness.agent.questions.open is None
+
+
+async def test_a_shared_question_stays_while_a_runner_waits_for_it() -> None:
+    answer = asyncio.Event()
+
+    async def ask(_request: PermissionRequest) -> PermissionAnswer:
+        await answer.wait()
+        return PermissionAnswer(Decision.ONCE)
+
+    questions = SharedQuestions(ask)
+    request = PermissionRequest("1", "bash", "rm a", (), "it deletes", ())
+    asking = [asyncio.ensure_future(questions.ask(request, name)) for name in ("one", "two")]
+    await asyncio.sleep(0)
+    asking[0].cancel()
+    await asyncio.wait(asking[:1])
+    answer.set()
+    assert (await asking[1]).decision is Decision.ONCE
+    answer.clear()
+    alone = asyncio.ensure_future(questions.ask(request, "one"))
+    await asyncio.sleep(0)
+    assert (await alone).decision is Decision.ONCE, "the other runner's answer counts for it"
+
+
+async def test_a_runner_that_is_stopped_after_its_work_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = racing_agent(tmp_path, RacingClient(lambda _number, _step: Reply("Done.")))
+    race = await begin(harness, check="true")
+    amounts = FileRewind.amounts
+
+    async def stopping(files: FileRewind, places: Any) -> Any:
+        race.stop(1)
+        return await amounts(files, places)
+
+    monkeypatch.setattr(FileRewind, "amounts", stopping)
+    await race.over.wait()
+    assert race.runners[0].state is RunnerState.STOPPED
+    await end(race)
+
+
+async def test_a_runner_that_is_stopped_before_it_has_the_prompt_gets_it_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = racing_agent(tmp_path, RacingClient(lambda _number, _step: Reply("Done.")))
+    make = Race.make_agent
+
+    def stopping(race: Race, runner: Any) -> Any:
+        runner.stop()
+        return make(race, runner)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Race, "make_agent", stopping)
+        race = await begin(harness, (RunnerSpec(model="test/other"), RunnerSpec()))
+        await race.over.wait()
+    assert [runner.state for runner in race.runners] == [RunnerState.STOPPED] * 2
+    race.resume(1)
+    race.steer(2, (TextPart(text="Be quick."),))
+    await race.over.wait()
+    texts: list[list[str]] = []
+    for runner in race.runners:
+        texts.append([one.text for one in runner.session.path() if isinstance(one, UserEntry)])
+    assert texts == [["Do it."], ["Do it.", "Be quick."]]
+    await end(race)

@@ -125,6 +125,8 @@ class _SharedQuestion:
 
     answer: asyncio.Future[PermissionAnswer]
     answered: set[str] = field(default_factory=set)
+    waiting: int = 0
+    """Number of runners that wait for the answer."""
 
 
 class SharedQuestions:
@@ -142,7 +144,8 @@ class SharedQuestions:
         """Return the user's answer to a runner's question, perhaps given earlier to another runner.
 
         Each runner gets an answer only once: if it asks the same question again, so is the user.
-        Questions about doom loops are always asked separately for each runner.
+        Questions about doom loops are always asked separately for each runner. Cancelling this
+        withdraws the question, unless another runner waits for its answer.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key = (request.tool, request.command, request.rules, request.reason, request.again, needs)
@@ -155,7 +158,15 @@ class SharedQuestions:
             shared = _SharedQuestion(asking)
             if not request.loop:
                 self._questions[key] = shared
-        answer = await asyncio.shield(shared.answer)
+        shared.waiting += 1
+        try:
+            answer = await asyncio.shield(shared.answer)
+        finally:
+            shared.waiting -= 1
+            if not shared.waiting and not shared.answer.done():
+                shared.answer.cancel()
+                if self._questions.get(key) is shared:
+                    del self._questions[key]
         shared.answered.add(runner)
         return answer
 
@@ -214,6 +225,10 @@ class Runner:
         self._began: float | None = None
         self._ended: RunEnded | None = None
         self._stopped = False
+        self._is_context_changed = False
+        """Whether the context is as the record says, so that the work can begin."""
+        self._is_tasked = False
+        """Whether the agent has the race's prompt."""
 
     @property
     def state(self) -> RunnerState:
@@ -252,29 +267,30 @@ class Runner:
             # Not at once: a task cancelled before it first runs wouldn't report its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
-    def begin(self, message: Sequence[UserPart] | None) -> None:
-        """Start the runner's work in the background.
+    def begin(self, message: Sequence[UserPart] = ()) -> None:
+        """Start the runner's work in the background, or continue it.
 
-        The runner gets ``message``; if that is None, it continues its branch without a message.
+        The runner gets the race's prompt, unless it has it already, and then ``message``; without
+        either, it continues its branch.
         """
         self._stopped = False
         if self.state.is_over:
             self.update(state=RunnerState.WAITING)
         self.task = asyncio.get_running_loop().create_task(self._work(message))
 
-    async def _work(self, message: Sequence[UserPart] | None) -> None:
+    async def _work(self, message: Sequence[UserPart]) -> None:
         try:
             if self.agent is None:
                 await self._prepare()
             assert self.agent is not None  # noqa: S101 - made just now
+            if not self._is_context_changed:
+                await self._change_context(self.agent)
+                self._is_context_changed = True
             if self._stopped:
                 self.update(state=RunnerState.STOPPED)
                 return
             self.update(state=RunnerState.WORKING, problem="", check=None)
-            if message is None:
-                self.agent.retry()
-            else:
-                self.agent.submit(message)
+            self._start_run(self.agent, message)
             await self.agent.wait_idle()
             await asyncio.sleep(0)
             await self._after_run(self.agent)
@@ -298,8 +314,15 @@ class Runner:
         self.agent = race.make_agent(self)
         self.agent.channel.subscribe(self._on_event)
         self._end_relay = self.agent.questions.relay(self._ask)
-        if is_new:
-            await self._change_context(self.agent)
+
+    def _start_run(self, agent: "Agent", message: Sequence[UserPart]) -> None:
+        prompt = self._race.order.parts
+        if prompt and not self._is_tasked:
+            agent.submit(prompt)
+        self._is_tasked = True
+        if message:
+            agent.submit(message)
+        agent.retry()
 
     async def _change_context(self, agent: "Agent") -> None:
         """Prune or compact the runner's context if its record says so, and record the cost.
@@ -354,6 +377,9 @@ class Runner:
             return
         if not self._race.order.check:
             self.update(state=RunnerState.PAUSED if is_paused else RunnerState.DONE, **found)
+            return
+        if self._stopped:
+            self.update(state=RunnerState.STOPPED, **found)
             return
         self.update(state=RunnerState.CHECKING, **found)
         await self._check(agent)
@@ -477,7 +503,7 @@ class Race:
             RaceStarted(race.id, start, order.prompt, check=order.check, runners=rows, most=most)
         )
         for runner in race.runners:
-            runner.begin(order.parts or None)
+            runner.begin()
         return race
 
     async def make_runner_copy(self, number: int) -> Copy:
@@ -588,8 +614,7 @@ class Race:
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
         self.over.clear()
-        is_new = runner.record.root is None
-        runner.begin((self.order.parts or None) if is_new else None)
+        runner.begin()
 
     async def end_runners(self) -> None:
         """End all runners. Their last changes are then in checkpoints on their branches."""
