@@ -106,3 +106,43 @@ async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
         with pytest.raises(NavigationError, match="interrupt"):
             await move
     await harness.agent.aclose()
+
+
+async def test_a_branch_summary_is_not_put_where_the_user_went_meanwhile(tmp_path: Path) -> None:
+    harness, plan = await two_branches(tmp_path)
+    navigator = harness.agent.navigator
+    other = harness.session.leaf
+    await navigator.go(plan.leaf)
+    await harness.say("another way")
+    elsewhere = plan.leaf
+
+    def move_away(_piece: str) -> None:
+        harness.session.move(elsewhere)
+
+    here = harness.session.leaf
+    moves = (
+        lambda: navigator.merge(other, progress=move_away),
+        lambda: navigator.move(navigator.plan(other), focus="", progress=move_away),
+    )
+    for move in moves:
+        harness.session.move(here)
+        with pytest.raises(NavigationError, match="You moved to another branch meanwhile"):
+            await move()
+        assert harness.session.leaf == elsewhere
+
+
+async def test_a_merge_does_not_get_between_a_run_and_its_results(tmp_path: Path) -> None:
+    harness, plan = await two_branches(tmp_path)
+    other = harness.session.leaf
+    await harness.agent.navigator.go(plan.leaf)
+    await harness.say("another way")
+    answer = harness.client.script
+    harness.client.script = lambda request: (
+        Reply("half", hang=True) if request.tools else answer(request)
+    )
+    with pytest.raises(NavigationError, match="interrupt it first"):
+        await harness.agent.navigator.merge(
+            other, progress=lambda _piece: harness.agent.submit("go on")
+        )
+    await harness.agent.aclose()
+    assert harness.entries(BranchSummaryEntry) == []

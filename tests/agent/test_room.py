@@ -31,6 +31,7 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.compaction_policy import NO_FAILURES
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ImageRef, ModelRequest, request_bytes
 from tui_agent.context.settings import (
@@ -694,3 +695,20 @@ async def test_a_message_longer_than_the_window_is_shortened_with_a_warning(
     prunes = [e for e in harness.path() if isinstance(e, PruneEntry) and sent.id in e.targets]
     assert prunes
     assert all(prune.effect.startswith("shortened") for prune in prunes)
+
+
+async def test_a_summary_is_not_put_on_the_branch_to_which_the_user_moved_meanwhile(
+    tmp_path: Path,
+) -> None:
+    harness, _client = await with_past(tmp_path)
+    earlier = harness.entries(AssistantEntry)[0].id
+
+    def move_away(event: AgentEvent) -> None:
+        if isinstance(event, CompactionProgress):
+            harness.session.move(earlier)
+
+    harness.agent.channel.subscribe(move_away)
+    outcome = await harness.agent.compact()
+    assert outcome.problem == "Not compacted: you moved to another branch meanwhile."
+    assert harness.session.leaf == earlier
+    assert harness.agent.context.compactor.failures == NO_FAILURES

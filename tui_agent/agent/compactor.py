@@ -39,6 +39,7 @@ from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, UserEn
 
 log = logging.getLogger(__name__)
 
+_MOVED = "Not compacted: you moved to another branch meanwhile."
 _PLAIN = "Compacted without a model, because summarising failed. The log has the details."
 
 
@@ -90,13 +91,16 @@ class Compactor(Drafter):
     async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction and return what was appended, or why it can't be committed.
 
-        ``summary`` is the user's edited text; None for the draft's own.
+        It can't be if the user has moved to a branch that the plan wasn't made for. ``summary`` is
+        the user's edited text; None for the draft's own.
         """
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
             # Entries may be appended while it is measured.
             leaf = self._session.leaf
+            if not self._session.on_path(_end_of(draft.plan)):
+                return Refusal(RefusalReason.MOVED, _MOVED)
             commit = await self.weigh(draft, summary)
             if draft.item and (isinstance(commit, Refusal) or summary not in {None, draft.summary}):
                 # The provider's item is valid only with the original plan and summary.
@@ -125,8 +129,7 @@ class Compactor(Drafter):
             return await self._refused(draft, order)
         if isinstance(draft, SummaryFailure):
             return Failed(draft.reason)
-        commit = await self.commit(draft)
-        return Failed(commit.message) if isinstance(commit, Refusal) else Compacted(commit.steps)
+        return _outcome_of(await self.commit(draft))
 
     async def _commit_prepared(self, order: CompactionOrder) -> Commit | None:
         """Commit the prepared summary, waiting for it if it is being written.
@@ -139,7 +142,10 @@ class Compactor(Drafter):
         commit = await self.commit(replace(draft, as_planned=True, prepared=True))
         if isinstance(commit, Commit):
             return commit
-        self.prepared.drop("it no longer makes enough room")
+        why = "it no longer makes enough room"
+        if commit.reason is RefusalReason.MOVED:
+            why = "you moved to another branch"
+        self.prepared.drop(why)
         return None
 
     async def _draft_if_worthwhile(
@@ -260,6 +266,21 @@ class Compactor(Drafter):
             return
         words = "1 of your rules no longer fits" if lost == 1 else f"{lost} rules no longer fit"
         self._channel.say(f"{words} beside the summary: /rules shows which.", "warning")
+
+
+def _end_of(plan: CompactionPlan) -> int:
+    """Return the id of the first entry that a plan keeps; if it keeps none, of the last that it drops."""
+    if plan.first_kept_id is not None:
+        return plan.first_kept_id
+    return plan.dropped[-1].id
+
+
+def _outcome_of(commit: Commit | Refusal) -> CompactionOutcome:
+    if isinstance(commit, Commit):
+        return Compacted(commit.steps)
+    if commit.reason is RefusalReason.MOVED:
+        return Cancelled(commit.message)
+    return Failed(commit.message)
 
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:

@@ -91,6 +91,7 @@ class Navigator:
         changes nothing then.
         """
         self._refuse()
+        here = self._session.leaf
         answer = await self._ask_hooks(plan, focus)
         entry = None
         if focus is not None:
@@ -98,7 +99,7 @@ class Navigator:
         if entry is not None and answer.kept_details:
             details = entry.details.model_copy(update={"hook": answer.kept_details})
             entry = entry.model_copy(update={"details": details})
-        self._refuse()
+        self._refuse(here)
         self._session.move(plan.leaf)
         self._channel.emit(LeafMoved(plan.leaf))
         if entry is not None:
@@ -138,20 +139,23 @@ class Navigator:
         old = self._session.leaf
         if await self._ports.hooks.wanted("before_tree"):
             await self._ask_hooks(self.plan(target, continue_from_here=True), None)
-            self._refuse()
+            self._refuse(old)
         act()
         self._channel.emit(LeafMoved(self._session.leaf))
         self._notify_hooks(self._session.leaf, old, None)
         self._context.follow_path()
         return self._session.leaf
 
-    def _refuse(self) -> None:
-        """Raise NavigationError during a run.
+    def _refuse(self, here: int | None = None) -> None:
+        """Raise NavigationError during a run, and if the entry ``here`` is no longer on the path.
 
-        Has to be called again after waiting for hooks or a summary, as a run may have begun.
+        Has to be called again after waiting for hooks or a summary, with the leaf from before: a run
+        may have begun, or the user may have moved.
         """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
+        if here is not None and not self._session.on_path(here):
+            raise NavigationError("You moved to another branch meanwhile, so nothing was changed.")
 
     def _notify_hooks(self, leaf: int | None, old: int | None, summary: str | None) -> None:
         hooks = self._ports.hooks
@@ -187,13 +191,15 @@ class Navigator:
         then.
         """
         self._refuse()
-        parting = self._session.reader.parting(other, self._session.leaf)
+        here = self._session.leaf
+        parting = self._session.reader.parting(other, here)
         plan = plan_merge(parting, self._session.entries)
         if plan is None:
             raise NavigationError("That branch has no entry that is not on this branch.")
         entry = await self._summarise(plan, focus, progress)
         if entry is None:
             raise NavigationError("That branch has nothing to summarise.")
+        self._refuse(here)
         return self._append(entry)
 
     def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:

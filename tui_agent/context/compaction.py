@@ -105,6 +105,8 @@ class RefusalReason(StrEnum):
     NO_PROGRESS = "no_progress"
     CANCELLED = "cancelled"
     """One of the user's hooks refused the compaction."""
+    MOVED = "moved"
+    """The user moved to a branch without the entries that were to be summarised."""
 
 
 @frozen
