@@ -15,10 +15,12 @@ import pytest
 import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.shared.auth import OAuthToken
 
 from tests.agent.mcp.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
+from tui_agent.agent.mcp.oauth import TokenFile
 from tui_agent.agent.mcp.records import (
     MAX_LENGTH,
     McpError,
@@ -486,3 +488,24 @@ async def test_the_user_logs_in_once_and_private_tokens_renew(
         table = json.loads(file.read_text())
         file.write_text(json.dumps({**table, "tokens": {**table["tokens"], "expires_at": 1}}))
         door.access.clear()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"tokens": {}, "client": {}}',
+        '{"tokens": {"token": {"access_token": 1}}, "client": {"redirect_uris": 1}}',
+        '{"tokens": [], "client": {"redirect_uris": ["http://127.0.0.1:99999999/"]}}',
+    ],
+)
+async def test_a_damaged_file_of_tokens_asks_for_a_login(tmp_path: Path, text: str) -> None:
+    url = "https://tracker.example/mcp"
+    tokens = TokenFile("tracker", url, tmp_path)
+    await tokens.set_tokens(OAuthToken(access_token="a", token_type="Bearer", expires_in=600))
+    assert (await tokens.get_tokens()) is not None
+    (file,) = tmp_path.iterdir()
+    file.write_text(text)
+    assert await tokens.get_tokens() is None
+    assert await tokens.get_client_info() is None
+    assert tokens.port() is None

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pydantic import AnyUrl
+from pydantic import AnyUrl, ValidationError
 
 from tui_agent.agent.mcp.records import McpError, portable_name
 from tui_agent.files.atomic import write_atomically
-from tui_agent.json_text import as_dict
+from tui_agent.json_text import as_dict, as_list
 from tui_agent.web.callback import Callback, free_port
 
 if TYPE_CHECKING:
@@ -95,16 +95,19 @@ class TokenFile:
     async def get_tokens(self) -> "OAuthToken | None":
         """Return the tokens; None if there are none, or if they have expired and can't be refreshed.
 
+        A damaged file counts as one without tokens, so the user has to log in again.
+
         An expired access token is returned as "", so that the SDK refreshes it instead of using it.
         """
         from mcp.shared.auth import OAuthToken
 
-        row = self._read().get("tokens")
-        if not isinstance(row, dict):
+        row = as_dict(self._read().get("tokens"))
+        try:
+            token = OAuthToken.model_validate(row.get("token"))
+        except ValidationError:
             return None
-        token = OAuthToken.model_validate(row["token"])
         expires = row.get("expires_at")
-        if expires is not None and expires <= time.time():
+        if isinstance(expires, int | float) and expires <= time.time():
             if token.refresh_token:
                 return token.model_copy(update={"access_token": ""})
             return None
@@ -124,21 +127,23 @@ class TokenFile:
         """Return the client registration; None if there is none, or it is for another port."""
         from mcp.shared.auth import OAuthClientInformationFull
 
-        row = self._read().get("client")
-        if not isinstance(row, dict) or (
-            self.usable_port is not None and self.port() != self.usable_port
-        ):
+        if self.usable_port is not None and self.port() != self.usable_port:
             return None
-        return OAuthClientInformationFull.model_validate(row)
+        try:
+            return OAuthClientInformationFull.model_validate(self._read().get("client"))
+        except ValidationError:
+            return None
 
     async def set_client_info(self, client_info: "OAuthClientInformationFull") -> None:
         self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
     def port(self) -> int | None:
         """Return the port in the stored registration; None if there is none, or the port is in use."""
-        client = self._read().get("client")
-        for uri in (client.get("redirect_uris") or ()) if isinstance(client, dict) else ():
-            port = urlsplit(str(uri)).port
+        client = as_dict(self._read().get("client"))
+        for uri in as_list(client.get("redirect_uris")):
+            port = None
+            with suppress(ValueError):
+                port = urlsplit(str(uri)).port
             if port is not None:
                 with socket.socket() as probe, suppress(OSError):
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
