@@ -182,7 +182,10 @@ async def test_the_request_names_the_host_and_no_more_of_the_user_than_the_progr
         (answer("no type", ""), "no type"),
         (answer("grün".encode("latin-1"), "text/plain; charset=iso-8859-1"), "grün"),
         (answer("<meta charset=windows-1252><p>“grün”</p>".encode("cp1252")), "“grün”"),
-        (answer("grün".encode(), "text/plain; charset=klingon"), "grün"),
+        *(
+            (answer("grün".encode(), f"text/plain; charset={name}"), "grün")
+            for name in ("klingon", "idna", "punycode", "undefined", "base64")
+        ),
         (
             answer(gzip.compress(b"packed", mtime=0), "text/plain", Content_Encoding="gzip"),
             "packed",

@@ -196,7 +196,8 @@ async def _text(page: WebPage, context: ToolContext) -> str:
         charset = found[1].decode("ascii")
     try:
         text = page.body.decode(charset or "utf-8", "replace")
-    except LookupError:
+    except (LookupError, ValueError):
+        # No encoding of texts, or one such as "idna" that can't replace what it can't read.
         text = page.body.decode("utf-8", "replace")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if page.content_type in _HTML or (
