@@ -1,10 +1,12 @@
 """Code navigation as the model meets it: real processes of a scripted language server."""
 
+import asyncio
 import contextlib
 import io
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,9 @@ from tui_agent.tools.language_servers.answers import (
     symbols_of,
 )
 from tui_agent.tools.language_servers.connection import Frames, ServerError
+from tui_agent.tools.language_servers.documents import Documents
+from tui_agent.tools.language_servers.known import LANGUAGES
+from tui_agent.tools.language_servers.place import ServerPlace
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.registry import builtin_tools
 
@@ -445,3 +450,25 @@ def test_it_is_offered_where_a_server_is_found(
     assert CodeTool(project, CodeSettings()).offered_to(ANY)
     assert not CodeTool(project, CodeSettings(), lambda: False).offered_to(ANY)
     assert CodeTool(project, python, lambda: False).offered_to(ANY)
+
+
+async def test_changes_whose_sending_was_interrupted_are_sent_again(tmp_path: Path) -> None:
+    sent: list[str] = []
+
+    async def notify(method: str, _params: Mapping[str, Any]) -> None:
+        sent.append(method)
+        if len(sent) == 1:
+            raise asyncio.CancelledError
+
+    python = LANGUAGES[0]
+    assert ".py" in python.suffixes
+    documents = Documents(ServerPlace(tmp_path, {}, None), python, notify)
+    await documents.record_files()
+    (tmp_path / "a.py").write_text("x = 1\n")
+    with pytest.raises(asyncio.CancelledError):
+        await documents.send_changes()
+    await documents.send_changes()
+    changed = "workspace/didChangeWatchedFiles"
+    assert sent == [changed, changed, "textDocument/didOpen"]
+    await documents.send_changes()
+    assert len(sent) == 3

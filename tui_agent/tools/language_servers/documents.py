@@ -127,7 +127,6 @@ class Documents:
     async def _send_changes(self) -> None:
         seen = await self._seen_files()
         before = self._stamps
-        self._stamps = seen
         kinds = {name: _CREATED for name in seen if name not in before}
         kinds |= {name: _DELETED for name in before if name not in seen}
         kinds |= {name: _CHANGED for name in seen if before.get(name, seen[name]) != seen[name]}
@@ -146,6 +145,8 @@ class Documents:
         await self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
         for path in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
             await self._send(path, await asyncio.to_thread(self._content, path))
+        # Only now: after an interrupt, the next call sends the changes again.
+        self._stamps = seen
 
     def _is_written(self, name: str, kind: int) -> bool:
         """Return True if a file of the server's language was created or changed.
