@@ -1,6 +1,6 @@
 """Session files for tests."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -39,15 +39,16 @@ def unable_to_store(
 
     ``what`` is their class or a predicate.
     """
-    store = session._append
+    store = session.append_many
 
     def is_refused(entry: Entry) -> bool:
         return isinstance(entry, what) if isinstance(what, type) else what(entry)
 
-    def append(parent: int | None, entries: Sequence[Entry], **more: Any) -> list[Entry]:
-        if any(map(is_refused, entries)):
+    def append_many(entries: Iterable[Entry]) -> list[Entry]:
+        given = list(entries)
+        if any(map(is_refused, given)):
             raise StoreError("The disk is full.")
-        return store(parent, entries, **more)
+        return store(given)
 
-    with patch.object(session, "_append", append):
+    with patch.object(session, "append_many", append_many):
         yield
