@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.bypass_project import blocks, make_project
 from tui_agent.agent.permissions import (
@@ -24,6 +26,7 @@ from tui_agent.agent.permissions import (
     refusal_of_tool,
     rule_of_reading,
     rules_from_table,
+    view_in_mode,
 )
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.shell.needs import command_needs
@@ -257,9 +260,18 @@ def test_a_rule_names_a_tool_of_a_server_in_several_ways() -> None:
             assert text == "mcp" or decided(text, action, *others) is Action.ASK, text
     for text in ("tool:*", "tool", "tool:my_tracker*", "mcp:my_track"):
         assert decided(text, Action.ALLOW) is Action.ASK, text
-    for text in ("mcp__", "mcp__x__y:z", "mcp__x*"):
+    for text in ("mcp__", "mcp__x__y:z", "mcp__x__y:", "mcp__x*"):
         with pytest.raises(RuleError, match="write mcp:"):
             parse_rule(text, Action.ALLOW)
+
+
+def test_a_table_names_a_tool_of_a_server_as_a_flag_does() -> None:
+    name = "mcp__tracker__search"
+    tables: list[dict[str, str | dict[str, str]]] = [{name: "allow"}, {name: {"*": "allow"}}]
+    for table in tables:
+        assert rules_from_table(table, "flag") == (parse_rule(name, Action.ALLOW),)
+    with pytest.raises(RuleError, match="has no pattern"):
+        rules_from_table({name: {"x": "allow"}}, "user")
 
 
 def test_what_undo_cannot_bring_back_is_named() -> None:
@@ -363,6 +375,46 @@ def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(
 @pytest.mark.parametrize("rules", [(), (Rule("read", "*", Action.DENY, "user"),)])
 def test_a_rule_for_every_file_hides_none_from_commands(rules: tuple[Rule, ...]) -> None:
     assert rule_of_reading((*DEFAULT_RULES, *rules)) is None
+
+
+STRICTNESS = ["", "ask", "deny"]
+"""Answers of the rules on reading, in rising strictness."""
+READING = st.sampled_from(["read", "*", "r*", "re?d", "[qr]ead", "edit", "bash", "e*"])
+NAMED_FILES = st.sampled_from(["secrets/a", "secrets/b.txt", "src/a", "a", "/srv/a"])
+FILE_PATTERNS = NAMED_FILES | st.sampled_from(["*", "secrets/*", "*.txt", "**", "src/?", "//srv/*"])
+ANY_RULES = st.lists(
+    st.builds(
+        Rule,
+        permission=READING,
+        pattern=FILE_PATTERNS,
+        action=st.sampled_from(list(Action)),
+        source=st.sampled_from(["other", "user", "project", "here", "session", "flag"]),
+        syntax=st.sampled_from(["glob", "literal", "gitignore"]),
+        unless=st.just(()) | st.tuples(NAMED_FILES),
+    ),
+    max_size=5,
+)
+
+
+def said_of_reading(rules: tuple[Rule, ...], path: str) -> str:
+    """Return what the view of a command says about a file."""
+    reading = view_in_mode(rules, Mode.BUILD).reading
+    return "" if reading is None else reading(path)
+
+
+@given(rules=ANY_RULES, path=NAMED_FILES)
+@example(rules=[Rule("*", "secrets/*", Action.DENY, "user")], path="secrets/a")
+def test_a_file_that_the_gate_denies_to_read_is_hidden_from_commands(
+    rules: list[Rule], path: str
+) -> None:
+    every = (*DEFAULT_RULES, *rules)
+    decided = decide(need("read", path), every, "read")
+    said = said_of_reading(every, path)
+    # A rule for all files is not applied to commands: they could not read anything.
+    if decided.action is Action.DENY and decided.pattern != "*":
+        assert said == "deny"
+    about_reading = tuple(rule for rule in every if rule.permission == "read")
+    assert STRICTNESS.index(said) >= STRICTNESS.index(said_of_reading(about_reading, path))
 
 
 @pytest.mark.parametrize("mode", ["build", "auto-edit"])

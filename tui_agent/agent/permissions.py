@@ -2,12 +2,13 @@
 
 A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
 matching rule counts, and a stronger source overrides a weaker one, with two exceptions: a denial
-holds unless a rule of the command line matches, and not every rule that allows covers unusual needs
-(secrets, files that configure programs, commands that can't be understood; see ``_covers``).
+that is not built in holds unless a rule of the command line matches, and not every rule that allows
+covers unusual needs (secrets, files that configure programs, commands that can't be understood; see
+``_covers``).
 
 Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
-changes files of the project, ``yolo`` runs everything that no rule denies. In the sandbox the mode
-limits where any command may write.
+changes files of the project, ``yolo`` runs everything that no rule denies (but a repeated call and a
+hook may still ask). In the sandbox the mode limits where any command may write.
 
 Also parses rules, words them for the user, and makes the rules offered with a question. Changes
 nothing, and only `files_under_rules` looks at the disk: `Gate` collects a session's rules, asks the
@@ -150,7 +151,7 @@ class Rule:
         """
         if need.permission is Permission.MCP and self._is_about_server(need):
             return True
-        if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
+        if not self.covers(need.permission) and not self.names_tool(tool):
             return False
         if self._spares(need):
             return False
@@ -168,6 +169,10 @@ class Rule:
         if self.permission == Permission.TOOL:
             return self.pattern == need.pattern
         return self.permission == Permission.MCP and self.pattern in need.aliases
+
+    def covers(self, permission: Permission) -> bool:
+        """Return True if the rule is about a permission: it has its name, or a glob that matches it."""
+        return fnmatchcase(permission.value, self.permission)
 
     @property
     def is_against_some(self) -> bool:
@@ -270,13 +275,14 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     ``mcp__SERVER__TOOL``, as Claude Code writes it, is a rule about that tool of an MCP server.
 
     Raises:
-        RuleError: the permission is unknown or the pattern is empty.
+        RuleError: the permission is unknown, the pattern is empty, or ``mcp__…`` names no server or
+            has a pattern other than ``*``.
     """
     permission, separator, pattern = text.partition(":")
     permission = permission.strip()
     if permission.startswith(SERVER_PREFIX):
         named = _tools_of_server(permission)
-        if separator:
+        if separator and pattern.strip() != "*":
             raise RuleError(f"A rule about a server's tool has no pattern; write mcp:{named}.")
         return Rule("mcp", named, action, source)
     known = [member.value for member in Permission]
@@ -304,7 +310,7 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
     """Return the rules of a ``[permissions]`` table: catch-all patterns first, then in written order.
 
     Raises:
-        RuleError: an action or permission is unknown, or a pattern is empty.
+        RuleError: an action is unknown, or `parse_rule` refuses a permission with its pattern.
     """
     rules: list[Rule] = []
     for permission, value in table.items():
@@ -339,7 +345,7 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
         return min(denied, key=_strength)
     nobody = Rule("*", "*", Action.ASK)
     winner = max(verdicts.values(), key=_strength, default=nobody)
-    if winner.action is Action.ASK and winner.pattern == "*" and is_free(need):
+    if winner.action is Action.ASK and winner.pattern == "*" and is_harmless(need):
         return Rule("bash", "*", Action.ALLOW)
     if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
         return Rule(need.permission.value, "*", Action.ALLOW)
@@ -381,7 +387,7 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
     return None
 
 
-def is_free(need: PermissionNeed) -> bool:
+def is_harmless(need: PermissionNeed) -> bool:
     """Return True if a need is a command known to be harmless."""
     return need.permission is Permission.BASH and need.harmless and not need.unclear
 
@@ -397,8 +403,7 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     if not need.unclear:
         return True
     return not any(
-        rule.is_against_some and fnmatchcase(need.permission.value, rule.permission)
-        for rule in rules
+        rule.is_against_some and rule.covers(need.permission) for rule in rules
     )
 
 
@@ -555,30 +560,41 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 @frozen
 class _RuleOfReading:
-    """Returns "ask" or "deny" for a file whose reading the rules do not allow, else ""."""
+    """Returns "ask" or "deny" for a file whose reading the rules do not allow, else "".
 
-    rules: tuple[Rule, ...]
-    naming: tuple[Rule, ...]
+    Each group of rules decides on its own; the strictest decision counts.
+    """
+
+    groups: tuple[tuple[Rule, ...], ...]
 
     def __call__(self, path: str) -> str:
         need = PermissionNeed(Permission.READ, path)
-        if not any(rule.matches(need) for rule in self.naming):
-            return ""
-        action = decide(need, self.rules).action
-        return "" if action is Action.ALLOW else action.value
+        decisions: set[Action] = set()
+        for rules in self.groups:
+            if any(rule.is_against_some and rule.matches(need) for rule in rules):
+                decisions.add(decide(need, rules).action)
+        for action in (Action.DENY, Action.ASK):
+            if action in decisions:
+                return action.value
+        return ""
 
 
 def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
     """Return the function by which the sandbox decides whether a command may read a file.
 
     None if no rule asks about or denies particular files; a rule for all files is not applied to
-    commands.
+    commands. Rules whose permission is a glob that matches ``read`` count too, but what the rules of
+    ``read`` itself hide from commands stays hidden even if such a rule allows it.
     """
-    about_files = tuple(rule for rule in rules if rule.permission == Permission.READ.value)
-    naming = tuple(rule for rule in about_files if rule.is_against_some)
-    if not naming:
+    covering = tuple(rule for rule in rules if rule.covers(Permission.READ))
+    own = tuple(rule for rule in covering if rule.permission == Permission.READ.value)
+    groups: list[tuple[Rule, ...]] = []
+    for group in dict.fromkeys((own, covering)):
+        if any(rule.is_against_some for rule in group):
+            groups.append(group)
+    if not groups:
         return None
-    return _RuleOfReading(about_files, naming)
+    return _RuleOfReading(tuple(groups))
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
@@ -610,7 +626,7 @@ def _is_refused_in_plan(need: PermissionNeed) -> bool:
         return need.permission in {Permission.EDIT, Permission.MCP}
     # Changes that the sandbox throws away do not count.
     is_contained = need.sandboxed and not need.changes
-    return not is_contained and not is_free(need)
+    return not is_contained and not is_harmless(need)
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
