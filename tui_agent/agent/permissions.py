@@ -532,7 +532,7 @@ MODE_HELP: dict[Mode, str] = {
     Mode.BUILD: "asks before files of the project change; commands run in the sandbox and may write build output",
     Mode.AUTO_EDIT: "changes files of the project without asking, with commands in the sandbox too",
     Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
-    Mode.YOLO: "runs everything that no rule denies, without asking; ends with the program",
+    Mode.YOLO: "runs everything that no rule denies; only repeated calls and hooks still ask; ends with the program",
 }
 """Descriptions of the modes for the user, as clauses."""
 PLAN_RULE = Rule("*", "*", Action.DENY)

@@ -1,11 +1,13 @@
 """Decides which files hold secrets, and redacts secrets in texts, for tools, commands and diffs.
 
-A file counts as secret as a whole if its name says so or its text is mostly secret; callers ask the
-user about it. In all other files secrets are redacted and the rest is shown. Exceptions: source
-code, Markdown and files made to be shared (``.env.example``) are judged by name only, because their
-keys are made up; a file of an installed Python package is shown if the package lists its digest; of
-the other files of installed packages only small ones are searched. Reads files and caches what it
-found in them.
+A file counts as secret as a whole if its name says so, if it has a private key or a seed phrase
+anywhere, or if most of its text is secrets. The user is asked before a tool reads such a file by
+name; searches of a directory leave it out, commands in the sandbox see it empty, and language
+servers don't get it. In all other files secrets are redacted and the rest is shown. Exceptions:
+source code, Markdown and files made to be shared (``.env.example``) are judged by name only,
+because their keys are made up; a file of an installed Python package is shown if the package lists
+its digest; of the other files of installed packages only small ones are searched. Reads files and
+caches what it found in them.
 """
 
 import os
@@ -156,11 +158,11 @@ def shown_line(path: Path, number: int, line: str) -> str:
 def shown_text(path: Path, text: str) -> str:
     """Return a file's text, present or proposed, with secrets redacted. Doesn't read the file.
 
-    Text of source code and of files made to be shared is returned unchanged.
+    Text of source code, Markdown and files made to be shared is returned unchanged.
     """
     from tui_agent.secret_detector import remove_secrets
 
-    if is_for_people(path):
+    if is_code_or_example(path):
         return text
     return remove_secrets(text)
 
@@ -168,7 +170,8 @@ def shown_text(path: Path, text: str) -> str:
 def shown_quote(path: Path, text: str) -> str:
     """Return a text that may quote a file, such as a checker's output, with secrets redacted.
 
-    Redacts the secrets found in the text and those in the file on disk.
+    Redacts the secrets found in the text and those in the file on disk; none for source code,
+    Markdown and files made to be shared.
     """
     from tui_agent.secret_detector import remove_known
 
@@ -179,11 +182,11 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
     """Return a diff between versions of a file, with the secrets in these versions redacted.
 
     ``texts`` are the versions; the first `MAX_BYTES` characters of each are searched. A diff of
-    source code or of a file made to be shared is returned unchanged.
+    source code, Markdown or a file made to be shared is returned unchanged.
     """
     from tui_agent.secret_detector import find_secrets, remove_known
 
-    if is_for_people(path):
+    if is_code_or_example(path):
         return diff
     found = list[str]()
     for text in texts:
@@ -192,7 +195,7 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
     return remove_known(diff, found)
 
 
-def is_for_people(path: Path) -> bool:
+def is_code_or_example(path: Path) -> bool:
     """Return True if a file's name says that it is source code, Markdown or made to be shared.
 
     Secrets in such files are taken to be made up.

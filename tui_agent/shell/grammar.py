@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tui_agent.files.ripgrep import IGNORE_FILES, ignore_files_are_plain
-from tui_agent.files.secret_files import file_holds_secret, is_for_people
+from tui_agent.files.secret_files import file_holds_secret, is_code_or_example
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
@@ -130,7 +130,7 @@ def _holds_no_secrets(directory: Path) -> bool:
                     if row.is_dir(follow_symlinks=False):
                         pending.append(row.path)
                     elif row.is_file(follow_symlinks=False):
-                        if not is_for_people(Path(row.name)):
+                        if not is_code_or_example(Path(row.name)):
                             unread -= row.stat(follow_symlinks=False).st_size
                         if unread < 0 or file_holds_secret(Path(row.path)):
                             return False
