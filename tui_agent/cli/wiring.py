@@ -58,7 +58,9 @@ class Wiring:
             # As no user can be asked, a doom loop is denied once, and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
-        self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
+        self.extensions = Extensions(
+            self.trusts, headless=self.headless, sandbox=self.sandbox, runs_files=self._runs_files
+        )
         self.logins = Logins()
         self.logins.warm()
         self.configure()
@@ -201,6 +203,16 @@ class Wiring:
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return self.project_state
         return state_of_project(cwd, self.trust)
+
+    def _runs_files(self, cwd: Path) -> bool:
+        """Return True if commands outside the sandbox may run files of a directory's project.
+
+        Unlike the project's own settings, commands of an editor may run them with ``--trust`` even
+        if the project has nothing else that needs trust.
+        """
+        state = self.trust_of(cwd)
+        is_here = find_project(cwd) == find_project(self.cwd)
+        return state.trusted or (self.arguments.trust and is_here and not state.problem)
 
     async def aclose(self) -> None:
         await asyncio.gather(self.client.aclose(), self.extensions.aclose())

@@ -39,6 +39,7 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.protocol import ModelError
 from tui_agent.permission import PermissionNeed
 from tui_agent.tools.registry import BUILTIN
+from tui_agent.trust import PROJECT_VARIABLE
 
 EVENTS: dict[str, EventName] = {
     "SessionStart": "session_start",
@@ -140,14 +141,14 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
     """Return a hook that can be run: ``found`` with the settings and environment of ``handler``.
 
-    Also takes its directory and its check of changed files.
+    Also takes its directory, and its check before a run outside the sandbox.
     """
     kind = QuestionHook if found.is_question else ClaudeHook
     return kind(
         settings=handler.settings,
         cwd=handler.cwd,
-        environment={**handler.environment, "CLAUDE_PROJECT_DIR": str(handler.cwd)},
-        changed=handler.changed,
+        environment={**handler.environment, PROJECT_VARIABLE: str(handler.cwd)},
+        problem_of=handler.problem_of,
         found=found,
     )
 

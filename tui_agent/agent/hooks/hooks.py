@@ -101,8 +101,9 @@ class CommandHook:
     environment: Mapping[str, str]
     containment: Containment | None = None
     """The sandbox for a hook whose settings say ``sandboxed``; None to run it without one."""
-    changed: Callable[[Path, str], str] = lambda _cwd, _command: ""
-    """Returns the project's file that a command runs there if it changed since it was trusted, or ""."""
+    problem_of: Callable[[Path, str], str] = lambda _cwd, _command: ""
+    """Takes a directory and a command line; returns why the command must not run there outside the
+    sandbox, as a clause, "" if it may."""
     report: Callable[[str], None] = lambda _text: None
     """Called with a sentence about changes that the sandbox discarded."""
     ask: AskModel | None = None
@@ -177,11 +178,9 @@ class CommandHook:
                 raise HookError(refusal)
             if held.sandbox.active:
                 return await self._run_inside(held.sandbox, held.view(), command, given)
-        changed = await asyncio.to_thread(self.changed, self.cwd, settings.command)
-        if changed:
-            raise HookError(
-                f"{changed} changed since you trusted it, so it was not run; restart the program to review it"
-            )
+        problem = await asyncio.to_thread(self.problem_of, self.cwd, settings.command)
+        if problem:
+            raise HookError(f"it was not run: {problem}")
         return await run_with_input(command, given)
 
     async def _run_inside(

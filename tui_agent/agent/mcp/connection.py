@@ -48,7 +48,13 @@ from tui_agent.agent.mcp.records import (
     tidy_schema,
 )
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
-from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
+from tui_agent.agent.mcp.settings import (
+    ConnectionContext,
+    McpServerSettings,
+    ServerSpec,
+    command_line,
+    expanded,
+)
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.own_programs import find_program
@@ -356,8 +362,8 @@ async def _program(
 ) -> "AsyncIterator[StdioServerParameters]":
     """Yield the SDK's parameters for starting a server's program, in the sandbox if settings say so.
 
-    The sandbox is closed after the block. Raises FileNotFoundError, SandboxError, or McpError if a
-    file that the program runs has changed since the user trusted it.
+    The sandbox is closed after the block. Raises FileNotFoundError, SandboxError, or McpError if the
+    program must not run outside the sandbox.
     """
     environment = {**around.environment, **settings.env}
     words = (settings.command or "", *settings.args)
@@ -369,11 +375,9 @@ async def _program(
         if refusal:
             raise SandboxError(refusal)
     if sandbox is None or not sandbox.active:
-        changed = around.changed(spec.cwd, " ".join([settings.cwd or "", *words]))
-        if changed:
-            raise McpError(
-                f"{changed} changed since you trusted it; restart the program to review it"
-            )
+        problem = await asyncio.to_thread(around.problem_of, spec.cwd, command_line(settings))
+        if problem:
+            raise McpError(problem)
         found = _program_path(words[0], environment, outside=spec.cwd)
         yield _parameters((found, *words[1:]), spec, environment)
         return

@@ -86,6 +86,8 @@ class McpHub:
         self._tools: dict[str, McpTool] = {}
         self._said = SayOnce()
         self._started = False
+        self.is_of_one_session = False
+        """True if the agent of the only session that has this hub closes it."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []

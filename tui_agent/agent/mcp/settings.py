@@ -7,6 +7,7 @@ defines the environment, directories, sandbox and timeouts of servers.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -170,8 +171,8 @@ class ServerSpec:
 
     @property
     def command_line(self) -> str:
-        """The configured directory, the program and its arguments, separated by spaces."""
-        return " ".join([self.settings.cwd or "", self.settings.command or "", *self.settings.args])
+        """The configured directory, the program and its arguments, quoted for a shell."""
+        return command_line(self.settings)
 
     @property
     def transport(self) -> Literal["stdio", "http"]:
@@ -307,6 +308,12 @@ def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServ
     )
 
 
+def command_line(settings: McpServerSettings) -> str:
+    """Return the directory, the program and the arguments of a server, quoted for a shell."""
+    words = (settings.cwd or "", settings.command or "", *settings.args)
+    return shlex.join([word for word in words if word])
+
+
 @frozen
 class ConnectionContext:
     """The environment, directories and sandbox for a session's servers.
@@ -321,9 +328,9 @@ class ConnectionContext:
     token_dir: Path
     sandbox: "Callable[[Path], Sandbox] | None" = None
     """Returns the sandbox for a project's servers; None if there is no sandbox."""
-    changed: Callable[[Path, str], str] = lambda _cwd, _command: ""
-    """Takes a project and a command line; returns a file that the command runs and that has changed since
-    the user trusted it, "" if there is none."""
+    problem_of: Callable[[Path, str], str] = lambda _cwd, _command: ""
+    """Takes a project and a command line; returns why the command must not run there outside the
+    sandbox, as a clause, "" if it may."""
 
     def log_path(self, server: str) -> Path:
         """Return the path of a server's log file, given the server's name."""
