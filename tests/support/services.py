@@ -32,7 +32,7 @@ def app_services(**given: Any) -> AppServices:
         "detach_terminals": nothing, "go_on_detached": nothing, "detached_run": nothing,
         "config": Config, "save_setting": nothing, "settings_rows": tuple, "reread_settings": tuple, "doctor": tuple,
         "trust_question": nothing, "project_state": ProjectState, "answer_trust": nothing,
-        "forget_rule": nothing, "keep_rule": nothing,
+        "problem_of_command": lambda _cwd, _command: "", "forget_rule": nothing, "keep_rule": nothing,
         "check_command": lambda _project: "", "keep_check": nothing,
         "models": tuple, "ask_servers": nobody, "judge_model": known, "cache_miss_cost": nothing, "price": nothing,
         "provider_keys": dict, "find_servers": nobody,

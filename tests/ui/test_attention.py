@@ -121,6 +121,18 @@ async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_p
         assert stage.toasts == ["notify_command: exit code 3: broken"]
 
 
+async def test_a_command_that_must_not_run_is_not_told(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    stage, clock = a_stage(tmp_path, notify="off", notify_command=f"cat > {told}")
+    stage.services.problem_of_command = lambda _cwd, _command: "no"  # type: ignore[method-assign]
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        await run(stage, clock, pilot, 60, RunEnded("done"))
+        await until(lambda: stage.toasts, pilot)
+        assert stage.toasts == ["notify_command: not run: no"]
+    assert not told.exists()
+
+
 @pytest.mark.parametrize(
     ("environment", "begins"),
     [

@@ -83,6 +83,19 @@ async def test_a_failure_is_told_once(tmp_path: Path, command: str) -> None:
         assert note.startswith("status_line: exit code")
 
 
+async def test_a_command_that_must_not_run_is_not_run(tmp_path: Path) -> None:
+    stage = make_stage(
+        tmp_path,
+        cwd=tmp_path,
+        settings=STILL.model_copy(update={"status_line": "touch ran"}),
+        problem_of_command=lambda _cwd, command: f"{command} is not trusted",
+    )
+    async with stage.run() as pilot:
+        await until(lambda: stage.toasts, pilot)
+        assert stage.toasts == ["status_line: not run: touch ran is not trusted"]
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, None)
     async with stage.run() as pilot:

@@ -167,6 +167,12 @@ class TrustServices(Protocol):
         None means "not now": nothing is saved.
         """
 
+    def problem_of_command(self, cwd: Path, command: str, /) -> str:
+        """Return why a command of the user's settings must not run in ``cwd``, as a clause; "" if it may.
+
+        It must not run files of an untrusted project. Reads the project's files: call it in a thread.
+        """
+
     def forget_rule(self, rule: Rule, /) -> str | None:
         """Remove a permission rule from its file; return why that is impossible, None if it is done."""
 

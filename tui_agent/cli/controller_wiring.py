@@ -203,6 +203,9 @@ class ControllerWiring(AppServices):
         self._wiring.reread_project()
         return self._wiring.project_state
 
+    def problem_of_command(self, cwd: Path, command: str) -> str:
+        return self._wiring.extensions.problem_of(cwd, command)
+
     def answer_trust(self, answer: TrustDecision | None) -> None:
         is_new = self._wiring.answer_trust(answer)
         if is_new and self._agents:

@@ -238,6 +238,12 @@ class Attention:
         from tui_agent.ui import user_commands
 
         cwd = self._controller.cwd
-        _out, problem = await user_commands.run(command, cwd, given, seconds=COMMAND_SECONDS)
+        _out, problem = await user_commands.run(
+            command,
+            cwd,
+            given,
+            self._controller.services.problem_of_command,
+            seconds=COMMAND_SECONDS,
+        )
         if problem:
             self._controller.frontend.warn(f"notify_command: {problem}")

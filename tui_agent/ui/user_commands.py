@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from tui_agent.app.format import one_line
 
+ProblemOf = Callable[[Path, str], str]
+"""Takes a directory and a command; returns why the command must not run there, "" if it may."""
 
-async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple[str, str]:
+
+async def run(
+    command: str, cwd: Path, given: bytes, problem_of: ProblemOf, *, seconds: float
+) -> tuple[str, str]:
     """Run a shell command with ``given`` as standard input, for at most ``seconds``.
+
+    Doesn't run it if ``problem_of`` says why it must not be run.
 
     Returns:
         The command's output, and why it failed ("" if it didn't). The output is "" if the command
         could not be run, took too long or wrote too much.
     """
+    if refused := await asyncio.to_thread(problem_of, cwd, command):
+        return "", f"not run: {refused}"
     # Imported here because few users have such a command.
     from tui_agent.files.own_git import find_project
     from tui_agent.processes.user_command import CommandFailedError, run_with_input, shell_command

@@ -94,9 +94,18 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self._prompt = Prompt(popup, self._history, self.clock, self.take_back, self.key_of)
         yield self._prompt
         yield Gauge(self.clock)
-        self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
+        self._user_status = UserStatusLine(
+            self._state,
+            lambda: self.controller.cwd,
+            self._problem_of_command,
+            self.warn,
+        )
         yield self._user_status
         yield StatusLine(self.clock, self.key_of)
+
+    def _problem_of_command(self, cwd: Path, command: str) -> str:
+        """Return why the user's command must not run in ``cwd``; "" if it may. Reads files."""
+        return self.controller.services.problem_of_command(cwd, command)
 
     def key_of(self, name: str) -> str:
         """Return the display text for the key of the action whose binding id is ``name``.

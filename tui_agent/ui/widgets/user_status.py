@@ -41,10 +41,12 @@ class UserStatusLine(Widget):
         self,
         state: Callable[[], Mapping[str, Any] | None],
         cwd: Callable[[], Path],
+        problem_of: Callable[[Path, str], str],
         warn: Callable[[str], None],
     ) -> None:
         """``state`` returns the command's input, or None if the command must not run now.
 
+        ``problem_of`` takes a directory and the command, and says why it must not run there at all.
         ``warn`` gets a sentence for the user when the command fails. It isn't called again until
         the command has succeeded in between.
         """
@@ -52,6 +54,7 @@ class UserStatusLine(Widget):
         self._warn = warn
         self._state = state
         self._cwd = cwd
+        self._problem_of = problem_of
         self._command: str | None = None
         self._run_later = Later(self, self._run_if_changed)
         self._given: bytes | None = None
@@ -93,7 +96,9 @@ class UserStatusLine(Widget):
     async def _run(self, command: str, given: bytes) -> None:
         from tui_agent.ui import user_commands
 
-        out, problem = await user_commands.run(command, self._cwd(), given, seconds=SECONDS)
+        out, problem = await user_commands.run(
+            command, self._cwd(), given, self._problem_of, seconds=SECONDS
+        )
         first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
         if command != self._command:  # The settings name another one now.
