@@ -62,7 +62,8 @@ def test_escapes_that_come_with_the_keys_behind_them_are_all_there() -> None:
 
 PARAMETERS = st.text("0123456789;:<=>?", max_size=8)
 BODY = st.text(
-    st.characters(exclude_characters="\x03\x07\x1b\x9c\x18\x1a", exclude_categories=["Cs"]), max_size=20
+    st.characters(exclude_characters="\x03\x07\x1b\x9c\x18\x1a", exclude_categories=["Cs"]),
+    max_size=20,
 )
 CONTROL = st.builds("\x1b[?{}{}".format, PARAMETERS, st.sampled_from("cnhlRtxpqsm"))
 STRINGS = st.one_of(
