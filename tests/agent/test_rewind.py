@@ -437,10 +437,11 @@ ACTIONS = st.tuples(
 def shell_of(action: str, name: str, number: int) -> str:
     make = f"mkdir -p $(dirname {name}); "
     match action:
+        # Never the same in two files: what equals another's former content may have been moved, and stays.
         case "append":
-            return f"{make}echo {number} >> {name}"
+            return f"{make}echo {name} {number} >> {name}"
         case "rewrite":
-            return f"{make}echo {number} > {name}"
+            return f"{make}echo {name} {number} > {name}"
         case "delete":
             return f"rm -f {name}"
         case "mode":
