@@ -13,6 +13,7 @@ from tui_agent.permission import Permission
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.view import View
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import Tool, ToolContext, ToolResult
 from tui_agent.tools.reads import FileReads
@@ -34,6 +35,7 @@ class Workspace:
     sandbox: Sandbox | None = None
     notices: list[str] = field(default_factory=list)
     allowed: frozenset[tuple[Permission, str]] | None = None
+    view: View = field(default_factory=View)
 
     def file(self, name: str, content: str | bytes = "") -> Path:
         """Write a file, its directories too."""
@@ -58,6 +60,7 @@ class Workspace:
             sandbox=self.sandbox,
             notify=self.notices.append,
             allowed=self.allowed,
+            view=self.view,
         )
 
     def put_blob(self, data: bytes) -> str:

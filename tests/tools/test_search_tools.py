@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.agent.permissions import Action, Rule, rule_of_reading
 from tui_agent.errors import ToolError
 from tui_agent.files import ripgrep
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.permission import Permission
+from tui_agent.sandbox.view import View
 from tui_agent.tools import glob as glob_module
 from tui_agent.tools import grep as grep_module
 from tui_agent.tools.glob import GlobInput, GlobTool
@@ -436,3 +438,21 @@ async def test_a_line_is_shown_whatever_its_file_is_encoded_in(space: Workspace)
         assert any(line.startswith(f"{name}.txt:2: mark xxx") for line in said)
     alone = (await space.call(GREP, pattern="mark", path="utf-16-le.txt")).output
     assert "mark é" in alone
+
+
+@pytest.mark.parametrize("permission", ["read", "*"])
+@pytest.mark.parametrize("action", [Action.DENY, Action.ASK])
+async def test_what_a_rule_keeps_from_reading_is_not_found_in_it(
+    space: Workspace, permission: str, action: Action
+) -> None:
+    space.file("a.txt", "hit\n")
+    space.file("held/b.txt", "hit\n")
+    rules = (Rule("read", "*", Action.ALLOW), Rule(permission, "held/*", action, "user"))
+    space.view = View(reading=rule_of_reading(rules))
+    for path in (".", "held"):
+        found = (await space.call(GREP, pattern="hit", path=path)).output
+        assert "b.txt:1" not in found
+        assert "held/b.txt" in found, "the note names it"
+        assert "rule asks about or denies" in found
+    named = (await space.call(GREP, pattern="hit", path="held/b.txt")).output
+    assert "b.txt:1" in named, "the gate asks about a file that the call names"

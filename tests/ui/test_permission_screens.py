@@ -140,7 +140,7 @@ async def test_yolo_has_to_be_named_and_looks_like_it(stage: Stage) -> None:
         ground = styles["yolo"].background  # type: ignore[union-attr]
         assert ground is not None
         assert ground.a == 1, "it is drawn"
-        assert "without asking" in screen_text(stage)
+        assert "runs everything that no rule denies" in screen_text(stage)
         await run_command(stage, pilot, "mode", "nonsense")
         assert stage.agent.mode == "yolo"
         assert "build, auto-edit, plan, yolo" in screen_text(stage)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -104,6 +105,8 @@ class Matches:
     """Files that were not searched to the end because they are binary."""
     secrets: list[str] = field(default_factory=list)
     """Files with a match that are not shown because they may hold secrets."""
+    withheld: list[str] = field(default_factory=list)
+    """Files with a match that are not shown because of a rule about reading them."""
     unread: list[str] = field(default_factory=list)
     """Files in other encodings that were searched for ASCII characters only."""
     timed_out: bool = False
@@ -362,15 +365,15 @@ async def _missed_matches(query: _Query, scope: Scope) -> list[str]:
 async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
     """Return the files with a match, with further ``options`` for ripgrep.
 
-    Paths are relative to the scope's directory. Files whose names suggest secrets are left out.
-    Empty if ripgrep can't be used.
+    Paths are relative to the scope's directory. Files whose names suggest secrets, or that a rule
+    withholds, are left out. Empty if ripgrep can't be used.
     """
     found: list[str] = []
 
     def sink(names: list[bytes]) -> None:
         for name in names:
             path = os.fsdecode(name)
-            if scope.takes(path) and not is_sensitive(path):
+            if scope.takes(path) and not is_sensitive(path) and not scope.withholds(path):
                 found.append(path)
 
     arguments = [
@@ -414,6 +417,10 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
     if secrets := _without_links(scope, found.secrets):
         notes.append(
             f"[Not shown, may hold secrets: {scope.first_names(secrets)}. Name one as path to search it.]"
+        )
+    if withheld := _without_links(scope, found.withheld):
+        notes.append(
+            f"[Not shown, a permission rule asks about or denies reading: {scope.first_names(withheld)}.]"
         )
     if unread := _without_links(scope, found.unread):
         notes.append(
@@ -497,6 +504,8 @@ async def _run(
         _BadPatternError: the pattern is not a valid regular expression.
     """
     secrets: dict[str, None] = {}
+    withheld: dict[str, None] = {}
+    withholds = cache(scope.withholds)
     shown_secrets = scope.single_file is not None
 
     begun = b""
@@ -524,6 +533,9 @@ async def _run(
             if is_sensitive(path) and not shown_secrets:
                 if hit:
                     secrets[path] = None
+            elif withholds(path):
+                if hit:
+                    withheld[path] = None
             elif shown_secrets or scope.takes(path):
                 found.add(path, _Row(int(parts[1]), int(parts[3]), parts[4], hit))
 
@@ -552,6 +564,7 @@ async def _run(
             )
         raise ToolError(f"The search failed: {reason}.")
     found.secrets += [path for path in secrets if scope.takes(path)]
+    found.withheld += [path for path in withheld if scope.takes(path)]
     found.timed_out |= search.timed_out
 
 

@@ -12,8 +12,9 @@ from tui_agent.errors import ToolError
 from tui_agent.files.globs import compile_glob, has_magic, split_glob
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory
-from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed, rule_path
 from tui_agent.safe_text import listed_name
+from tui_agent.sandbox.view import RuleOfReading
 from tui_agent.text_files.names import AlikeError, as_on_disk, folded
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, check_allowed, find, locate, missing, path_needs
@@ -41,6 +42,10 @@ class Scope:
     excludes: bool = False
     written: str = ""
     """The glob as the call gave it."""
+    project: Path = Path()
+    """The project, whose root the rules' paths are relative to."""
+    reading: RuleOfReading | None = None
+    """The user's rules about reading files of the project, None if there are none."""
 
     @property
     def directory(self) -> Path:
@@ -64,6 +69,15 @@ class Scope:
         ):
             return True  # The glob is the file's name, which itself begins with "!".
         return self.matcher is None or self._matches(path) != self.excludes
+
+    def withholds(self, path: str) -> bool:
+        """Return True if a rule asks about or denies reading a file that the call doesn't name.
+
+        ``path`` is relative to ``directory``. Reading a file that the call names was permitted.
+        """
+        if self.reading is None or self.single_file is not None:
+            return False
+        return self.reading(rule_path(self.directory / path, self.project)) != ""
 
     def shown(self, path: str) -> str:
         """Return the form of a path for the model; ``path`` is relative to ``directory``.
@@ -123,10 +137,14 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if any(".." in part.split("/") for part in wanted):
         raise ToolError(f"glob {glob.strip()!r} can't contain '..'; put it in path.")
+    project = Path(os.path.realpath(context.project))
+    reading = context.view.reading
     if not glob.strip():
-        return Scope(location)
+        return Scope(location, project=project, reading=reading)
     return Scope(
         location,
+        project=project,
+        reading=reading,
         glob=wanted[0] if len(wanted) == 1 else "",
         matcher=_any_of(wanted),
         alike=_any_of([folded(part) for part in wanted]),
