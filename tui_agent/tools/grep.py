@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -492,6 +492,17 @@ def _encoding(path: Path) -> Encoding | None:
         return None
 
 
+def _list_for(found: Matches, scope: Scope, path: str) -> list[str] | None:
+    """Return the list for a file whose matches are not shown, None to show them."""
+    if scope.single_file is not None:
+        return None
+    if is_sensitive(path):
+        return found.secrets
+    if scope.withholds(path):
+        return found.withheld
+    return None
+
+
 async def _run(
     query: _Query, scope: Scope, found: Matches, options: list[str], paths: list[str]
 ) -> None:
@@ -503,11 +514,7 @@ async def _run(
         ToolError: ripgrep is missing or failed.
         _BadPatternError: the pattern is not a valid regular expression.
     """
-    secrets: dict[str, None] = {}
-    withheld: dict[str, None] = {}
-    withholds = cache(scope.withholds)
-    shown_secrets = scope.single_file is not None
-
+    list_of = cache(partial(_list_for, found, scope))
     begun = b""
 
     def sink(lines: list[bytes]) -> None:
@@ -530,14 +537,13 @@ async def _run(
                 continue
             path = os.fsdecode(raw_path).removeprefix("./")
             hit = parts[2] == b":"
-            if is_sensitive(path) and not shown_secrets:
-                if hit:
-                    secrets[path] = None
-            elif withholds(path):
-                if hit:
-                    withheld[path] = None
-            elif shown_secrets or scope.takes(path):
+            if scope.single_file is None and not scope.takes(path):
+                continue
+            not_shown = list_of(path)
+            if not_shown is None:
                 found.add(path, _Row(int(parts[1]), int(parts[3]), parts[4], hit))
+            elif hit and path not in not_shown:
+                not_shown.append(path)
 
     arguments = [
         *_match_options(query),
@@ -563,8 +569,6 @@ async def _run(
                 reason.rpartition("error: ")[2].partition(" Consider enabling")[0]
             )
         raise ToolError(f"The search failed: {reason}.")
-    found.secrets += [path for path in secrets if scope.takes(path)]
-    found.withheld += [path for path in withheld if scope.takes(path)]
     found.timed_out |= search.timed_out
 
 
