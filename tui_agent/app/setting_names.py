@@ -50,7 +50,7 @@ OTHERS: Final = "Others"
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
-    "small_model": "Cheap model for titles and summaries",
+    "small_model": "Cheap model for titles and other short questions",
     "fallback_models": "Models to fall back to",
     "effort": "Thinking",
     "max_steps": "Maximum requests for one message",
