@@ -316,7 +316,8 @@ class Config(BaseModel):
 
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(
-        default=None, description="A cheap model for titles, goals, the memory and other short questions."
+        default=None,
+        description="A cheap model for titles, goals, the memory and other short questions.",
     )
     fallback_models: tuple[str, ...] = Field(
         default=(),
