@@ -75,6 +75,7 @@ async def test_a_model_that_never_answers_so_fails_the_run(tmp_path: Path) -> No
     ("text", "why"),
     [
         ("{", "not JSON"),
+        ("[" * 100_000, "not JSON: It is nested too deeply"),
         ("[]", "must be a JSON object"),
         ('{"type": "text"}', r"wrong at \$.type"),
         ('{"$ref": 3}', "wrong at"),

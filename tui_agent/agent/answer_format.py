@@ -11,6 +11,7 @@ from typing import Any
 
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError
+from tui_agent.json_text import loads
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import one_line
 
@@ -46,7 +47,7 @@ class AnswerFormat:
         from jsonschema import exceptions, validators
 
         try:
-            schema = json.loads(text)
+            schema = loads(text)
         except ValueError as error:
             raise SchemaError(f"The schema is not JSON: {error}.") from None
         if not isinstance(schema, dict | bool):
@@ -105,7 +106,7 @@ def _json_of(answer: str) -> Any:
     problem = ""
     for candidate in candidates:
         try:
-            return json.loads(candidate)
-        except (ValueError, RecursionError) as error:
+            return loads(candidate)
+        except ValueError as error:
             problem = str(error)
     raise AnswerFormatError(f"The answer is not JSON: {problem}")
