@@ -634,8 +634,7 @@ class Agent:
         if self.ports.sandbox is not None and not self.ports.is_subagent:
             await self.ports.sandbox.aclose()
         self.mcp.close()
-        is_main = not self.ports.is_subagent and self.ports.stands_for is None
-        if is_main and self.ports.mcp.is_of_one_session:
+        if self.ports.is_main and self.ports.mcp.is_of_one_session:
             await self.ports.mcp.aclose()
         if not self.ports.is_subagent:
             self.ports.hooks.tell(SessionEnd(about=self.ports.hooks.about))

@@ -73,7 +73,7 @@ class LostJobs:
     def __init__(self, journal: Journal, ports: AgentPorts, jobs: Jobs) -> None:
         self._journal = journal
         # Jobs of the session's main agent may still run while a subagent or runner works.
-        self._is_main = not ports.is_subagent and ports.stands_for is None
+        self._is_main = ports.is_main
         self._jobs = jobs
         self._said = SayOnce()
         self._ledger = _JobLedger()

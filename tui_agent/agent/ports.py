@@ -176,6 +176,11 @@ class AgentPorts(Adjustable):
         return tuple(tool for tool in tools if tool.name not in taken)
 
     @property
+    def is_main(self) -> bool:
+        """Whether the agent is the one that the user talks to: no subagent, and no runner of a race."""
+        return not self.is_subagent and self.stands_for is None
+
+    @property
     def gives_tasks(self) -> bool:
         """Whether the agent can start subagents."""
         return not self.is_subagent and any(tool.traits.starts_agents for tool in self.tools)

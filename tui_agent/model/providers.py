@@ -51,6 +51,14 @@ LEVELS: Mapping[Effort, str] = {
 }
 """Values of ``reasoning_effort`` that every server with this field accepts, by effort."""
 
+OPENAI_LEVELS: Mapping[Effort, str] = {
+    **LEVELS,
+    Effort.MINIMAL: "minimal",
+    Effort.XHIGH: "xhigh",
+    Effort.MAX: "max",
+}
+"""OpenAI's names for the effort levels; most of its models have only some of them."""
+
 _PNG_OR_JPEG = PictureLimits(("image/png", "image/jpeg"))
 
 _AWS: Parameters = {
@@ -320,7 +328,7 @@ _OPENAI_RESPONSES = ResponsesFormat(
 
 _OPENAI_CHAT = ChatFormat(
     max_tokens="max_completion_tokens",
-    levels={**LEVELS, Effort.MINIMAL: "minimal", Effort.XHIGH: "xhigh", Effort.MAX: "xhigh"},
+    levels={**OPENAI_LEVELS, Effort.MAX: "xhigh"},
     cache_key="prompt_cache_key",
     call_id_chars=40,
 )
@@ -443,12 +451,7 @@ _TABLE = (
         lists_models=True,
         chat=ChatFormat(
             effort="reasoning",
-            levels={
-                **LEVELS,
-                Effort.MINIMAL: "minimal",
-                Effort.XHIGH: "xhigh",
-                Effort.MAX: "max",
-            },
+            levels=OPENAI_LEVELS,
             reasoning_back="details",
             cache_key="session_id",
             fields={"usage": {"include": True}},

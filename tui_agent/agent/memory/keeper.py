@@ -128,7 +128,7 @@ class MemoryKeeper:
             return
         room = MAX_LINES - self._proposed
         self._proposed = 0
-        if ports.is_subagent or ports.stands_for is not None:
+        if not ports.is_main:
             return
         if ports.memory is not None and (self._task is None or self._task.done()):
             if event.reason != "done" or not ports.proposes_memory:

@@ -28,7 +28,7 @@ from tui_agent.model.protocol import (
     ToolCallDelta,
     ToolCallReady,
 )
-from tui_agent.model.providers import LEVELS, ResponsesFormat
+from tui_agent.model.providers import OPENAI_LEVELS, ResponsesFormat
 from tui_agent.model.request_pictures import images_in
 from tui_agent.model.route import Route
 from tui_agent.model.streamed_calls import is_object
@@ -143,12 +143,7 @@ def _thinking(
     request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool
 ) -> dict[str, Any]:
     effort = request.effort
-    levels = {
-        **LEVELS,
-        Effort.MINIMAL: "minimal",
-        Effort.XHIGH: "xhigh",
-        Effort.MAX: route.info.max_effort,
-    }
+    levels = {**OPENAI_LEVELS, Effort.MAX: route.info.max_effort}
     reasoning: dict[str, str] = {}
     if effort is not None:
         reasoning["effort"] = levels[effort]
