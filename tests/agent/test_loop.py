@@ -645,12 +645,18 @@ async def test_no_more_calls_run_side_by_side_than_allowed(tmp_path: Path, allow
     assert harness.kinds().count("tool_result") == 4
 
 
-async def test_a_change_during_a_run_that_can_not_be_stored_then_is_stored_later(
-    tmp_path: Path,
-) -> None:
+async def in_the_middle(tmp_path: Path) -> Harness:
+    """Return an agent in the middle of its first answer; the second will be complete."""
     harness = make_agent(tmp_path, [Reply("Half", hang=True), Reply("Ok.")])
     harness.agent.submit("go")
     await asyncio.wait_for(harness.client.hanging.wait(), 60)
+    return harness
+
+
+async def test_a_change_during_a_run_that_can_not_be_stored_then_is_stored_later(
+    tmp_path: Path,
+) -> None:
+    harness = await in_the_middle(tmp_path)
     harness.agent.change_model("test/other")
     with unable_to_store(harness.session, ModelChangeEntry):
         assert (await interrupted(harness)).error == "The disk is full."
@@ -661,9 +667,7 @@ async def test_a_change_during_a_run_that_can_not_be_stored_then_is_stored_later
 async def test_an_interrupt_cancels_a_compaction_that_waits_for_the_next_step(
     tmp_path: Path,
 ) -> None:
-    harness = make_agent(tmp_path, [Reply("Half", hang=True), Reply("Ok.")])
-    harness.agent.submit("go")
-    await asyncio.wait_for(harness.client.hanging.wait(), 60)
+    harness = await in_the_middle(tmp_path)
     await harness.agent.compact()
     await interrupted(harness)
     await harness.say("again")

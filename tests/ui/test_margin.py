@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from textual.geometry import Region
+from textual.pilot import Pilot
 
 from tests.support.transcript import HeldTimers, shown
 from tests.support.ui_app import Stage, emit, press, press_at_once, screen_text, until
@@ -95,14 +96,19 @@ async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule
         assert "↑ compacted · 6k → 2.4k · jump · undo" in shown_rows[6]
 
 
+async def edit_summary(stage: Stage, pilot: Pilot[int]) -> None:
+    """Compact a conversation of three messages, and open its summary for editing."""
+    stage.agent.append(asked("first"), said("one"), asked("second"))
+    stage.agent.append(compacted(3))
+    await pilot.pause()
+    stage.view.transcript.focus()
+    assert stage.view.transcript.jump_to(4)
+    await press(pilot, "e")
+
+
 async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: Stage) -> None:
     async with stage.run((90, 30)) as pilot:
-        stage.agent.append(asked("first"), said("one"), asked("second"))
-        stage.agent.append(compacted(3))
-        await pilot.pause()
-        stage.view.transcript.focus()
-        assert stage.view.transcript.jump_to(4)
-        await press(pilot, "e")
+        await edit_summary(stage, pilot)
         assert "Summary of the earlier history, as the model sees it" in screen_text(stage)
         assert stage.app.screen.query_one("TextArea").styles.scrollbar_size_vertical == 1
         stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
@@ -120,12 +126,7 @@ async def test_an_edited_summary_is_not_lost_if_a_run_begins_or_it_is_summarised
     stage: Stage,
 ) -> None:
     async with stage.run((90, 30)) as pilot:
-        stage.agent.append(asked("first"), said("one"), asked("second"))
-        stage.agent.append(compacted(3))
-        await pilot.pause()
-        stage.view.transcript.focus()
-        assert stage.view.transcript.jump_to(4)
-        await press(pilot, "e")
+        await edit_summary(stage, pilot)
         stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
         stage.agent.emit(RunStarted())
         await press(pilot, "ctrl+s")

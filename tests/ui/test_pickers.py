@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual.app import App, ComposeResult
 from textual.events import Click
+from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tests.support.ui_app import (
@@ -53,6 +54,14 @@ async def rows(stage: Stage, pilot: object, count: int) -> list[str]:
 
     await until(lambda: shown() == count and listing.display == bool(count), pilot)
     return [str(option.prompt) for option in listing.options if not option.disabled]  # type: ignore[attr-defined]
+
+
+async def go_to_row(stage: Stage, pilot: Pilot[int], word: str) -> str:
+    """Move from the first of two rows to the one with a word in it, and return that row."""
+    found = await rows(stage, pilot, 2)
+    position = next(number for number, row in enumerate(found) if word in row)
+    await press(pilot, *["down"] * position)
+    return found[position]
 
 
 async def test_one_escape_leaves_the_search_and_the_next_one_the_list(tmp_path: Path) -> None:
@@ -141,9 +150,8 @@ async def test_rename(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     session = make_session(stage, "dull")
     async with stage.run() as pilot:
-        found = await rows(stage, pilot, 2)
-        position = next(number for number, row in enumerate(found) if "dull" in row)
-        await pilot.press(*["down"] * position, "e", *"Bright [name]", "enter")
+        await go_to_row(stage, pilot, "dull")
+        await pilot.press("e", *"Bright [name]", "enter")
         await until(lambda: "Bright [name]" in screen_text(stage), pilot)
         assert session.info.title == "Bright [name]"
 
@@ -153,10 +161,8 @@ async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> N
     other = make_session(stage, "busy")
     other.hold()
     async with stage.run((100, 24)) as pilot:
-        found = await rows(stage, pilot, 2)
-        position = next(number for number, row in enumerate(found) if "busy" in row)
-        assert "in use by process" in found[position]
-        await press(pilot, *["down"] * position, "enter")
+        assert "in use by process" in await go_to_row(stage, pilot, "busy")
+        await press(pilot, "enter")
         text = screen_text(stage)
         assert "Open it read-only" in text
         assert "Fork it" in text
@@ -171,9 +177,8 @@ async def test_why_a_held_session_can_t_be_deleted_is_said_on_the_page(tmp_path:
     other = make_session(stage, "busy")
     other.hold()
     async with stage.run((100, 24)) as pilot:
-        found = await rows(stage, pilot, 2)
-        position = next(number for number, row in enumerate(found) if "busy" in row)
-        await press(pilot, *["down"] * position, "x", "x")
+        await go_to_row(stage, pilot, "busy")
+        await press(pilot, "x", "x")
         await until(lambda: any("Close it first." in one for one in stage.toasts), pilot)
 
 
