@@ -24,6 +24,23 @@ async def test_blocks_are_focused_folded_and_copied() -> None:
         assert "views.py:41:" not in view.text()
 
 
+async def test_folding_is_offered_on_exactly_the_blocks_that_fold() -> None:
+    async with shown(list_source(every_kind()), (80, 200)) as view:
+        await view.press("home")
+        offered = set()
+        before = None
+        while view.pane.focused_target() != before:
+            before = view.pane.focused_target()
+            await view.press("j")
+            target = view.pane.focused_target()
+            assert target is not None
+            keys = view.app.screen.active_bindings
+            folds = target[1].foldable
+            assert (keys["enter"].enabled, keys["space"].enabled) == (folds, folds)
+            offered.add(folds)
+        assert offered == {True, False}
+
+
 async def test_folding_keeps_the_head_where_it_is() -> None:
     async with shown(list_source(every_kind()), (80, 20)) as view:
         await view.press("home", *"jjjj")

@@ -152,20 +152,36 @@ class BlockPane(Viewport):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "request":
-            if parameters[0] in {"toggle", "copy"}:
+            name = str(parameters[0])
+            if name == "copy":
                 return True
             target = self._focused_on_screen()
+            if name == "toggle":
+                return self._can_fold(target)
             if target is None:
                 return False
-            index, block = target
-            match parameters[0]:
-                case "compact":
-                    return self._shows_entry(index, block)
-                case "open":
-                    return block.is_openable and self._shows_entry(index, block)
-                case offered:
-                    return offered in block.actions
+            return self._offers(*target, name)
         return True
+
+    def _can_fold(self, target: tuple[int, Block] | None) -> bool | None:
+        """Return True if a key can fold the target; None if its key does nothing.
+
+        Without a target, the key focuses a block and folds that one. None keeps the key from
+        becoming text in the prompt, where False would let it through.
+        """
+        if target is None or target[1].foldable:
+            return True
+        return None
+
+    def _offers(self, index: int, block: Block, action: str) -> bool:
+        """Return True if a block has an action."""
+        match action:
+            case "compact":
+                return self._shows_entry(index, block)
+            case "open":
+                return block.is_openable and self._shows_entry(index, block)
+            case _:
+                return action in block.actions
 
     def _shows_entry(self, index: int, block: Block) -> bool:
         """Return True if the block shows a stored entry, not something that is still running."""
