@@ -35,6 +35,8 @@ FLOORS = 2
 """How often the bare import is run in a round."""
 WARM_RUNS = 2
 """How often a one-shot run is repeated in a round, after the first in an empty home."""
+WARM_STARTS = 2
+"""How often a screen is started in a round, after the first time in a home."""
 TURNS = 5
 SETTLE_SECONDS = 3.0
 """How long a peer is left alone after it showed a key, before its first turn."""
@@ -135,17 +137,24 @@ def _memory_while_it_waits(who: Contender) -> float:
 
 
 def _asked_at_once(who: Contender) -> Measured:
+    """Start a screen for the first time in a home, then again."""
+    yield from _start_and_ask(who, "first start")
+    for _ in range(WARM_STARTS):
+        yield from _start_and_ask(who, "start")
+
+
+def _start_and_ask(who: Contender, what: str) -> Measured:
     """Type as soon as a letter is shown, and send that."""
     with who.screen() as screen:
         typed = screen.type_until_shown()
         shown_after = screen.age
-        yield "start until anything is painted", screen.painted_after, "s", ""
-        yield "start until a key is shown", shown_after, "s", ""
+        yield f"{what} until anything is painted", screen.painted_after, "s", ""
+        yield f"{what} until a key is shown", shown_after, "s", ""
         screen.write("\x7f" * typed + "now")
         screen.terminal.read_for(0.2)
         screen.enter("now")
         answered = screen.answered_after
-        yield "start until the answer to a message typed at once", answered, "s", ""
+        yield f"{what} until the answer to a message typed at once", answered, "s", ""
 
 
 def _conversation(who: Contender) -> Measured:
