@@ -17,6 +17,7 @@ from acp.schema import (
     AllowedOutcome,
     DeniedOutcome,
     EnvVariable,
+    HttpMcpServer,
     McpServerStdio,
     RequestPermissionResponse,
     TextResourceContents,
@@ -372,6 +373,74 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(
         warm_server.play(Turn(text="said once more"))
         await agent.prompt(session_id=session, prompt=say("/retry"))
         assert editor.text().endswith("said once more")  # the turn ends when the run does
+
+
+@shared_loop
+async def test_every_server_that_can_not_be_used_is_an_error(
+    running: Running, place: Place
+) -> None:
+    _editor, agent = running
+    for server, why in (
+        (McpServerStdio(name="x", command="", args=[], env=[]), "either a command or a url"),
+        (HttpMcpServer(type="http", name="x", url="ftp://x", headers=[]), "must begin with http"),
+    ):
+        with pytest.raises(RequestError, match=why):
+            async with asyncio.timeout(PATIENCE):
+                await agent.new_session(cwd=str(place.project), mcp_servers=[server])
+
+
+@shared_loop
+@pytest.mark.parametrize("method", ["load_session", "resume_session"])
+async def test_a_session_without_a_prompt_can_be_opened_again_and_deleted(
+    running: Running, place: Place, method: str
+) -> None:
+    _editor, agent = running
+    async with asyncio.timeout(PATIENCE):
+        session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
+        again = getattr(agent, method)
+        opened = await again(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+        assert opened.modes.current_mode_id == "build"
+        request = {"sessionId": session.session_id}
+        await agent._conn.send_request("session/delete", request)
+        with pytest.raises(RequestError, match="no session"):
+            await agent._conn.send_request("session/delete", request)
+
+
+@shared_loop
+async def test_a_directory_is_known_by_its_real_path(running: Running, place: Place) -> None:
+    link = place.root / "linked"
+    link.symlink_to(place.project)
+    _editor, agent = running
+    async with asyncio.timeout(PATIENCE):
+        session = await agent.new_session(cwd=str(link), mcp_servers=[])
+        for path in (link, place.project):
+            found = await agent.list_sessions(cwd=str(path))
+            assert session.session_id in [info.session_id for info in found.sessions]
+        with pytest.raises(RequestError, match="not a cursor"):
+            await agent.list_sessions(cursor="nonsense")
+        await agent.close_session(session_id=session.session_id)
+
+
+async def test_agents_of_the_user_are_modes(own_place: Place) -> None:
+    agents = own_place.root / "config" / "agents"
+    agents.mkdir()
+    (agents / "rev.md").write_text("---\ndescription: reviews\nmode: primary\n---\nReview.\n")
+    async with connected(own_place, Editor(), "--demo") as agent:
+        session = await begin(agent, own_place)
+        modes = {mode.id: mode.description for mode in session.modes.available_modes}
+        assert modes["rev"] == "reviews"
+        for mode in ("rev", "plan", "rev", "build"):
+            await agent.set_session_mode(session_id=session.session_id, mode_id=mode)
+
+
+async def test_invalid_settings_are_named_when_a_key_is_looked_for(own_place: Place) -> None:
+    config = own_place.root / "config" / "config.toml"
+    config.write_text("")
+    async with connected(own_place, Editor()) as agent:
+        await agent.initialize(protocol_version=0)
+        config.write_text("model = 5\n")
+        with pytest.raises(RequestError, match="it takes text in quotes"):
+            await agent.authenticate(method_id="keys")
 
 
 async def test_the_demo_needs_no_key(own_place: Place) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -55,12 +56,12 @@ from acp.schema import (
     TerminalAuthMethod,
     UnstructuredCommandInput,
 )
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession, Notify
 from tui_agent.acp.updates import read_prompt
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.agent.mcp.settings import McpServerSettings, first_mistake
 from tui_agent.agent.permissions import MODE_HELP
 from tui_agent.app.services import AppServices, OpenHow, OpenRequest
 from tui_agent.errors import UserFacingError
@@ -74,6 +75,10 @@ from tui_agent.whole_numbers import whole_number
 
 PAGE_SIZE = 50
 """Maximum number of sessions in a response; the editor requests more with a cursor."""
+_NOT_FOUND = -32002
+_INVALID = -32602
+_FAILED = -32603
+"""Codes of errors in the protocol."""
 _KEYS = "keys"
 _TERMINAL = "terminal"
 """Ids of the login methods."""
@@ -124,16 +129,25 @@ class SessionFactory(Protocol):
 
 
 def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Decorate a method to raise `UserFacingError` as protocol errors with the same message."""
+    """Decorate a method to raise every exception as an error of the protocol.
+
+    The message is that of the exception. Without this, the SDK would send no response for exceptions
+    whose values JSON can't hold.
+    """
 
     @wraps(method)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await method(*args, **kwargs)
+        except RequestError:
+            raise
+        except SessionNotFound as error:
+            raise RequestError(_NOT_FOUND, str(error)) from error
         except UserFacingError as error:
-            raise RequestError(
-                -32002 if isinstance(error, SessionNotFound) else -32603, str(error)
-            ) from error
+            raise RequestError(_FAILED, str(error)) from error
+        except Exception as error:
+            log.exception("A request from the editor failed.")
+            raise RequestError(_FAILED, f"{type(error).__name__}: {error}") from error
 
     return wrapper
 
@@ -161,7 +175,7 @@ class EditorAgent:
 
     async def initialize(
         self,
-        protocol_version: int,
+        protocol_version: int,  # noqa: ARG002 - one version is spoken here
         client_capabilities: ClientCapabilities | None = None,
         client_info: Implementation | None = None,  # noqa: ARG002 - every editor is treated the same
         **_more: Any,
@@ -182,7 +196,7 @@ class EditorAgent:
             )
             methods.append(terminal)
         return InitializeResponse(
-            protocol_version=min(protocol_version, PROTOCOL_VERSION),
+            protocol_version=PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(
@@ -208,19 +222,20 @@ class EditorAgent:
         """
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(
-                -32602, f"Unknown login method {method_id!r}. Use {_KEYS} or {_TERMINAL}."
+                _INVALID, f"Unknown login method {method_id!r}. Use {_KEYS} or {_TERMINAL}."
             )
-        self._factory.follow_settings(session.agent for session in self._open.values())
-        await self._require_key()
+        problem = self._factory.follow_settings(session.agent for session in self._open.values())
+        await self._require_key(problem)
         return AuthenticateResponse()
 
-    async def _require_key(self) -> None:
+    async def _require_key(self, problem: str = "") -> None:
+        """Raise `RequestError` if there is no key; ``problem`` says why settings could not be read."""
         if not (
             self._factory.demo
             or await self._factory.models()
             or await self._factory.models(refresh=True)
         ):
-            raise RequestError(NEEDS_KEY, KEYLESS)
+            raise RequestError(NEEDS_KEY, problem or KEYLESS)
 
     # -- sessions
 
@@ -230,10 +245,12 @@ class EditorAgent:
     ) -> NewSessionResponse:
         directory = Path(cwd)
         if not directory.is_absolute() or not is_directory(directory):
-            raise RequestError(-32602, f"{cwd!r} is not an existing directory.")
+            raise RequestError(_INVALID, f"{cwd!r} is not an existing directory.")
         servers = _servers(mcp_servers)
         await self._require_key()
-        opened = await self._open_session(OpenRequest(demo=self._factory.demo), directory, servers)
+        place = await asyncio.to_thread(directory.resolve)
+        request = OpenRequest(demo=self._factory.demo)
+        opened = await self._open_session(request, place, servers)
         return NewSessionResponse(session_id=opened.agent.session.id, **await self._state(opened))
 
     @reports_errors
@@ -285,18 +302,27 @@ class EditorAgent:
     @reports_errors
     async def delete_session(self, session_id: str, **_more: Any) -> DeleteSessionResponse:
         """Close and delete a session; its content is removed when the program ends."""
+        was_open = session_id in self._open
         await self._close(session_id)
-        await asyncio.to_thread(self._factory.store.delete, session_id)
+        try:
+            await asyncio.to_thread(self._factory.store.delete, session_id)
+        except SessionNotFound:
+            # Closing a session without entries has deleted it.
+            if not was_open:
+                raise
         return DeleteSessionResponse()
 
     @reports_errors
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
-        offset = whole_number(cursor or "") or 0
-        found = self._factory.store.sessions(
-            cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE_SIZE
-        )
+        offset = whole_number(cursor or "0")
+        if offset is None:
+            raise RequestError(_INVALID, f"{cursor!r} is not a cursor of an earlier response.")
+        directory = None
+        if cwd:
+            directory = await asyncio.to_thread(Path(cwd).resolve)
+        found = self._factory.store.sessions(cwd=directory, offset=offset, limit=PAGE_SIZE)
         rows = []
         for info in found:
             rows.append(
@@ -315,11 +341,12 @@ class EditorAgent:
     async def set_session_mode(
         self, session_id: str, mode_id: str, **_more: Any
     ) -> SetSessionModeResponse:
-        if mode_id not in MODE_HELP:
-            raise RequestError(
-                -32602, f"There is no mode {mode_id!r}; there are {', '.join(MODE_HELP)}."
-            )
-        self._session(session_id).agent.change_mode(mode_id)
+        agent = self._session(session_id).agent
+        if mode_id in MODE_HELP:
+            agent.change_mode(mode_id)
+        elif not agent.choose_agent(mode_id):
+            known = ", ".join(await _modes(agent))
+            raise RequestError(_INVALID, f"There is no mode {mode_id!r}; there are {known}.")
         return SetSessionModeResponse()
 
     @reports_errors
@@ -336,7 +363,7 @@ class EditorAgent:
             case "model", str() if value:
                 verdict = await asyncio.to_thread(opened.controller.services.judge_model, value)
                 if verdict.standing is NameStanding.IMPOSSIBLE:
-                    raise RequestError(-32602, verdict.sentence)
+                    raise RequestError(_INVALID, verdict.sentence)
                 agent.change_model(value)
             case "effort", "default":
                 agent.change_effort(None)
@@ -344,7 +371,7 @@ class EditorAgent:
                 agent.change_effort(Effort(value))
             case _:
                 raise RequestError(
-                    -32602,
+                    _INVALID,
                     "Choose a model, or an effort that the model has.",
                 )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
@@ -357,7 +384,7 @@ class EditorAgent:
         agent = opened.agent
         message = await read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
         if not message.text.strip() and not message.attached:
-            raise RequestError(-32602, "The prompt is empty.")
+            raise RequestError(_INVALID, "The prompt is empty.")
         problem = self._factory.follow_settings(session.agent for session in self._open.values())
         if problem and problem != self._settings_problem:
             opened.queue_update(
@@ -376,7 +403,7 @@ class EditorAgent:
         self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]
     ) -> EditorSession:
         if self._client is None:
-            raise RequestError(-32603, "The editor is not connected.")
+            raise RequestError(_FAILED, "The editor is not connected.")
         opened = EditorSession(
             self._client, self._factory.services(cwd, servers), self._capabilities
         )
@@ -388,6 +415,10 @@ class EditorAgent:
 
     async def _reopen(self, session_id: str, mcp_servers: list[Any] | None) -> EditorSession:
         servers = _servers(mcp_servers)
+        opened = self._open.get(session_id)
+        if opened is not None and opened.agent.session.info.entry_count == 0:
+            # Closing a session without entries would delete it.
+            return opened
         await self._close(session_id)
         found = self._factory.store.session(session_id)
         return await self._open_session(OpenRequest(found.id), Path(found.cwd), servers)
@@ -398,7 +429,7 @@ class EditorAgent:
         Also queues an update with the session's commands.
         """
         options = await self._options(opened.agent)
-        mode = opened.agent.mode
+        known = await _modes(opened.agent)
         # Queued updates are sent after the response, from which the editor learns the session's id.
         commands = []
         for row in opened.controller.commands:
@@ -412,14 +443,12 @@ class EditorAgent:
                 )
             )
         opened.queue_update(helpers.update_available_commands(commands))
-        known: dict[str, str] = {name.value: text for name, text in MODE_HELP.items()}
-        known.setdefault(mode, "an agent of your own")
         modes = [
             SessionMode(id=name, name=name.capitalize(), description=text)
             for name, text in known.items()
         ]
         return {
-            "modes": SessionModeState(current_mode_id=mode, available_modes=modes),
+            "modes": SessionModeState(current_mode_id=opened.agent.mode, available_modes=modes),
             "config_options": options,
         }
 
@@ -429,7 +458,7 @@ class EditorAgent:
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
-            raise RequestError(-32602, f"The session {session_id!r} is not open here.")
+            raise RequestError(_INVALID, f"The session {session_id!r} is not open here.")
         return self._open[session_id]
 
     async def _options(self, agent: Agent) -> list[Any]:
@@ -461,31 +490,45 @@ class EditorAgent:
         return options
 
 
+async def _modes(agent: Agent) -> dict[str, str]:
+    """Return the descriptions of the modes and of the user's own primary agents, by name."""
+    with suppress(UserFacingError):
+        await asyncio.to_thread(agent.ports.knowledge.load)
+    known = {name.value: text for name, text in MODE_HELP.items()}
+    for spec in agent.ports.knowledge.specs:
+        if spec.primary:
+            known.setdefault(spec.name, spec.description or "an agent of your own")
+    # An agent whose file is gone.
+    known.setdefault(agent.mode, "an agent of your own")
+    return known
+
+
 def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
+    """Return the settings of the editor's MCP servers. Raises `RequestError` for those that are invalid."""
     servers: dict[str, McpServerSettings] = {}
     for server in given or ():
-        match server:
-            case McpServerStdio():
-                env = {variable.name: variable.value for variable in server.env}
-                servers[server.name] = McpServerSettings(
-                    command=server.command, args=tuple(server.args), env=env
-                )
-            case HttpMcpServer() | SseMcpServer():
-                headers = {header.name: header.value for header in server.headers}
-                kind = "sse" if isinstance(server, SseMcpServer) else None
-                try:
-                    servers[server.name] = McpServerSettings(
-                        url=server.url, headers=headers, type=kind
-                    )
-                except ValueError as error:
-                    raise RequestError(
-                        -32602, f"The server {server.name!r} can't be used: {error}"
-                    ) from None
-            case _:
-                raise RequestError(
-                    -32602, f"The transport of the server {server.name!r} is not supported."
-                )
+        try:
+            servers[server.name] = _server(server)
+        except ValidationError as error:
+            raise RequestError(
+                _INVALID, f"The server {server.name!r} can't be used: {first_mistake(error)}"
+            ) from None
     return servers
+
+
+def _server(server: Any) -> McpServerSettings:
+    match server:
+        case McpServerStdio():
+            env = {variable.name: variable.value for variable in server.env}
+            return McpServerSettings(command=server.command, args=tuple(server.args), env=env)
+        case HttpMcpServer() | SseMcpServer():
+            headers = {header.name: header.value for header in server.headers}
+            kind = "sse" if isinstance(server, SseMcpServer) else None
+            return McpServerSettings(url=server.url, headers=headers, type=kind)
+        case _:
+            raise RequestError(
+                _INVALID, f"The transport of the server {server.name!r} is not supported."
+            )
 
 
 class MessageLines(asyncio.StreamReader):

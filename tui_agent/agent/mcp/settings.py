@@ -232,7 +232,7 @@ def find_servers(
         try:
             specs[change.name] = _changed(specs[change.name], row)
         except ValidationError as error:
-            problems.append(f"{change.place}: {change.name}: {_first_mistake(error)}.")
+            problems.append(f"{change.place}: {change.name}: {first_mistake(error)}.")
     return FoundServers(tuple(specs.values()), tuple(problems))
 
 
@@ -268,14 +268,15 @@ def _checked(
         try:
             settings = McpServerSettings.model_validate({**server.row, "sandboxed": is_projects})
         except ValidationError as error:
-            problems.append(f"{server.place}: {server.name}: {_first_mistake(error)}.")
+            problems.append(f"{server.place}: {server.name}: {first_mistake(error)}.")
             continue
         cwd = server.directory if is_projects else project
         found[server.name] = ServerSpec(server.name, settings, whose, cwd, server.place)
     return found.values()
 
 
-def _first_mistake(error: ValidationError) -> str:
+def first_mistake(error: ValidationError) -> str:
+    """Return where the first invalid value is, and what is wrong with it."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     said = first["msg"].removeprefix("Value error, ")
