@@ -137,6 +137,18 @@ async def test_the_command_lines_of_others_are_not_seen(box: Contained) -> None:
     assert "sleep 60" not in ran.output
 
 
+async def test_a_name_is_free_for_what_is_set_aside(box: Contained) -> None:
+    names = [".envrc", f".envrc{'x' * 248}"]
+    box.file(".envrc.not-kept", "mine")
+    await box.run(
+        "cd dist; touch .envrc .envrc.not-kept; for n in $(seq 1100); do : > .envrc.not-kept$n; done;"
+        f" mkdir {names[1]}/ .git:{'x' * 250}"
+    )
+    assert not (box.root / "dist/.envrc").exists()
+    left = [path.name for path in (box.root / "dist").iterdir()]
+    assert list(filter(steers_programs, left)) == []
+
+
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("granted", [Grants(), Grants(sources=True)], ids=["build", "allowed"])
 async def test_the_names_of_a_repository_delete_nothing(box: Contained, granted: Grants) -> None:

@@ -429,6 +429,20 @@ async def test_compiled_python_is_not_left_beside_the_sources(project: Contained
     assert [name for name in project.tree() if "pycache" in name] == []
 
 
+async def test_a_deleted_directory_takes_with_it_what_tools_made_in_it(project: Contained) -> None:
+    for name in ("src/pkg/__pycache__/a.pyc", "src/pkg/build/lib/__pycache__/a.pyc", "dist/x/a"):
+        project.file(name, "made")
+    project.file(".gitignore", "dist/\nbuild/\n__pycache__/\n")
+    project.file("src/pkg/a.py", "one\n")
+    project.file("src/data/table.pyc", "tracked")
+    project.git("add", "-f", "src/pkg/a.py", "src/data", ".gitignore")
+    ran = await project.run("rm -r src/pkg src/data; rm -r dist; mkdir dist", PROJECT)
+    assert (ran.code, ran.outcome.note) == (0, "")
+    left = {path.name for path in (project.root / "src").iterdir()}
+    assert left == {"app.py", "main.c"}
+    assert list((project.root / "dist").iterdir()) == []
+
+
 async def test_data_is_changed_when_it_was_opened(project: Contained) -> None:
     ran = await project.run("rm -rf data", PROJECT)
     assert ran.outcome.wanted == Grants(write=frozenset({project.root / "data"}))

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path, PurePosixPath
+from secrets import token_hex
 from typing import Literal
 
 from tui_agent.files.descriptors import PERMISSIONS, set_mode, state_at
@@ -40,6 +41,9 @@ from tui_agent.sandbox.project_scan import (
     steering_in,
 )
 from tui_agent.sandbox.view import Grants, View
+
+MAX_NAME_BYTES = 230
+"""Maximum length of a name before ``.not-kept`` is added; file systems allow 255 bytes."""
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
 """The list of `JudgedChanges` that a change belongs to (None: discarded without a note), and the
@@ -144,7 +148,7 @@ def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> Ju
         is_deleted = change.kind is ChangeKind.DELETED
         if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
             continue  # the entry it would replace stays; its deletion is already in ``lost``
-        if not change.output and _is_never_kept(path):
+        if not is_deleted and not change.output and _is_never_kept(path):
             continue
         into, wanted = _judge(change, path, view, known)
         judged.wanted |= wanted
@@ -385,7 +389,11 @@ def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
 
 
 def _is_in_bare(path: Path) -> bool:
-    return is_bare_repository(row.name for row in path.parent.iterdir())
+    """Return True if a path is in a bare repository; False if its directory is gone."""
+    try:
+        return is_bare_repository(row.name for row in path.parent.iterdir())
+    except OSError:
+        return False
 
 
 def _names(paths: set[Path], root: Path) -> list[str]:
@@ -425,8 +433,19 @@ def _set_aside(path: Path) -> Path | None:
         if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             os.unlink(path.name, dir_fd=parent)
             return path
-        names = (f"{path.name}.not-kept{number or ''}" for number in range(1_000))
-        free = next(name for name in names if state_at(parent, name) is None)
+        free = _named_aside(path.name)
+        if state_at(parent, free) is not None:
+            free = _named_aside(path.name, f"-{token_hex(4)}")
         os.rename(path.name, free, src_dir_fd=parent, dst_dir_fd=parent)
         return path.with_name(free)
     return None
+
+
+def _named_aside(name: str, number: str = "") -> str:
+    """Return the new name of a file that is set aside, short enough for every file system."""
+    beginning = os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
+    aside = f"{beginning}.not-kept{number}"
+    if steers_programs(aside):
+        # Its beginning is what programs look for.
+        return f"not-kept{number}{beginning}"
+    return aside

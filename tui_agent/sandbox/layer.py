@@ -268,13 +268,11 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
     if place.lower >= 0:
         below = {row.name for row in entries(place.lower)}
         if place.opaque:
-            yield from _deleted_beside(place.lower, names, place.prefix)
+            yield from _deleted_beside(place, names)
         for name in sorted(place.before.keys() - names):
             was = state_at(place.lower, name)
             if was is not None:
-                yield from _deletions(
-                    place.lower, name, was, place.prefix + name, output=_is_output(place, name)
-                )
+                yield from _deletions(place, name, was)
     found = (change for row in rows for change in _change(row, place))
     if is_bare_repository(names | (below if not place.opaque else set())):
         found = (_marked(change, place.prefix) for change in found)
@@ -294,7 +292,6 @@ def _marked(change: LayerChange, prefix: str) -> LayerChange:
 
 def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
     """Yield the changes to one directory entry and everything below it."""
-    path = place.prefix + row.name
     now = state_at(place.upper, row.name)
     if now is None:  # a running job has removed it
         return
@@ -306,7 +303,7 @@ def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
     made_again = _is_output(place, row.name)
     if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
         if was is not None:
-            yield from _deletions(place.lower, row.name, was, path, output=made_again)
+            yield from _deletions(place, row.name, was)
     elif stat.S_ISDIR(now.st_mode):
         yield from _directory(row.name, was, replace(place, output=made_again))
     else:
@@ -334,7 +331,7 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
                 yield from _changes(replace(inner, lower=lower))
             return
         if was is not None:
-            yield from _deletions(place.lower, name, was, path, output=place.output)
+            yield from _deletions(place, name, was)
         if place.output or _is_made_again(path, name, place.is_ignored):
             yield from _whole(upper, path)
         else:
@@ -456,7 +453,7 @@ def _file(
     if was is None:
         yield new
     elif stat.S_ISDIR(was.st_mode):
-        yield from _deletions(place.lower, name, was, path, output=output)
+        yield from _deletions(place, name, was)
         yield new
     elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(place, name, was, now):
         both = regular and stat.S_ISREG(was.st_mode)
@@ -466,20 +463,20 @@ def _file(
         yield replace(new, kind=ChangeKind.CHANGED, size=was.st_size, regular=both, head=head)
 
 
-def _deletions(
-    parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False
-) -> Iterator[LayerChange]:
+def _deletions(place: _Place, name: str, was: os.stat_result) -> Iterator[LayerChange]:
     """Yield the deletions of an entry of the project: first those of its contents, then its own.
 
     A deleted output directory is a single change.
     """
+    path = place.prefix + name
+    output = _is_output(place, name)
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
         with (
             contextlib.suppress(OSError),
-            using(os.open(name, DIRECTORY, dir_fd=parent)) as inner,
+            using(os.open(name, DIRECTORY, dir_fd=place.lower)) as lower,
         ):
-            yield from _deleted_beside(inner, set(), f"{path}/")
+            yield from _deleted_beside(replace(place, lower=lower, prefix=f"{path}/"), set())
     regular = directory or stat.S_ISREG(was.st_mode)
     whole = directory and output
     yield LayerChange(
@@ -487,11 +484,12 @@ def _deletions(
     )
 
 
-def _deleted_beside(lower: int, kept: set[str], prefix: str) -> Iterator[LayerChange]:
-    for row in sorted(entries(lower), key=lambda row: row.name):
-        was = state_at(lower, row.name)
+def _deleted_beside(place: _Place, kept: set[str]) -> Iterator[LayerChange]:
+    """Yield the deletions of all entries of the project's directory but those in ``kept``."""
+    for row in sorted(entries(place.lower), key=lambda row: row.name):
+        was = state_at(place.lower, row.name)
         if was is not None and row.name not in kept:
-            yield from _deletions(lower, row.name, was, prefix + row.name)
+            yield from _deletions(place, row.name, was)
 
 
 def _is_opaque(directory: int) -> bool:

@@ -156,12 +156,20 @@ class _Conflicts:
         state = state_below(self._root, path)
         if state is None:
             return path in originals or f"{path}/" in originals
-        return originals.get(_key(path, state)) != stamp_of(state)
+        return self._differs(path, state)
 
     def _is_touched_in(self, path: str) -> bool:
-        originals = self._copy.originals
         below = _at_and_below(self._root, path)
-        return any(originals.get(_key(inner, state)) != stamp_of(state) for inner, state in below)
+        return any(self._differs(inner, state) for inner, state in below)
+
+    def _differs(self, path: str, state: os.stat_result) -> bool:
+        """Return True if an entry of the project is not as it was when it was copied.
+
+        False in directories that are never copied.
+        """
+        if not NEVER_KEPT.isdisjoint(path.split("/")):
+            return False
+        return self._copy.originals.get(_key(path, state)) != stamp_of(state)
 
     def _stands_for_another(self, change: LayerChange) -> bool:
         stand_ins = self._copy.stand_ins
