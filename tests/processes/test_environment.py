@@ -112,6 +112,7 @@ def test_values_that_builds_need_stay() -> None:
             "DATABASE_URL, MYAPIKEY. The user can",
         ),
         ("echo hi", ""),
+        ("echo NOT_MYAPIKEY MYAPIKEYS", ""),
         ("false", ""),
     ],
 )

@@ -413,6 +413,23 @@ def test_what_a_projects_hooks_and_servers_run_is_trusted_as_it_is_where_nothing
         assert state().trusted is (kind is not None)
 
 
+def test_a_sandbox_that_a_variable_turns_off_holds_no_hook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('[[hooks]]\nevent = "run_end"\ncommand = "sh guard.sh"\nsandboxed = true\n')
+    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(config.parent))
+    box = Contained(tmp_path / "home")
+    box.git("init", "-q")
+    box.file("guard.sh", "exit 0\n")
+    store = TrustStore(tmp_path / "trust.json")
+    state = partial(state_of_project, box.root, store, find=lambda _: SandboxState("bubblewrap"))
+    assert [item.name for item in state().items] == []
+    monkeypatch.setenv("TUI_AGENT_SANDBOX", "off")
+    assert [item.name for item in state().items] == ["guard.sh"]
+
+
 async def test_where_a_sandbox_is_required_no_hook_or_server_of_a_project_runs_without(
     tmp_path: Path,
 ) -> None:

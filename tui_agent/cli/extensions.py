@@ -34,7 +34,7 @@ from tui_agent.agent.mcp.settings import (
     find_servers,
 )
 from tui_agent.agent.programs.hooks import foreign_hooks
-from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
+from tui_agent.config import Config, ConfigError, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import (
     ForeignServer,
@@ -44,7 +44,6 @@ from tui_agent.foreign_servers import (
     servers_of_project,
     servers_of_user,
 )
-from tui_agent.json_text import as_dict
 from tui_agent.lazy import frozen
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
@@ -155,13 +154,13 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
 def _is_contained(project: Path, find: FindSandbox) -> bool:
     """Return True if commands that are to run in the sandbox do so.
 
-    False if the settings turn the sandbox off or the machine has none.
+    False if the user's settings or environment turn the sandbox off, or the machine has none. ``find``
+    may start trial processes to find out.
     """
     try:
-        chosen = read_table(config_path()).get("sandbox")
+        is_off = _config(project, trusted=False).sandbox.mode == "off"
     except ConfigError:
-        chosen = None
-    is_off = "off" in (chosen, as_dict(chosen).get("mode"))
+        is_off = False
     return not is_off and find(project).kind is not None
 
 

@@ -1,4 +1,8 @@
-"""Makes the environments of child processes: without secrets, pagers, editors and prompts."""
+"""Makes the environments of commands, hooks and MCP servers, without variables that hold secrets.
+
+Commands and hooks get no pagers, editors and prompts either. The environments of git, ripgrep, the
+model host and the sandbox are made elsewhere, from the same table (``environment_table``).
+"""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -9,6 +13,7 @@ from tui_agent.processes.environment_table import without_left_out
 MAX_NAMED = 6
 """Maximum number of withheld variables that a note names."""
 _SEARCHED = 10_000
+_NAME = LazyPattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _MISSES_SETTINGS = LazyPattern(
     r"not set|is required|missing|KeyError|unauthori[sz]ed|authenticat|credential|api.?key|access.?token|"
     r"secret|\b401\b",
@@ -93,7 +98,8 @@ def withheld_from(
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]
-    missed = [name for name in names if name in command or name in output]
+    words = {*_NAME.findall(command), *_NAME.findall(output)}
+    missed = [name for name in names if name in words]
     if not missed and failed and _MISSES_SETTINGS.search(output[-_SEARCHED:]):
         missed = names
     if not missed:

@@ -131,6 +131,36 @@ def test_the_directories_of_a_program_hold_its_package(
     assert found == tuple(tmp_path / name for name in directories)
 
 
+def test_a_linked_home_directory_is_never_offered(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    (real / "lib").mkdir(parents=True)
+    (real / "index.js").touch()
+    home = tmp_path / "home"
+    home.symlink_to(real)
+    for place in (home, real):
+        assert directories_of([place / "index.js"], home) == (place / "index.js",)
+        assert directories_of([place, tmp_path], home) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["server", "{path}"], ""),
+        (["server", "--config={path}"], ""),
+        (["server"], "Cannot read {path}."),
+        (["server"], "open('{path}') failed"),
+    ],
+)
+def test_a_hidden_path_is_found_however_it_is_written(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    path = tmp_path / "settings.json"
+    path.touch()
+    command = tuple(word.format(path=path) for word in words)
+    limits = SandboxLimits(tmp_path / "project", command, lambda _: False, {})
+    assert limits.hidden(said.format(path=path)) == (path,)
+
+
 @needs_layer
 async def test_a_linked_server_reads_its_package(tmp_path: Path) -> None:
     box = Contained(tmp_path / "home")

@@ -1,8 +1,8 @@
 """Finds out which path or host the sandbox kept from an MCP server that failed.
 
 Searches the server's command line and its last output for paths, and checks whether they exist.
-(``connection`` starts the server in the sandbox.) Also finds the directories that a server needs to
-read.
+Also finds the directories that the user is then offered to let the server read. Nothing here sets up
+a sandbox: ``connection`` does.
 """
 
 import re
@@ -25,12 +25,14 @@ def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
     """Return the directories that a server must read to use the programs or files at ``paths``.
 
     A program reads the files beside it. For a link, such as npm's in ``.bin``, the package to which
-    it leads is included. No directory contains ``home``, or is in another one.
+    it leads is included. No directory is or contains ``home``, or is in another one.
     """
     found: list[Path] = []
     for path in paths:
+        if _contains(path, home):
+            continue
         beside = path if is_directory(path) else path.parent
-        if home.is_relative_to(beside):
+        if _contains(beside, home):
             beside = path
         found.append(beside)
         package = _package_of(real_path(path), home)
@@ -49,11 +51,16 @@ def _package_of(real: Path, home: Path) -> Path | None:
 
     For a package of npm, the whole ``node_modules``, because npm's packages use each other.
     """
-    around = [folder for folder in (real, *real.parents) if not home.is_relative_to(folder)]
+    around = [folder for folder in (real, *real.parents) if not _contains(folder, home)]
     folders = list(filter(is_directory, around))
     shared = [folder for folder in folders if folder.name == "node_modules"]
     packages = [folder for folder in folders if any(is_file(folder / name) for name in _OF_PACKAGE)]
     return next(iter([*shared[-1:], *packages, *folders]), None)
+
+
+def _contains(folder: Path, home: Path) -> bool:
+    """Return True if ``home`` is ``folder`` or in it, also through links."""
+    return home.is_relative_to(folder) or real_path(home).is_relative_to(real_path(folder))
 
 
 @frozen
@@ -85,23 +92,40 @@ class SandboxLimits:
         return tuple(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
 
     def _hidden(self, said: str) -> Iterator[Path]:
-        """Yield the paths in the command line and in ``said`` that exist but that the sandbox hides."""
-        for text in (*self.words, *_PATH.findall(said)):
-            path = None
-            if text.startswith(("/", "~")):
-                path = at_home(text)
-            if (
-                path is None
-                or not path.is_absolute()
-                or not is_there(path)
-                or not _OWN.isdisjoint(path.parts[1:2])
-            ):
+        """Yield the paths in the command line and in ``said`` that exist but that the sandbox hides.
+
+        Paths in the project, and those that contain it, are left out: the server sees the project.
+        """
+        root = real_path(self.project)
+        for text in self._mentioned(said):
+            path = _existing(text)
+            if path is None:
                 continue
             real = real_path(path)
-            root = real_path(self.project)
             if real.is_relative_to(root) or root.is_relative_to(real):
                 continue
             if not self.sees(path):
                 yield path
             elif not self.sees(real):
                 yield real
+
+    def _mentioned(self, said: str) -> Iterator[str]:
+        """Yield what may be a path in the command line or in ``said``."""
+        yield from self.words
+        for text in (*self.words, said):
+            for path in _PATH.findall(text):
+                yield path
+                # A path at the end of a sentence.
+                yield path.rstrip(".")
+
+
+def _existing(text: str) -> Path | None:
+    """Return the existing path that a text names; None if it names none that a sandbox could hide."""
+    if not text.startswith(("/", "~")):
+        return None
+    path = at_home(text)
+    if not path.is_absolute() or not is_there(path):
+        return None
+    if not _OWN.isdisjoint(path.parts[1:2]):
+        return None
+    return path
