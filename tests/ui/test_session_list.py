@@ -63,6 +63,18 @@ async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> Non
         assert stage.main.prompt.has_focus
 
 
+@pytest.mark.parametrize("key", ["enter", "escape"])
+async def test_a_prompt_of_the_command_line_waits_for_the_choice(tmp_path: Path, key: str) -> None:
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions", prompt="go on"))
+    session = make_session(stage.store, "first words")
+    async with stage.run((100, 24)) as pilot:
+        await shown(stage, pilot, 2)
+        await pilot.press("down", key)
+        await until(lambda: stage.main.prompt.text == "go on", pilot)
+        assert (stage.agent.session.id == session.id) is (key == "enter")
+        assert stage.app.screen is stage.main
+
+
 async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_anew(
     stage: Stage,
 ) -> None:

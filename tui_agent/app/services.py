@@ -259,7 +259,7 @@ class FirstView:
     """The session and the screen that the application opens at the start.
 
     "welcome" and "sessions" open over the main screen. ``prompt`` is sent at once if ``screen`` is
-    "main"; after the welcome, it is text in the prompt.
+    "main"; after the welcome or the list of sessions, it is text in the prompt.
     """
 
     request: OpenRequest = field(default_factory=OpenRequest)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import one_line, plural, short_path
-from tui_agent.app.frontend import Choice
+from tui_agent.app.frontend import Choice, SessionChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +91,23 @@ def begin_welcome(controller: Controller, prompt: str = "") -> None:
 
     controller.choosing = controller.soon(welcome(controller))
     controller.choosing.add_done_callback(put_back)
+
+
+def begin_with_list(controller: Controller, prompt: str = "") -> None:
+    """Let the user choose a session in the background; after that, put ``prompt`` into the prompt."""
+
+    async def choose() -> None:
+        current = controller.open_agent.session.id
+        request = await controller.ask(SessionChoice(current))
+        if request is not None and request.session_id != current:
+            await controller.open(request)
+        if prompt and controller.agent is not None:
+            controller.frontend.put_back(prompt)
+
+    if prompt:
+        controller.soon(choose())
+    else:
+        controller.begin("sessions")
 
 
 async def welcome(controller: Controller) -> None:

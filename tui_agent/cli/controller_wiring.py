@@ -190,7 +190,7 @@ class ControllerWiring(AppServices):
                 prompt=arguments.prompt or "",
             )
         if arguments.resume is not None:
-            return FirstView(screen="sessions")
+            return FirstView(screen="sessions", prompt=arguments.prompt or "")
         if arguments.demo or wiring.router.keys.available() or wiring.default_model() != NO_MODEL:
             return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
         return FirstView(screen="welcome", prompt=arguments.prompt or "")

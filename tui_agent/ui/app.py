@@ -257,14 +257,14 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.exit(1)
             return
         await self.main.attach(services)
-        from tui_agent.app.welcome import ask_for_trust, begin_welcome
+        from tui_agent.app.welcome import ask_for_trust, begin_welcome, begin_with_list
 
         controller = self.main.controller
         await ask_for_trust(controller)
         await controller.open(start.request)
         match start.screen:
             case "sessions":
-                controller.begin("sessions")
+                begin_with_list(controller, start.prompt)
             case "welcome":
                 begin_welcome(controller, start.prompt)
             case _:
