@@ -179,6 +179,20 @@ async def test_nothing_is_left_after_the_time_limit(
     await eventually(lambda: not any(map(alive, pids_in(pids))), "something of the command is left")
 
 
+async def test_a_process_that_can_not_be_ended_is_not_waited_for(
+    space: Workspace, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(_leader: int, _mark: str) -> None:
+        """As for a process of root's."""
+
+    monkeypatch.setattr(process, "end_tree", refused)
+    monkeypatch.setattr(process, "UNSTOPPABLE_SECONDS", 0.01)
+    result = await space.call(BASH, command=f"echo $$ > {pids}; exec sleep 600", timeout=0.5)
+    [pid] = pids_in(pids)
+    assert f"but process {pid} can't be ended and still runs." in result.output
+    assert result.is_error
+
+
 async def test_a_flood_is_bounded_and_counted(space: Workspace) -> None:
     _, result = await limited(
         lambda limit: space.call(BASH, command="yes", timeout=limit),

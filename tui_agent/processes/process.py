@@ -45,6 +45,9 @@ REPORT_BYTES = 16 * 1024
 EXIT_GRACE_SECONDS = 0.1
 """Maximum seconds to wait for the rest of the output after the command's own process has ended."""
 
+UNSTOPPABLE_SECONDS = 2.0
+"""Maximum seconds to wait for the end of a process that was killed."""
+
 _CHUNK = 64 * 1024
 """Maximum bytes of one read."""
 _BURST_BYTES = 1024 * 1024
@@ -183,7 +186,8 @@ class Command:
 class CommandRun:
     """A command's run and its result, filled while the command runs.
 
-    ``exit_code`` is negative if a signal ended the command, None while it runs.
+    ``exit_code`` is negative if a signal ended the command. It is None while the command runs, and
+    stays None if the command could not be ended.
     """
 
     capture: Capture = field(default_factory=Capture)
@@ -335,8 +339,17 @@ class StartedCommand:
             await pipe.finish()
 
     async def stop(self) -> None:
+        """End all processes of the command; see `end_tree`.
+
+        A process that belongs to another user, such as root's after ``sudo``, can't be ended. It is
+        left running, and its ``returncode`` stays None.
+        """
         await end_tree(self.process.pid, self.mark)
-        await self.process.wait()
+        try:
+            async with asyncio.timeout(UNSTOPPABLE_SECONDS):
+                await self.process.wait()
+        except TimeoutError:
+            log.warning("process %s could not be ended", self.process.pid)
         await self.heard()
         for pipe in self.pipes:
             pipe.close()
@@ -413,7 +426,7 @@ async def run_command(command: Command, report: Callable[[str], None], run: Comm
     Raises:
         OSError: the command can't be started.
         asyncio.CancelledError: the caller was cancelled; by then all processes of the command have
-            ended.
+            ended, except those that can't be ended.
     """
     reporter = Reporter(report)
 

@@ -367,7 +367,10 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
         longer = "For a longer command use"
         if limit < MAX_TIMEOUT:
             longer = "Give a longer timeout or use"
-        how = f"[Stopped after {limit:g} s, with all its processes. {longer} background.]"
+        others = "with all its processes"
+        if run.exit_code is None:
+            others = f"but process {run.pid} can't be ended and still runs"
+        how = f"[Stopped after {limit:g} s, {others}. {longer} background.]"
     hint = advice(arguments.command, text, failed=failed)
     sandbox = _sandbox_of(arguments, context)
     masked = {} if sandbox is None else sandbox.masks.of_variables()
