@@ -87,6 +87,16 @@ def test_mistakes_are_told_in_a_sentence(capsys, arguments, told):
     assert told in capsys.readouterr().err
 
 
+def test_a_server_that_is_held_back_is_told_as_such(capsys, tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "server.sh").write_text("exit 0\n")
+    monkeypatch.chdir(project)
+    assert run(["mcp", "add", "x", "sh", "server.sh"]) == 0
+    assert run(["mcp", "test", "x"]) == 2
+    assert "The server x is not started: it runs server.sh" in capsys.readouterr().err
+
+
 def test_an_address_may_have_variables(capsys):
     assert run(["mcp", "add", "x", "https://${HOST:-a.example}:${PORT}/mcp"]) == 0
     assert load_config().config.mcp["x"].url == "https://${HOST:-a.example}:${PORT}/mcp"

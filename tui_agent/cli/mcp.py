@@ -151,7 +151,8 @@ async def _test(name: str) -> int:
     spec = next((spec for spec in found.specs if spec.name == name), None)
     if spec is None:
         known = ", ".join(spec.name for spec in found.specs) or "none"
-        raise UsageError(f"There is no server {name}. Servers: {known}.")
+        about = (problem for problem in found.problems if problem.startswith(f"The server {name} "))
+        raise UsageError(next(about, f"There is no server {name}. Servers: {known}."))
     # As in a session, a project's servers run in the sandbox.
     config = Extensions(is_trusted).config(Path.cwd())
     hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec, Path.cwd())
