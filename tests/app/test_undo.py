@@ -418,6 +418,27 @@ async def test_undo_asks_only_about_files_that_somebody_else_changed(
     await actor.controller.close()
 
 
+async def test_nothing_is_undone_if_the_session_went_on_while_the_user_was_asked(
+    tmp_path: Path,
+) -> None:
+    actor, frontend = await worked_at(tmp_path, "y", writes("a.txt", "one\n"))
+    (actor.project / "a.txt").write_text("mine\n")
+
+    async def ask_slowly(question: Choice) -> str:
+        frontend.asked.append(question)
+        actor.next_turn = [Reply("The job is done.")]
+        actor.controller.outbox.submit("its report")
+        await actor.harness.ended()
+        return "y"
+
+    frontend.ask = ask_slowly  # type: ignore[method-assign,assignment]
+    assert not await do(actor.controller, "undo")
+    assert len(frontend.asked) == 1
+    assert "went on meanwhile" in frontend.words[-1]
+    assert actor.agent.session.path()[-1].text == "The job is done."
+    await actor.controller.close()
+
+
 async def test_undo_says_that_a_commit_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

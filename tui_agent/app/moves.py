@@ -52,7 +52,7 @@ async def move_with_files(
 
     Returns a phrase about what happened to files ("" if nothing); None if the user cancels. ``pair``
     has the two ends of the move that this one undoes or redoes: if that move left files as they were,
-    so does this one.
+    so does this one. Raises NavigationError if the session went on meanwhile.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -64,6 +64,7 @@ async def move_with_files(
     if files is None:
         return None
     commits = await commits_left(agent, target)
+    _require_unmoved(agent, here)
     await go()
     done = await agent.files.restore(files)
     if stays:
@@ -81,14 +82,27 @@ async def make_move(
 ) -> str:
     """Make a planned move (see ``Navigator.move``), and restore ``files``; None: files stay.
 
-    Returns a phrase about what happened to files; "" if nothing.
+    Returns a phrase about what happened to files; "" if nothing. Raises NavigationError if the
+    session went on since the move was planned.
     """
     commits = await commits_left(agent, move.leaf)
+    _require_unmoved(agent, move.from_id)
     await agent.navigator.move(move, focus=focus, progress=progress)
     if files is None:
         agent.files.stayed.add(frozenset((move.from_id, move.leaf)))
         return "files stay as they are"
     return files_phrase(files, await agent.files.restore(files), commits)
+
+
+def _require_unmoved(agent: Agent, leaf: int | None) -> None:
+    """Raise NavigationError if the session is no longer at ``leaf``, where a move was planned.
+
+    While the user is asked, a job's report can begin a run, for example.
+    """
+    from tui_agent.agent.navigator import NavigationError
+
+    if agent.running or agent.session.leaf != leaf:
+        raise NavigationError("The session went on meanwhile, so nothing was moved. Try again.")
 
 
 async def files_along(

@@ -439,7 +439,8 @@ class TreeScreen(FramedPage[None]):
     async def action_step(self, command: Literal["undo", "redo"]) -> None:
         leaf = self._session.leaf
         self._controller.frontend.clear_notice()
-        await (undo if command == "undo" else redo)(self._controller, "")
+        step = undo if command == "undo" else redo
+        await self._controller.attempt(step(self._controller, ""))
         if self._session.leaf != leaf:
             self.reload(at=self._session.leaf)
 
