@@ -41,7 +41,13 @@ class FakeLogins:
                 "https://console.groq.com/keys",
                 is_kept="groq" in self.kept,
             ),
-            LoginRow("azure", "Azure OpenAI", "AZURE_API_KEY", missing=("AZURE_API_BASE",)),
+            LoginRow(
+                "azure",
+                "Azure OpenAI",
+                "AZURE_API_KEY",
+                missing=("AZURE_API_BASE",),
+                is_kept="azure" in self.kept,
+            ),
         ]
 
     def where(self) -> str:
@@ -158,8 +164,13 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
         logins.kept["groq"] = KEY
         await stage.main.controller.run("logout", "openai")
         assert "There is no provider openai" in stage.main.notice.message
+        logins.kept["azure"] = KEY
+        await stage.main.controller.run("logout", "azure")
+        await until(lambda: list(logins.kept) == ["groq"], pilot)
         await stage.main.controller.run("logout")
-        assert "OpenAI" not in await shown(stage, pilot, PickScreen)
+        asked = await shown(stage, pilot, PickScreen)
+        assert "OpenAI" not in asked
+        assert "Remove the key of" in asked
         await pilot.press("enter")
         await until(lambda: not logins.kept, pilot)
         await until(lambda: stage.main.notice.message == "The key of Groq is removed.", pilot)

@@ -44,8 +44,14 @@ async def login(controller: Controller, argument: str) -> None:
             "warning",
         )
         return
-    row = await _provider(controller, await asyncio.to_thread(port.rows), name)
+    row = await _provider(controller, "Log in to", await asyncio.to_thread(port.rows), name)
     if row is None:
+        return
+    if row.missing:
+        controller.say(
+            f"{row.name} also needs {' and '.join(row.missing)}. Set it before starting tui-agent.",
+            "warning",
+        )
         return
     kept = await _take_key(controller, port, row)
     if not kept:
@@ -77,7 +83,7 @@ async def logout(controller: Controller, argument: str) -> None:
             "No key was entered with /login. Remove keys in the environment or in config.toml there."
         )
         return
-    row = await _provider(controller, rows, name)
+    row = await _provider(controller, "Remove the key of", rows, name)
     if row is not None:
         controller.say(await asyncio.to_thread(port.forget, row.id))
 
@@ -87,11 +93,12 @@ def _words(argument: str) -> tuple[str, str]:
     return name.lower(), rest
 
 
-async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
-    """Return the provider with this name or id; for "", ask the user.
+async def _provider(
+    controller: Controller, question: str, rows: Sequence[LoginRow], name: str
+) -> LoginRow | None:
+    """Return the provider with this name or id; for "", ask the user with the title ``question``.
 
-    Returns None if the user cancels; and, after a message, if there is no such provider or it needs
-    environment variables that are not set.
+    Returns None if the user cancels; and, after a message, if there is no such provider.
     """
     by_name: dict[str, LoginRow] = {}
     for one in rows:
@@ -100,21 +107,15 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
     if name and name not in by_name:
         known = ", ".join(row.id for row in rows[:6])
         controller.say(
-            f"There is no provider {one_line(name, 40)} here. Some are {known}. /login lists them all.",
+            f"There is no provider {one_line(name, 40)} here. Some are {known}. "
+            "Without a name, the command lists them all.",
             "warning",
         )
         return None
-    chosen = name or await controller.ask(Pick("Log in to", [_pick_row(row) for row in rows]))
-    row = None
-    if chosen:
-        row = by_name.get(chosen)
-    if row is not None and row.missing:
-        controller.say(
-            f"{row.name} also needs {' and '.join(row.missing)}. Set it before starting tui-agent.",
-            "warning",
-        )
+    chosen = name or await controller.ask(Pick(question, [_pick_row(row) for row in rows]))
+    if not chosen:
         return None
-    return row
+    return by_name.get(chosen)
 
 
 def _pick_row(row: LoginRow) -> PickRow:
