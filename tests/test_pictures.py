@@ -93,10 +93,13 @@ def test_an_odd_colour_space_and_a_turned_photo_become_plain() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = read_picture(drawn("JPEG", (9_000, 90), exif=exif))
+    small = read_picture(drawn("JPEG", (40, 20), exif=exif))
     printed = read_picture(drawn("JPEG", mode="CMYK"))
 
     assert isinstance(turned, Picture)
     assert (turned.width, turned.height) == (20, MAX_SIDE)
+    assert isinstance(small, Picture)
+    assert (small.width, small.height) == (20, 40)
     assert isinstance(printed, Picture)
     with Image.open(io.BytesIO(printed.data)) as image:
         assert image.mode == "RGB"

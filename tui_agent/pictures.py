@@ -43,6 +43,8 @@ MAX_PDF_PAGES = 20
 """Maximum pages of a PDF that is sent unchanged; a page costs the tokens of a picture and of its text."""
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
+_ORIENTATION = 0x0112
+"""EXIF tag that says how a picture must be turned, which providers ignore; 1 for not at all."""
 _QUALITY = 85
 """JPEG quality, 1 to 95."""
 _SMALLER = 0.7
@@ -158,7 +160,8 @@ def _read(data: bytes, limits: PictureLimits) -> Picture | NoPicture:
         mime = TYPES.get(image.format or "", "")
         is_small = max(width, height) <= limits.side and len(data) <= limits.bytes
         image.load()
-        if is_small and mime in limits.types and image.mode in _PLAIN_MODES:
+        is_plain = image.mode in _PLAIN_MODES and image.getexif().get(_ORIENTATION, 1) == 1
+        if is_small and is_plain and mime in limits.types:
             return Picture(data, mime, width, height)
         return _converted(image, mime, limits)
 

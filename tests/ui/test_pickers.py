@@ -33,7 +33,7 @@ from tui_agent.session.errors import SessionHeld
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.help import HelpScreen
-from tui_agent.ui.screens.models import ModelPicker
+from tui_agent.ui.screens.models import ModelPicker, order
 from tui_agent.ui.widgets.options import Options
 
 
@@ -561,3 +561,8 @@ async def test_what_servers_say_is_not_cut(tmp_path: Path) -> None:
         await until(lambda: "llama.cpp at" in screen_text(stage), pilot)
         text = " ".join(screen_text(stage).split())
         assert all(sentence in text for sentence in said)
+
+
+def test_the_model_used_last_comes_before_one_used_more_often() -> None:
+    rows = [ModelRow(name, "test", None) for name in "abc"]
+    assert [row.id for row in order(rows, "", ["c", "b", "b", "c"])] == ["c", "b", "a"]

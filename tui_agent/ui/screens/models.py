@@ -46,10 +46,12 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return the models sorted: the current one, those in ``used``, usable ones, the others.
 
-    ``current`` is a model id; ``used`` has ids, the most recently used first. A model is usable if it
+    ``current`` is a model id; ``used`` has ids, the most recently used first, perhaps repeated. A model is usable if it
     needs no key or its key is set.
     """
-    places = {model: place for place, model in enumerate(used)}
+    places: dict[str, int] = {}
+    for place, model in enumerate(used):
+        places.setdefault(model, place)
     return sorted(
         models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key)
     )
