@@ -44,6 +44,10 @@ MOST_PROBLEMS = 20
 
 WRITING_SECONDS = 15.0
 """How long a sentence may take from the keys to the screen or the provider; a loaded machine is slow."""
+REST_SECONDS = 5.0
+"""How long the program may take to handle what came before a sentence."""
+RESTING_SECONDS = 0.03
+"""Less processor time than this in 0.3 s means that the program has nothing left to handle."""
 MAIN = "Compact ]"
 """Words of the main screen that no other page has."""
 QUESTION = re.compile(r"\b[a-z1-9]  (?:yes|no|always|run|go|the|keep)\b", re.IGNORECASE)
@@ -385,10 +389,11 @@ class Driver:
             lambda: None,
         )
         self.chance.choice(distractions)()
+        self._rest()
         if not self._is_writable():
             return
         self._send("\x15" * self.chance.choice([0, 4]))
-        self._terminal.read_for(0.3)
+        self._rest()
         before, idle = self._terminal.text, self._is_idle()
         asked = len(self._calls())
         self.sentences += 1
@@ -412,6 +417,20 @@ class Driver:
                 self._report(
                     "a message is lost", f"“{sentence}” was sent.\n{self._terminal.framed()}"
                 )
+
+    def _rest(self) -> None:
+        """Wait until the program has handled what came before; somebody who writes looks at the screen first.
+
+        On a loaded machine, the page that a click opens comes late, and it takes the keys from then on.
+        """
+        until = time.monotonic() + REST_SECONDS
+        before = -1.0
+        while time.monotonic() < until:
+            spent = sum(self._process().cpu_times()[:2])
+            if spent - before < RESTING_SECONDS:
+                return
+            before = spent
+            self._terminal.read_for(0.3)
 
     def _click_somewhere(self) -> None:
         for _ in range(self.chance.choice([1, 1, 2, 3])):
