@@ -79,6 +79,9 @@ async def test_a_model_that_never_answers_so_fails_the_run(tmp_path: Path) -> No
         ("[]", "must be a JSON object"),
         ('{"type": "text"}', r"wrong at \$.type"),
         ('{"$ref": 3}', "wrong at"),
+        ('{"$ref": "#/$defs/none"}', r"refers to #/\$defs/none, which it doesn't contain"),
+        ('{"items": {"$dynamicRef": "#x"}}', "refers to #x"),
+        ('{"$ref": "https://schemas.example.com/a.json"}', "refers to https://schemas.example.com"),
     ],
 )
 def test_what_is_no_schema_is_refused(text: str, why: str) -> None:
@@ -86,10 +89,26 @@ def test_what_is_no_schema_is_refused(text: str, why: str) -> None:
         AnswerFormat.parse(text)
 
 
-def test_a_schema_at_an_address_is_never_fetched() -> None:
-    wanted = AnswerFormat.parse('{"$ref": "https://schemas.example.com/a.json"}')
-    with pytest.raises(SchemaError, match=r"refers to https://schemas.example.com/a.json"):
-        wanted.value("{}")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"$defs": {"a": {"type": "string"}}, "items": {"$ref": "#/$defs/a"}}',
+        '{"$id": "https://a.example/s", "$defs": {"b": {"$anchor": "here"}}, "$ref": "#here"}',
+        (
+            '{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}},'
+            ' "$ref": "#/definitions/a"}'
+        ),
+        '{"properties": {"$ref": {"type": "string"}}}',
+        "true",
+    ],
+)
+def test_references_into_the_schema_are_found(text: str) -> None:
+    assert AnswerFormat.parse(text).value('["x"]') == ["x"]
+
+
+def test_a_schema_that_only_refers_to_itself_is_told_as_such() -> None:
+    with pytest.raises(SchemaError, match="refers to itself without end"):
+        AnswerFormat.parse('{"$ref": "#"}').value("{}")
 
 
 @given(st.text())

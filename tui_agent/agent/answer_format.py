@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_dict, as_text, loads
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import one_line
 
@@ -20,6 +20,8 @@ ANSWER_FORMAT = "answer_format"
 _MAX_PROBLEMS = 5
 """Maximum number of places in an answer that are named as wrong."""
 _PROBLEM_CHARS = 300
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_MISSING = "The schema refers to {}, which it doesn't contain."
 _FENCED = LazyPattern(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -42,7 +44,7 @@ class AnswerFormat:
         """Return the format for a JSON Schema.
 
         Raises:
-            SchemaError: the text is not JSON or not a schema.
+            SchemaError: the text is not JSON or not a schema, or refers to one that it doesn't contain.
         """
         from jsonschema import exceptions, validators
 
@@ -58,6 +60,7 @@ class AnswerFormat:
             raise SchemaError(
                 f"The schema is wrong at {error.json_path}: {one_line(error.message, _PROBLEM_CHARS)}."
             ) from None
+        _check_references(schema)
         return cls(schema)
 
     def request(self, prompt: Callable[[str], str]) -> str:
@@ -69,7 +72,7 @@ class AnswerFormat:
 
         Raises:
             AnswerFormatError: the answer has no JSON, or its value doesn't match the schema.
-            SchemaError: the schema refers to one that it doesn't contain.
+            SchemaError: the schema can't be applied to the value.
         """
         value = _json_of(answer)
         problems = self._problems(value)
@@ -92,10 +95,42 @@ class AnswerFormat:
                 if len(problems) == _MAX_PROBLEMS:
                     break
         except Unresolvable as error:
-            raise SchemaError(
-                f"The schema refers to {error.ref}, which it doesn't contain."
-            ) from None
+            raise SchemaError(_MISSING.format(error.ref)) from None
+        except RecursionError:
+            raise SchemaError("The schema refers to itself without end.") from None
         return problems
+
+
+def _check_references(schema: Any) -> None:
+    """Raise SchemaError if a schema refers to one that it doesn't contain.
+
+    So that a run fails at its start, and not at its answer.
+    """
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_with
+
+    named = as_text(as_dict(schema).get("$schema"))
+    try:
+        dialect = specification_with(named, default=DRAFT202012)
+    except UnknownDialect:
+        dialect = DRAFT202012
+    whole = dialect.create_resource(schema)
+    base = whole.id() or ""
+    resolver = Registry[Any]().with_resource(base, whole).resolver(base)
+    pending = [(whole, resolver)]
+    while pending:
+        resource, resolver = pending.pop()
+        for key in _REFERENCES:
+            wanted = as_dict(resource.contents).get(key)
+            if not isinstance(wanted, str):
+                continue
+            try:
+                resolver.lookup(wanted)
+            except Unresolvable:
+                raise SchemaError(_MISSING.format(one_line(wanted, _PROBLEM_CHARS))) from None
+        for inner in resource.subresources():
+            pending.append((inner, resolver.in_subresource(inner)))
 
 
 def _json_of(answer: str) -> Any:
