@@ -58,10 +58,11 @@ def keys() -> str:
     prompt = _table(("key", "does"), [(shown(names), text) for names, text in PROMPT_KEYS])
     named = _table(("name", "key", "where", "does"), actions)
     change = (
-        'Give an action another key in `config.toml`: `[keys]`, then `compact = "f12"`. '
-        'A name with a dot is in quotes: `"prompt.editor" = "ctrl+g"`, which takes this key from `context`; '
-        '`context = "f12"` gives that another. An empty text leaves an action without a key. '
-        'A command without a key can get one: `todo = "alt+t"`, or two keys for the prompt: `todo = "ctrl+x t"`. '
+        'To give an action another key, write, for example, `compact = "f12"` below `[keys]` in `config.toml`. '
+        'Put a name with a dot in quotes: `"prompt.editor" = "ctrl+g"`. This takes the key from the action `context`, '
+        'to which `context = "f12"` gives another one. An empty text leaves an action without a key. '
+        'You can also give a key to a command that has none: `todo = "alt+t"`, or, in the prompt, two keys in '
+        'sequence: `todo = "ctrl+x t"`. '
         "Only `escape`, `enter`, `ctrl+c` and `ctrl+q` are fixed. `F1` lists the keys in use."
     )
     return f"# Keys\n\n{prompt}\n\n## Keys that can be changed\n\n{change}\n\n{named}\n"
@@ -82,14 +83,14 @@ def commands() -> str:
         for row in command_table()
     ]
     told = (
-        "Type one in the prompt, or choose it with `Ctrl+P`. “Everywhere” means editors and runs without a screen too. "
-        "Commands of your own are described in [knowledge](../knowledge.md)."
+        "Type a command in the prompt, or choose one with `Ctrl+P`. “Everywhere” includes editors and runs without a "
+        "screen. [Project knowledge](../knowledge.md#commands) describes commands of your own."
     )
     return f"# Commands\n\n{told}\n\n{_table(('command', 'key', 'works', 'does'), rows)}\n"
 
 
 def settings() -> str:
-    """Return every setting with its value as the program comes."""
+    """Return the table of settings with their default values."""
     from tui_agent.config import load_config
     from tui_agent.setting_rows import UNSET, setting_rows
 
@@ -105,16 +106,17 @@ def settings() -> str:
         for row in rows
     ]
     told = (
-        "`/settings` shows and changes them; `tui-agent config set KEY VALUE` writes one. Dots are tables of "
-        "`config.toml`. In the environment, `TUI_AGENT_COMPACTION__AUTO=false` sets `compaction.auto`. "
-        "Flags win over variables, and variables over the file. Files of the same name in `prompts/` and `styles/` "
-        "beside `config.toml` replace the program's own."
+        "`/settings` shows and changes all settings; `tui-agent config set SETTING VALUE` changes one. The part of a "
+        "name before the dot is a table of `config.toml`. Environment variables set settings too: "
+        "`TUI_AGENT_COMPACTION__AUTO=false` sets `compaction.auto`. Flags override variables, and variables override "
+        "the file. Files in `prompts/` and `styles/` beside `config.toml` replace the program's own files of the same "
+        "name."
     )
     return f"# Settings\n\n{told}\n\n{_table(('setting', 'default', 'takes', 'meaning'), cells)}\n"
 
 
 def events() -> str:
-    """Return the kinds of lines that ``--json`` prints."""
+    """Return the table of events that ``--json`` prints."""
     from tui_agent.cli.events import events_schema
 
     schema = events_schema()
@@ -130,11 +132,11 @@ def events() -> str:
         for name in names
     ]
     told = (
-        f"`--json` prints one of these per line. `session` is the first, `run_ended` the last of a run. Times are "
-        "seconds, except `created_at` of an entry: milliseconds since 1970. "
-        "[events.schema.json](../events.schema.json), or `tui-agent schema`, has the type of each field. "
-        "New types and fields may be added. If others change, "
-        f"so does `version` in the first line, now {schema['version']}."
+        "`--json` prints one event per line. The first event is `session`, the last event of a run is `run_ended`. "
+        "Times are in seconds, except the `created_at` of an entry, which is in milliseconds since 1970. "
+        "[events.schema.json](../events.schema.json), which `tui-agent schema` prints, has the type of each field. "
+        "Types and fields may be added at any time. If an existing one changes, "
+        f"so does `version` in the first line (now {schema['version']})."
     )
     return f"# Events\n\n{told}\n\n{_table(('type', 'fields', 'meaning'), rows)}\n"
 
@@ -154,10 +156,10 @@ def providers() -> str:
     from tui_agent.model.providers import PROVIDERS
 
     told = (
-        "Enter a key with `/login` or `tui-agent login`, or set the variable under *key*. The variable under *address* "
-        "sends requests to another address. [Models](../models.md) explains the rest. Providers marked *litellm* need "
-        "the extra of that name, which `make` installs. A provider that is not listed is called through litellm by "
-        "litellm's name for it, with its key in `<NAME>_API_KEY`."
+        "Enter an API key with `/login` or `tui-agent login`, or set the variable in the column *key*. To send "
+        "requests to another address, set the variable in the column *address*. [Models](../models.md) explains both. "
+        "Providers whose format is *litellm* need the extra of that name, which `make` installs. To use a provider "
+        "that is not listed, use litellm's name for it, and put its key into the variable `<NAME>_API_KEY`."
     )
     rows = [_provider_row(provider) for provider in PROVIDERS.values()]
     return f"# Providers\n\n{told}\n\n{_table(('models', 'provider', 'key', 'address', 'format'), rows)}\n"
@@ -187,7 +189,7 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def environment() -> str:
-    """Return the table of the environment: what each kind of program that is started gets."""
+    """Return the table of environment variables that each kind of child process gets."""
     from tui_agent.isolation import CODE_VARIABLES
     from tui_agent.processes.environment_table import LEFT_OUT, PASSED, TABLE, Reader, Row
 
@@ -214,25 +216,24 @@ def environment() -> str:
     )
     return f"""# The environment
 
-Which of the variables it was started with the program passes on. A value in a cell is what is given instead. Variables
-without a row reach servers, commands and hooks unless their name or value looks like a
-[secret](../permissions.md#secrets); `[sandbox] env` lets a variable into commands whatever it is. Your editor gets
-everything.
+This table shows which environment variables the program passes on to the processes that it starts. If a cell contains
+a value, the process gets this value instead. Variables that are not in the table are passed on to servers, commands and
+hooks, unless their name or value looks like a [secret](../permissions.md#secrets). `[sandbox] env` passes a variable to
+commands in any case. Your editor gets all variables.
 
 {_table(head, rows)}
 
 ## The program itself
 
-`tui-agent` starts Python so that it heeds neither Python's variables nor the working directory: modules are loaded from
-where the program is installed, and nothing of a project runs in it. That holds for all `PYTHON…` variables; those by
-which Python loads code are
+`tui-agent` starts Python in such a way that Python's own variables and the working directory have no effect: modules
+are loaded only from the place where the program is installed, and no code of a project is loaded. That holds for all
+`PYTHON…` variables. These are the ones with which Python loads code; commands get them:
 {_code(*CODE_VARIABLES)}.
-Commands keep them.
 
-`python -m tui_agent` begins anew in the same way where one of them is set. What Python loads before any program is out
-of its reach: a `sitecustomize.py` that `PYTHONPATH` leads to, and a `tui_agent` in the working directory. Use the
-command, or `python -E -P -m tui_agent`. What the system's own loader obeys, such as `LD_PRELOAD`, `LD_LIBRARY_PATH` and
-`OPENSSL_CONF`, holds for every program.
+If one of them is set, `python -m tui_agent` starts itself again in the same way. It can't prevent what Python loads
+before any program: a `sitecustomize.py` that `PYTHONPATH` leads to, and a `tui_agent` in the working directory. So
+use the command `tui-agent`, or `python -E -P -m tui_agent`. Variables that the system's loader and libraries read,
+such as `LD_PRELOAD`, `LD_LIBRARY_PATH` and `OPENSSL_CONF`, affect every program.
 """
 
 
@@ -245,7 +246,8 @@ def options() -> str:
         parts += [f"## {command.name}\n\n{_sentence(command.about)}"] if depth else [command.about]
         if not depth:
             parts.append(
-                "`tui-agent [OPTION]... [PROMPT]` starts it; `tui-agent COMMAND --help` shows a command's own."
+                "`tui-agent [OPTION]... [PROMPT]` starts the program; "
+                "`tui-agent COMMAND --help` shows the options of a command."
             )
         for group in command.groups:
             shown = [row for row in group.rows if not (depth and row[0].startswith("-h,"))]
@@ -264,7 +266,7 @@ _KEPT = {"server": "for the server", "session": "in the session", "request": "no
 
 
 def refusals() -> str:
-    """Return the table of what is tried when a provider refuses a part of a request."""
+    """Return the table of changes that are tried when a provider refuses a part of a request."""
     from tui_agent.model.forms import REMEDIES
 
     rows = [(part.value, remedy.tried, _KEPT[remedy.kept]) for part, remedy in REMEDIES.items()]
@@ -272,11 +274,11 @@ def refusals() -> str:
 
 
 SECTIONS: dict[tuple[str, str], Callable[[], str]] = {("models.md", "refusals"): refusals}
-"""Parts of pages that are written here, by page and by the name that their first line has."""
+"""Functions that write parts of pages, by page and by the name in the comments around the part."""
 
 
 def with_section(text: str, name: str, section: str) -> str:
-    """Return a page with the part between the lines of that name written anew."""
+    """Return a page with the part between the comments of that name replaced."""
     begin, end = f"<!-- {name}: written by scripts/reference.py -->", f"<!-- end of {name} -->"
     before, _begin, rest = text.partition(begin)
     _old, _end, after = rest.partition(end)
@@ -304,7 +306,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def page(name: str) -> str:
-    """Return a page as it should be."""
+    """Return the text of a page."""
     return f"{NOTE}\n\n{PAGES[name]()}"
 
 
