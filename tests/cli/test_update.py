@@ -16,7 +16,7 @@ import pytest
 
 from scripts.bundle import platform_name, write_bundle
 from tui_agent.cli.main import run
-from tui_agent.cli.update import Installation, find_installation, update_command
+from tui_agent.cli.update import Installation, _order, find_installation, update_command
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.version import __version__
@@ -310,3 +310,8 @@ def test_a_bundle_without_a_page_of_releases_says_how(
     shown = capsys.readouterr().out
     assert f"sh tui-agent-VERSION-{platform_name()}.sh" in shown
     assert f"sh {prefix}/lib/tui-agent/installer.sh --remove" in shown
+
+
+def test_versions_are_in_order() -> None:
+    versions = ["0.3.0.dev1", "0.3.0rc1", "0.3.0rc2", "0.3.0", "0.3.1", "0.10.0"]
+    assert sorted(reversed(versions), key=_order) == versions

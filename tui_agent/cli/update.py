@@ -36,6 +36,10 @@ SILENCE = 30.0
 _PACKAGE = "tui-agent"
 _BUNDLE_ROW = re.compile(r"([0-9a-f]{64}) [ *](tui-agent-([0-9][\w.+]*)-([a-z]+-\w+)\.sh)")
 
+_RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_PRERELEASE = re.compile(r"[-_.]?(?:a|b|c|rc|alpha|beta|pre|dev)")
+_DIGITS = re.compile(r"[0-9]{1,9}")
+
 Way = Literal["bundle", "checkout", "uv", "pipx", "pip"]
 """Ways in which the program can be installed."""
 
@@ -188,9 +192,18 @@ def _update_bundle(found: Installation) -> int:
         return subprocess.run(("sh", bundle, "--prefix", prefix), check=False).returncode
 
 
-def _order(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which versions are compared."""
-    return tuple(map(int, re.findall(r"\d+", version)))
+def _order(version: str) -> tuple[tuple[int, ...], bool, str, tuple[int, ...]]:
+    """Return the key by which versions are compared: 0.3.0rc1 comes before 0.3.0, and that before 0.3.1."""
+    release = _RELEASE.match(version)
+    numbers = release[0] if release else ""
+    rest = version[len(numbers) :]
+    early = _PRERELEASE.match(rest)
+    stage = early[0] if early else ""
+    return _numbers_in(numbers), early is None, stage, _numbers_in(rest)
+
+
+def _numbers_in(text: str) -> tuple[int, ...]:
+    return tuple(map(int, _DIGITS.findall(text)))
 
 
 def _download(url: str) -> bytes:
