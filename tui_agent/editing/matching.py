@@ -4,7 +4,7 @@ The exact text is tried first. If it isn't there, differences that models introd
 are ignored, one kind after another: line endings, white space at line ends, typographic quotes and
 dashes, blank lines around the text, another indentation of the whole block, line numbers copied
 from ``read``, one level of escapes too many, several lines written as one. The first kind with a
-match counts, and it must be the only match. Text that the edit doesn't change stays as in the file.
+match counts, and must have only that match. Text that the edit doesn't change stays as in the file.
 """
 
 import re
@@ -40,7 +40,7 @@ class NoMatchError(Exception):
 
 @frozen
 class Replacement:
-    """Replaces the only occurrence of ``old`` by ``new``; with ``everywhere``, every occurrence."""
+    """Replaces the only occurrence of ``old`` with ``new``; if ``everywhere``, every occurrence."""
 
     old: str
     new: str
@@ -235,9 +235,9 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
-    """Return the index of the last of the lines from ``begin`` on that, joined by spaces, are ``old``.
+    """Return the index of the last line if lines from ``begin`` on, joined by spaces, are ``old``.
 
-    None if no two to ``_MAX_JOINED`` lines are ``old``.
+    None if ``old`` isn't the text of two to ``_MAX_JOINED`` such lines.
     """
     joined = bare[begin]
     for end in range(begin + 1, min(begin + _MAX_JOINED, len(bare))):

@@ -56,7 +56,7 @@ class IgnoreRules:
         return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        """Return True if the rules ignore an absolute path; ``directory``: it is a directory's."""
+        """Return True if the rules ignore an absolute path, of a ``directory`` or of a file."""
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include

@@ -259,7 +259,7 @@ def _listing(folder: Path, command: str, *more: str) -> bytes:
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's object id of a file's present content, by the hash that made the id ``like``.
+    """Return git's object id of a file's present content, of the same kind of hash as ``like``.
 
     None if the file can't be read or is larger than 10 MB.
     """
@@ -311,7 +311,7 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 
 
 def repository_of(top: Path) -> Path | None:
-    """Return the git directory of the repository whose root is ``top``; None if it is no such root.
+    """Return the git directory of the repository whose root is ``top``; None if there is none.
 
     It is ``.git``, or the directory that a ``.git`` file names (worktrees, submodules).
     """
@@ -382,9 +382,9 @@ def link_repository(own: Path, repository: Path) -> None:
 
 
 def shared_directory(repository: Path) -> Path:
-    """Return the git directory that a worktree's git directory shares with the others.
+    """Return the git directory that a worktree's git directory shares with the other worktrees.
 
-    For other repositories, ``repository`` itself.
+    For other git directories, ``repository`` itself.
     """
     place = _line(repository / "commondir")
     if place:

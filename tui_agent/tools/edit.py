@@ -58,7 +58,7 @@ text isn't found."""
 
 
 class Edit(ToolInput):
-    """One replacement: of ``old`` with ``new``; with ``all``, wherever ``old`` occurs."""
+    """One replacement of ``old`` with ``new``; with ``all``, wherever ``old`` occurs."""
 
     old: str
     new: str

@@ -245,7 +245,7 @@ def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> Loade
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
         if first is None:
-            why = "its description of the tools is not valid"
+            why = "it reported tool definitions that are not valid"
         else:
             why = f"{first['loc'][0]}: {first['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
