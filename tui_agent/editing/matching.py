@@ -235,9 +235,9 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
-    """Return the index of the last line if lines from ``begin`` on, joined by spaces, are ``old``.
+    """Return the index of the line with which ``old`` ends, if it begins with the line ``begin``.
 
-    None if ``old`` isn't the text of two to ``_MAX_JOINED`` such lines.
+    None if ``old`` doesn't consist of two to ``_MAX_JOINED`` whole lines, joined by spaces.
     """
     joined = bare[begin]
     for end in range(begin + 1, min(begin + _MAX_JOINED, len(bare))):
@@ -275,9 +275,10 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
-    """Yield the positions of ``wanted.old``: with ``everywhere``, all that don't overlap.
+    """Yield the positions of ``wanted.old``.
 
-    Otherwise, overlapping ones too, but at most ``_MAX_COUNTED``.
+    With ``everywhere``, these are all that don't overlap; otherwise at most ``_MAX_COUNTED``, which
+    may overlap.
     """
     step = 1
     if wanted.everywhere:

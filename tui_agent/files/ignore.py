@@ -125,8 +125,8 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
     """Yield the regular files below ``root``, without ignored ones and links.
 
-    At most ``limit`` files, None for all. Their paths begin with ``root``. A directory's files come
-    before those in its subdirectories; both are sorted by name.
+    Yields at most ``limit`` files, or all for None. Their paths begin with ``root``. A directory's
+    files come before those in its subdirectories; both are sorted by name.
     """
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]

@@ -296,7 +296,8 @@ def branch_of(project: Path) -> str | None:
 def commits_between(project: Path, first: float, last: float) -> list[str]:
     """Return the short ids (7 digits) of the commits made in a project between two times.
 
-    Oldest first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty without it.
+    The oldest comes first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty
+    without it.
     """
     repository = repository_of(project)
     log = None
@@ -393,7 +394,7 @@ def shared_directory(repository: Path) -> Path:
 
 
 def main_worktree(top: Path) -> Path:
-    """Return the main working tree if ``top`` is a further worktree of its repository, else ``top``.
+    """Return the main working tree if ``top`` is another worktree of its repository, else ``top``.
 
     The repository must list the worktree, because a ``.git`` file could name any repository.
     """

@@ -135,7 +135,7 @@ class JudgedChanges:
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
     """Return the verdicts on all changes in a layer.
 
-    ``changes`` must be in the order of `changes_in`, ``view`` is the command's.
+    ``changes`` must be in the order of `changes_in`; ``view`` is the view of the command.
     """
     judged = JudgedChanges()
     stays = set[str]()

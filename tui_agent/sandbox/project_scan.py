@@ -1,9 +1,9 @@
 """Finds a project's paths with special rules for commands, such as repositories and build output.
 
 Looks at files, changes none. A project is scanned once, and again when the times of its directories
-and ignore files show a change. Files that git doesn't track are searched for secrets once, and
-again after a change. Files and directories for which there was no time are ``unseen``, and hidden
-from commands until they have been searched.
+or files show a change. Files that git doesn't track are searched for secrets once, and again after
+a change. Files and directories for which there was no time are ``unseen``, and hidden from commands
+until they have been searched.
 """
 
 import os
