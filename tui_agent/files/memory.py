@@ -110,8 +110,8 @@ class MemoryChange(BaseModel):
     """One change of the lines or proposals, recorded so that it can be undone.
 
     ``before`` and ``after`` are the two states of the line. ``before`` is None for an added line,
-    ``after`` for a removed one, and both if only a proposal was declined. ``proposal`` is the
-    proposal that the change answered, None if there was none.
+    ``after`` is None for a removed one, and both are None if only a proposal was declined.
+    ``proposal`` is the proposal that the change answered, None if there was none.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

@@ -455,7 +455,7 @@ def _write(path: Path, *texts: str) -> None:
 
 
 def _line(path: Path) -> str | None:
-    """Return the text of a file with one line; None for more lines, an empty or unreadable file."""
+    """Return the text of a one-line file; None if it has more lines, is empty or can't be read."""
     data = read_regular(path, _SMALL)
     try:
         text = (data or b"").decode("utf-8").strip()

@@ -178,7 +178,7 @@ def make_own_directory(owner: object, parent: Path) -> Path:
 
 
 def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool = False) -> Layer:
-    """Create an empty layer for a command in a new directory in ``parent``.
+    """Create an empty layer for a command; it gets a new directory in ``parent``.
 
     Raises OSError if it can't be created.
     """

@@ -165,7 +165,7 @@ class EditorText(Protocol):
     """The editor in which the program runs. Its open files may have unsaved text."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return a file's unsaved text; None if it equals the file on disk or isn't known."""
+        """Return a file's unsaved text; None if it equals the file on disk or can't be read."""
         ...
 
     async def save(self, path: Path) -> bool:

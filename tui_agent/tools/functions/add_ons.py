@@ -20,7 +20,7 @@ from tui_agent.lazy import frozen
 if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
 
-# The module that makes tools is imported when there is an add-on.
+# The module that makes tools is imported only if there is an add-on.
 
 GROUP = "tui_agent.add_ons"
 """The group of entry points that add-ons declare."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
     from tui_agent.tools.functions.file_tool import EndedFile, FileTool
 
-# The modules that run tool files are imported when there is a file.
+# The modules that run tool files are imported only if there is such a file.
 
 DESCRIBE_SECONDS = 30.0
 """Time limit for loading a tool file, in seconds."""
