@@ -148,7 +148,7 @@ async def test_declarations_are_asked_about_where_their_name_stands(tmp_path: Pa
 
 async def test_a_server_of_single_files_says_so(tmp_path: Path) -> None:
     (output,) = await outputs(navigating(tmp_path, code("symbols", "tot"), how="knows little"))
-    assert output.endswith("lists a file's symbols only. Name it as path.")
+    assert output.endswith("lists only a file's symbols. Set path to a file.")
 
 
 async def test_what_a_library_declares_is_asked_about_where_it_stands(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ NO_TERMINAL = "The command needs a terminal"
         (
             "git fetch",
             "git@example.com: Permission denied (publickey).\n",
-            "load a key into their agent",
+            "load a key into ssh-agent",
         ),
         ("npm init", "Press ^C at any time to quit.\npackage name: (r) ", NO_ANSWER),
         (

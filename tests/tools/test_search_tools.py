@@ -215,7 +215,7 @@ async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace) -
     result = await space.call(GREP, pattern="hit")
     assert (
         result.output
-        == "a.txt:1: hit\n[Not shown, may hold secrets: .env. Name one as path to search it.]"
+        == "a.txt:1: hit\n[Not shown, as it may hold secrets: .env. Name one as path to search it.]"
     )
     assert (await space.call(GREP, pattern="hit", path=".env")).output == ".env:1: KEY=hit"
     needs = GREP.needs(GrepInput(pattern="hit", path=".env"), space.context())

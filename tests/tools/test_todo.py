@@ -59,7 +59,7 @@ def test_an_unknown_status_and_an_item_without_content_are_told() -> None:
         ToolError, match="later is not a status; use pending, in_progress, done, cancelled"
     ):
         parse_arguments(TodoTool(), '{"todos": [{"content": "x", "status": "later"}]}')
-    with pytest.raises(ToolError, match="an item has no content: status"):
+    with pytest.raises(ToolError, match="an item has no content, only status"):
         parse_arguments(TodoTool(), '{"todos": [{"status": "done"}]}')
 
 

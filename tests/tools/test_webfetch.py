@@ -149,7 +149,7 @@ async def test_a_part_of_a_page_is_read_by_its_lines_or_words(
     assert (await space.call(tool(), url=url, find="end the")).output.endswith("41: The END of it")
     with pytest.raises(ToolError, match="the page has 41 lines"):
         await space.call(tool(), url=url, offset=42)
-    with pytest.raises(ToolError, match="No line of the page contains “nowhere”"):
+    with pytest.raises(ToolError, match="No line has all the words of “nowhere”"):
         await space.call(tool(), url=url, find="nowhere")
 
 
@@ -215,7 +215,7 @@ async def test_a_pdf_file_is_read_as_text(space: Workspace, server: WebServer) -
 async def test_binary_is_described(space: Workspace, server: WebServer) -> None:
     server.answers["/b.png"] = answer(b"\x89PNG\r\n\0\0" + bytes(50_000), "image/png")
     result = await space.call(tool(), url=f"http://docs.test:{server.port}/b.png")
-    assert "is not text but image/png, 50.0 kB" in result.output
+    assert "can't be read as text (image/png, 50.0 kB)" in result.output
     assert "\x89" not in result.output
     assert not space.blobs
 

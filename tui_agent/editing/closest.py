@@ -61,7 +61,7 @@ def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
 
 
 def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index of the line from which on most lines of ``old`` are in their place.
+    """Return the index of the line at which ``old`` has to begin so that most of its lines match.
 
     White space around lines is ignored. None if the file has no line of ``old``.
     """
@@ -80,10 +80,11 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
     end = min(start + len(old), len(lines))
     offset = _first_difference(lines[start:end], old)
     if offset is None:
-        hint = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:"
+        hint = f"Lines {start + 1}-{end} differ from it only in white space. Copy them exactly:"
         middle = start
     elif start + offset >= end:
-        hint = f"The file ends after line {end}, old continues with {_cut(old[offset].strip())!r}:"
+        rest = _cut(old[offset].strip())
+        hint = f"The file ends after line {end}, but old continues with {rest!r}:"
         middle = end
     else:
         middle = start + offset

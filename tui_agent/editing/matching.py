@@ -4,7 +4,7 @@ The exact text is tried first. If it isn't there, differences that models introd
 are ignored, one kind after another: line endings, white space at line ends, typographic quotes and
 dashes, blank lines around the text, another indentation of the whole block, line numbers copied
 from ``read``, one level of escapes too many, several lines written as one. The first kind with a
-match counts, and it must be the only match. Text that the edit doesn't change stays as in the file.
+match counts, and must have only that match. Text that the edit doesn't change stays as in the file.
 """
 
 import re
@@ -40,7 +40,7 @@ class NoMatchError(Exception):
 
 @frozen
 class Replacement:
-    """Replaces the only occurrence of ``old`` by ``new``; with ``everywhere``, every occurrence."""
+    """Replaces the only occurrence of ``old`` with ``new``; if ``everywhere``, every occurrence."""
 
     old: str
     new: str
@@ -235,9 +235,9 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
-    """Return the index of the last of the lines from ``begin`` on that, joined by spaces, are ``old``.
+    """Return the index of the line with which ``old`` ends, if it begins with the line ``begin``.
 
-    None if no two to ``_MAX_JOINED`` lines are ``old``.
+    None if ``old`` doesn't consist of two to ``_MAX_JOINED`` whole lines, joined by spaces.
     """
     joined = bare[begin]
     for end in range(begin + 1, min(begin + _MAX_JOINED, len(bare))):
@@ -275,9 +275,10 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
-    """Yield the positions of ``wanted.old``: with ``everywhere``, all that don't overlap.
+    """Yield the positions of ``wanted.old``.
 
-    Otherwise, overlapping ones too, but at most ``_MAX_COUNTED``.
+    With ``everywhere``, these are all that don't overlap; otherwise at most ``_MAX_COUNTED``, which
+    may overlap.
     """
     step = 1
     if wanted.everywhere:

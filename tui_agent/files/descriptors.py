@@ -163,8 +163,8 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
     """Open a regular file in a directory for reading; returns its descriptor and status.
 
-    Raises OSError if it doesn't exist, can't be read, or is not a regular file, but a link for
-    example.
+    Raises OSError if it doesn't exist, can't be read, or is not a regular file (for example, if it
+    is a link).
     """
     descriptor = os.open(name, REGULAR, dir_fd=parent)
     state = os.fstat(descriptor)

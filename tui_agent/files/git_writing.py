@@ -55,8 +55,8 @@ class FileEdit:
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
     """Return a patch of all edits for ``git apply``, with binary files, modes and renames.
 
-    Without edits b"". Blocks, so call it in a thread. Raises GitWriteError if git is missing or
-    fails.
+    Returns b"" if there are no edits. Blocks, so call it in a thread. Raises GitWriteError if git
+    is missing or fails.
     """
     if not edits:
         return b""
@@ -270,8 +270,8 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
 class _Git:
     """Runs git in the directory ``tree`` on the git directory ``repository``.
 
-    ``repository`` is None if ``tree`` itself is the git directory. If it is another directory than
-    ``tree``, ``tree`` is its working tree.
+    If ``repository`` is None or the same as ``tree``, ``tree`` itself is the git directory.
+    Otherwise ``tree`` is the working tree of ``repository``.
     """
 
     tree: Path

@@ -56,7 +56,7 @@ class IgnoreRules:
         return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        """Return True if the rules ignore an absolute path; ``directory``: it is a directory's."""
+        """Return True if the rules ignore an absolute path, of a ``directory`` or of a file."""
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
@@ -125,8 +125,8 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
     """Yield the regular files below ``root``, without ignored ones and links.
 
-    At most ``limit`` files, None for all. Their paths begin with ``root``. A directory's files come
-    before those in its subdirectories; both are sorted by name.
+    Yields at most ``limit`` files, or all for None. Their paths begin with ``root``. A directory's
+    files come before those in its subdirectories; both are sorted by name.
     """
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]

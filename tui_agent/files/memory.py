@@ -32,8 +32,8 @@ MAX_CHARS = 500
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Maximum number of waiting proposals. When one more arrives, the oldest with foreign words is
-dropped, or the oldest of all if none has such words."""
+"""Maximum number of waiting proposals. When one more arrives, the oldest one whose words come from
+a web page, a file or a command is dropped, or the oldest of all if there is no such one."""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
 """Maximum changes that can be undone."""
@@ -110,8 +110,8 @@ class MemoryChange(BaseModel):
     """One change of the lines or proposals, recorded so that it can be undone.
 
     ``before`` and ``after`` are the two states of the line. ``before`` is None for an added line,
-    ``after`` for a removed one, and both if only a proposal was declined. ``proposal`` is the
-    proposal that the change answered, None if there was none.
+    ``after`` is None for a removed one, and both are None if only a proposal was declined.
+    ``proposal`` is the proposal that the change answered, None if there was none.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -124,7 +124,8 @@ class MemoryChange(BaseModel):
 class MemoryState(BaseModel):
     """A project's memory: its lines and its waiting proposals, each with unique topics.
 
-    ``changes`` can be undone, oldest first. The methods return changed copies.
+    ``changes`` are the changes that can be undone, in the order in which they were made. The
+    methods return changed copies.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -206,8 +207,8 @@ class MemoryState(BaseModel):
         """Add proposals; a new one replaces the waiting proposal on its topic.
 
         Proposals of lines that the memory has, that already wait, or that were declined are left
-        out. So is a removal if no line has its topic or a proposal on that topic waits. If more
-        than `MAX_PROPOSED` wait, some are dropped.
+        out. So is a proposed removal if no line has its topic, or if a proposal on that topic
+        already waits. If more than `MAX_PROPOSED` wait, some are dropped.
         """
         state = self
         for proposal in proposals:

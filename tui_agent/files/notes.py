@@ -1,7 +1,7 @@
 """Reads a project's notes file, which earlier versions wrote, and changes it when the user drops a note.
 
 It is a Markdown file in the project, one list item per note. New lines go into the memory instead
-(``files.memory``); a note is added only when the user undoes that it was dropped.
+(``files.memory``); a note is added only when the user undoes its removal.
 """
 
 from pathlib import Path

@@ -259,7 +259,7 @@ def _listing(folder: Path, command: str, *more: str) -> bytes:
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's object id of a file's present content, by the hash that made the id ``like``.
+    """Return git's object id of a file's present content, of the same kind of hash as ``like``.
 
     None if the file can't be read or is larger than 10 MB.
     """
@@ -296,7 +296,8 @@ def branch_of(project: Path) -> str | None:
 def commits_between(project: Path, first: float, last: float) -> list[str]:
     """Return the short ids (7 digits) of the commits made in a project between two times.
 
-    Oldest first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty without it.
+    The oldest comes first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty
+    without it.
     """
     repository = repository_of(project)
     log = None
@@ -311,7 +312,7 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 
 
 def repository_of(top: Path) -> Path | None:
-    """Return the git directory of the repository whose root is ``top``; None if it is no such root.
+    """Return the git directory of the repository whose root is ``top``; None if there is none.
 
     It is ``.git``, or the directory that a ``.git`` file names (worktrees, submodules).
     """
@@ -382,9 +383,9 @@ def link_repository(own: Path, repository: Path) -> None:
 
 
 def shared_directory(repository: Path) -> Path:
-    """Return the git directory that a worktree's git directory shares with the others.
+    """Return the git directory that a worktree's git directory shares with the other worktrees.
 
-    For other repositories, ``repository`` itself.
+    For other git directories, ``repository`` itself.
     """
     place = _line(repository / "commondir")
     if place:
@@ -393,7 +394,7 @@ def shared_directory(repository: Path) -> Path:
 
 
 def main_worktree(top: Path) -> Path:
-    """Return the main working tree if ``top`` is a further worktree of its repository, else ``top``.
+    """Return the main working tree if ``top`` is another worktree of its repository, else ``top``.
 
     The repository must list the worktree, because a ``.git`` file could name any repository.
     """
@@ -454,7 +455,7 @@ def _write(path: Path, *texts: str) -> None:
 
 
 def _line(path: Path) -> str | None:
-    """Return the text of a file with one line; None for more lines, an empty or unreadable file."""
+    """Return the text of a one-line file; None if it has more lines, is empty or can't be read."""
     data = read_regular(path, _SMALL)
     try:
         text = (data or b"").decode("utf-8").strip()

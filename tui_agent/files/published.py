@@ -25,8 +25,8 @@ _REMEMBERED = 16
 class _Listed(NamedTuple):
     """A file as its package's ``RECORD`` lists it.
 
-    ``digest`` is ``sha256=`` and base64, ``size`` the bytes as text; ``changed`` is the status
-    change time of the ``RECORD``, in nanoseconds.
+    ``digest`` is ``sha256=`` and base64, ``size`` the number of bytes as text; ``changed`` is the
+    status change time of the ``RECORD``, in nanoseconds.
     """
 
     digest: str

@@ -96,9 +96,9 @@ async def run_ripgrep(
     """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
     Lines are passed without ``end``. After `TIMEOUT` seconds ripgrep is killed, and the result's
-    ``timed_out`` is True. Raises NoRipgrepError if ripgrep can't run, or was killed before that,
-    because an ignore file is a pipe or the memory limit was reached; ``sink`` may have got some
-    lines by then.
+    ``timed_out`` is True. Raises NoRipgrepError if ripgrep can't run, or was killed earlier because
+    an ignore file is a pipe or the memory limit was reached; ``sink`` may have got some lines by
+    then.
     """
     for binary in _candidates(directory):
         if await _works(binary):

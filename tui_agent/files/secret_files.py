@@ -116,9 +116,9 @@ def text_in(data: bytes) -> str:
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
     """Yield the files with secrets, such as settings, in directories of installed programs.
 
-    A file is one if its name says so, or if it is small and holds a secret. Directories of
-    libraries are skipped. Files nearest to ``places`` come first; the search ends after some
-    thousand names.
+    These are files whose names say that they hold secrets, and small files with a secret in them.
+    Directories of libraries are skipped. Files nearest to ``places`` come first; the search ends
+    after some thousand names.
     """
     rows = nearest_files(
         places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH
@@ -170,8 +170,8 @@ def shown_text(path: Path, text: str) -> str:
 def shown_quote(path: Path, text: str) -> str:
     """Return a text that may quote a file, such as a checker's output, with secrets redacted.
 
-    Redacts the secrets found in the text and those in the file on disk; none for source code,
-    Markdown and files made to be shared.
+    Redacts the secrets found in the text and those in the file on disk. For source code, Markdown
+    and files made to be shared, redacts nothing.
     """
     from tui_agent.secret_detector import remove_known
 

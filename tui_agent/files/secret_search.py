@@ -98,7 +98,7 @@ class SecretSearch:
 
 
 def _is_key(file: FileState, text: str) -> bool:
-    """Return True if a file contains nothing but a key and white space."""
+    """Return True if a file contains nothing but a secret, such as an API key, and white space."""
     from tui_agent.secret_detector import is_secret_value
 
     return is_secret_value(text.strip(), Path(file.path).name)

@@ -34,8 +34,8 @@ _PROTECTED = listed(
     .dir-locals-2.el .gdbinit .lldbinit
     """
 )
-"""Names, in lower case, of files and directories that other programs execute or obey. A command may
-change one only if the user has allowed that."""
+"""Names, in lower case, of files and directories that other programs run or read as settings. A
+command may change one only if the user has allowed that."""
 
 INERT_NAMES = listed(
     """
@@ -97,7 +97,7 @@ def is_repository_name(name: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def steers_programs(name: str) -> bool:
-    """Return True for the name of a file or directory that other programs execute or obey.
+    """Return True for the name of a file or directory that other programs run or read as settings.
 
     For example ``.husky``, ``.vscode`` or ``.git``.
     """
@@ -111,5 +111,5 @@ def may_be_settings(name: str) -> bool:
 
 
 def has_steering_part(path: PurePath) -> bool:
-    """Return True if a file or directory on the path is one that other programs obey."""
+    """Return True if a path has a part that other programs run or read as settings."""
     return any(map(steers_programs, path.parts))

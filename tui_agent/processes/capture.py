@@ -14,7 +14,8 @@ TAIL_LINES = 50_000
 """Maximum bytes and lines kept from the end of an output."""
 
 ERROR_LINES = 20
-"""Maximum number of lines that look like errors kept from the part between start and end."""
+"""Maximum number of lines that are kept from the part between start and end, because they look like
+errors."""
 
 _ERROR_LINE_BYTES = 400
 _ERROR_MARKS = (b"rror", b"RROR", b"ailed", b"FAIL", b"xception", b"raceback", b"anic", b"atal")
@@ -49,7 +50,7 @@ _LINES_BETWEEN = 20
 
 
 class Capture:
-    """Keeps the start and end of an output, and lines between that look like errors."""
+    """Keeps the start and end of an output, and the lines between them that look like errors."""
 
     def __init__(self) -> None:
         self.total_bytes = 0

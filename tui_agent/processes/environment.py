@@ -19,7 +19,7 @@ _MISSES_SETTINGS = LazyPattern(
     r"secret|\b401\b",
     re.IGNORECASE,
 )
-"""Words in error messages of programs that miss a setting or a key."""
+"""Words in error messages of programs that lack a setting or an API key."""
 
 MARK = "TUI_AGENT_CALL"
 """The environment variable with the id of the command that a process belongs to."""
@@ -93,8 +93,8 @@ def withheld_from(
     """Return a note for the model on withheld variables that a command may have missed, or "".
 
     These are the ones that the command or its output names, or all of them if it ``failed`` and its
-    output suggests a missing setting or key. Variables in ``given`` are left out, because the command
-    had them as placeholders.
+    output suggests a missing setting or API key. Variables in ``given`` are not named, because the
+    command had them as placeholders.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]
@@ -115,7 +115,7 @@ def withheld_from(
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return ``environ`` adapted for commands: without pager, editor, colours or prompts.
 
-    Variables that a `SafeEnvironment` keeps on request stay.
+    Variables in the ``keep`` of a `SafeEnvironment` are not left out.
     """
     keep = environ.keep if isinstance(environ, SafeEnvironment) else ()
     return without_left_out("commands", environ, keep)

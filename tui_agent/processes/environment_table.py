@@ -110,7 +110,7 @@ TABLE = (
     _left_out(
         "CDPATH GLOBIGNORE GREP_OPTIONS RIPGREP_CONFIG_PATH "
         "GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS",
-        "They change what a command does, so that its text no longer shows it.",
+        "They change what a command does in ways that its text doesn't show.",
     ),
     Row(
         in_order(
@@ -127,7 +127,7 @@ TABLE = (
     _for_commands(
         "cat",
         "PAGER GIT_PAGER GH_PAGER MANPAGER SYSTEMD_PAGER AWS_PAGER BAT_PAGER DELTA_PAGER PSQL_PAGER",
-        "A pager would wait for a key.",
+        "A pager would wait for a key press.",
     ),
     _for_commands(
         "true",
@@ -171,7 +171,7 @@ TABLE = (
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of ``environ`` that rows pass on to a reader, and those that rows set.
 
-    For the readers ``own`` and ``host``, which don't get variables without a row.
+    Only for the readers ``own`` and ``host``, which don't get variables without a row.
     """
     kept = {name: value for name, value in environ.items() if _passes(name, reader)}
     return kept | _values_for(reader)

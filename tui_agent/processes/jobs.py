@@ -123,7 +123,7 @@ class Job:
     def start(
         self, command: Command, put_blob: Callable[[bytes], str]
     ) -> Coroutine[Any, Any, None]:
-        """Start the job, and return what waits for its end.
+        """Start the job, and return a coroutine that waits for its end.
 
         ``put_blob`` stores the output at the end and returns the blob's name. Raises OSError if the
         command can't be started.
@@ -153,8 +153,8 @@ class Job:
     def new_output(self) -> tuple[bytes, int]:
         """Return the output since the last call, and how many bytes before it were dropped.
 
-        At most `RING_BYTES`. While the job runs, an incomplete UTF-8 character at the end is left
-        for the next call.
+        Returns at most `RING_BYTES`. While the job runs, an incomplete UTF-8 character at the end
+        is left for the next call.
         """
         first = self._total - len(self._ring)
         begin = max(self._seen, first)
@@ -180,10 +180,10 @@ class Job:
         self.terminal.type(text)
 
     async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
-        """Wait until ``awaited`` returns True for new output of the terminal, at most some seconds.
+        """Wait, at most ``seconds``, until ``awaited`` returns True for new output of the terminal.
 
-        Once the terminal has been quiet for a while, the text on its screen counts, too. For None,
-        wait only until it is quiet.
+        Once the terminal has been quiet for a while, ``awaited`` also gets the text on its screen.
+        If ``awaited`` is None, waits only until the terminal is quiet.
 
         Returns:
             True if that happened, or the job has ended; False after ``seconds``.
@@ -208,7 +208,7 @@ class Job:
                 await self.ended.wait()
 
     def _shows(self, awaited: Callable[[str], bool] | None, before: int, *, quiet: bool) -> bool:
-        assert self.terminal is not None  # noqa: S101 - as above
+        assert self.terminal is not None  # noqa: S101 - callers check it
         # Drawing also answers the program's requests to its terminal, such as the cursor position.
         screen = "" if self.terminal.is_flooded else self.terminal.text()
         if awaited is None:
@@ -496,7 +496,7 @@ class Jobs:
         self._on_change()
 
     def find(self, number: int) -> Job:
-        """Return the job with a number.
+        """Return the job with this number.
 
         Raises:
             ToolError: there is none; the message lists the numbers of all jobs.
@@ -528,7 +528,7 @@ class Jobs:
     def unreported(self) -> list[Job]:
         """Return the jobs that ended without being stopped and whose end the model doesn't know yet.
 
-        In the order of their numbers.
+        They are in the order of their numbers.
         """
         found = []
         for job in self._jobs.values():

@@ -1,7 +1,7 @@
 """Finds programs that this program runs for itself, such as git, and builds their environment.
 
 A project must not choose what runs, so directories in ``PATH`` that are relative or in the project
-are skipped. None of these programs needs a key, so no key is passed on.
+are skipped. None of these programs needs an API key, so none is passed on.
 """
 
 import os
@@ -92,7 +92,7 @@ def _is_of(project: Path | None, path: str) -> bool:
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment for programs that this program runs for itself, with ``more`` added.
 
-    It has no keys, no settings and no home directory.
+    It has no API keys, no settings and no home directory.
     """
     return own({**chosen_for("own", os.environ), "PATH": search_path(), **(more or {})})
 

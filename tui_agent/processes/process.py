@@ -62,7 +62,7 @@ _DISCARD_PAUSE_SECONDS = 0.05
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End all processes of a command, those that left its session included; see ``watcher.end``.
+    """End all processes of a command, even those that left its session; see ``watcher.end``.
 
     ``leader`` is the id of the command's own process, ``mark`` the command's id.
     """

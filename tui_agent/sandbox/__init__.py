@@ -6,7 +6,8 @@
 - ``plan``, ``layout``: turn a view into mounts, and these into options of the sandbox program, which
   is bubblewrap, sandbox-exec or, for Landlock, ``landlock_start``.
 - ``network``: the proxy that is a command's only way to other hosts; ``hosts`` decides on addresses,
-  ``masks`` and ``authority`` let it insert masked credentials. ``open_ports`` is the way in.
+  ``masks`` and ``authority`` let it insert masked credentials.
+- ``open_ports``: lets this machine reach servers that run in the sandbox.
 - ``sandbox``: combines all of this for a session; ``copy_pool`` and ``devices`` serve it.
 - ``judge_program``: a separate process that judges and keeps changes, with ``layer``,
   ``project_copy`` and ``change_policy``; ``judging`` starts it and sends it requests.

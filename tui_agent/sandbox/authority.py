@@ -59,7 +59,7 @@ class Authority:
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return the TLS context of a server ``host``, with a certificate of this authority.
+        """Return a TLS context for acting as ``host``, with a certificate of this authority.
 
         Takes a few milliseconds for a new host.
         """
@@ -158,7 +158,8 @@ def _builder(
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
     """Return the certificates for commands to trust, as PEM: the usual ones and the authority's.
 
-    The usual ones are those in the files that ``environ`` names, or else the system's.
+    The usual ones are those in the files that ``environ`` names. The system's are added unless a
+    variable in ``environ`` replaces them.
     """
     texts = [path.read_bytes().strip() for path in _trusted(environ)]
     return b"\n".join([*texts, authority.certificate])

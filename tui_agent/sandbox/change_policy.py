@@ -122,7 +122,7 @@ class JudgedChanges:
     wanted: Grants = Grants()
 
     def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
-        """Add a change to the list that ``into`` names; None adds it to none.
+        """Add a change to the list that ``into`` names; with None, to no list.
 
         A kept change inside a ``whole`` directory isn't added, because it is kept with the
         directory.
@@ -139,7 +139,7 @@ class JudgedChanges:
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
     """Return the verdicts on all changes in a layer.
 
-    ``changes`` must be in the order of `changes_in`, ``view`` is the command's.
+    ``changes`` must be in the order of `changes_in`; ``view`` is the view of the command.
     """
     judged = JudgedChanges()
     stays = set[str]()
@@ -193,9 +193,9 @@ def _judge(
 
 
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
-    """Return the verdict on a change of a file that controls programs, holds secrets or is git's.
+    """Return the verdict on a change that needs grants because of its path.
 
-    ``steering`` are the grants that the change needs, the result of `_steering`.
+    ``steering`` are these grants, the result of `_steering`.
     """
     opened = view.grants.protected | view.grants.secrets | view.grants.write
     if not steering.repository and is_among(path, opened):
@@ -209,9 +209,9 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return the absolute path of the outermost directory around a path without shared files.
+    """Return the outermost directory that contains a path but no shared files, as an absolute path.
 
-    If every directory around it contains shared files, the path itself is returned.
+    If every directory around the path contains shared files, the path itself is returned.
     """
     for parent in reversed(path.parents[:-1]):
         if parent.as_posix() not in known.paths.directories:
@@ -220,10 +220,10 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return the grants that a change needs because its path is git's, or a program's, or secret.
+    """Return the grants that a change needs because of its path; empty if it needs none.
 
-    Empty for other paths. A program's is a path that the program obeys, or a new one that it may
-    read as settings.
+    Grants are needed for git's own files, files with secrets, files that other programs run or read
+    as settings, and new files that some program may read as settings.
     """
     if change.repository or any(map(is_repository_name, path.parts)):
         return Grants(repository=True)
@@ -249,8 +249,8 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
     """Return the new file or directory on a path that some program may read as settings, or None.
 
-    That is the outermost one that doesn't exist yet and whose name begins with a dot, or else a
-    file in the project's root with a usual name of settings.
+    That is the outermost part of the path that doesn't exist yet and whose name begins with a dot,
+    or else a file in the project's root whose name is usual for settings.
     """
     for depth, part in enumerate(path.parts, 1):
         place = root.joinpath(*path.parts[:depth])
@@ -282,8 +282,8 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Return True if a file outside output directories is build output, by its name or first bytes.
 
-    A script never is. A file that existed before is output only if git doesn't track it and it was
-    a compiled file, or git ignores it and it has a usual name of output.
+    A script never is. A file that existed before is output only if git doesn't track it, and it
+    either was a compiled file, or is ignored by git and has a usual name of output.
     """
     if change.directory or change.head.startswith(b"#!"):
         return False
@@ -327,10 +327,10 @@ class DirectChanges:
         return found
 
     def set_aside_dangerous(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Rename or remove new files that other programs would obey.
+        """Rename or remove the dangerous entries that the command has made against its grants.
 
         Returns two sorted lists of paths relative to the project: those that were renamed or
-        removed, and dangerous new ones that stay. Some stay only if the command may change
+        removed, and dangerous new ones that stay. Entries stay only if the command may change
         repositories: files that git checked out (``tracked``, absolute paths), and new
         repositories.
         """
@@ -370,7 +370,7 @@ class DirectChanges:
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
         """Return those of the paths that control a repository that the command has created.
 
-        No program obeys such a repository yet.
+        No program uses such a repository yet.
         """
         known = {path.parent for path in self.before} | {*self.repositories}
         known |= {place / inner for place in known for inner in ("info", "objects/info")}
@@ -416,11 +416,11 @@ def _drop_setuid(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Rename a file or directory to ``NAME.not-kept``, so that no program obeys it.
+    """Rename a file or directory to ``NAME.not-kept``, so that no program runs or reads it.
 
-    Returns the new path, None if ``path`` doesn't exist or can't be renamed. A link, pipe, socket
-    or device is removed instead, and ``path`` returned. Files and directories are never removed,
-    because the user may have made them meanwhile.
+    Returns the new path, or None if ``path`` doesn't exist or can't be renamed. A link, pipe,
+    socket or device is removed instead, and ``path`` is returned. Files and directories are never
+    removed, because the user may have made them meanwhile.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)

@@ -1,4 +1,4 @@
-"""Keeps the copies of projects that no command is using, for the next commands."""
+"""Keeps unused copies of projects for later commands."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from tui_agent.sandbox.layer import Layer
 class CopyPool:
     """A session's unused copies of projects. May be used from any thread.
 
-    Copies of output directories alone (``live``) are kept apart from copies of whole projects.
+    Copies with only the output directories (``live``) are kept apart from copies of whole projects.
     """
 
     def __init__(self) -> None:
@@ -20,13 +20,13 @@ class CopyPool:
         self._first = threading.Lock()
 
     def making_first(self) -> AbstractContextManager[object]:
-        """Return a context for making the session's first copy; meanwhile `take` waits."""
+        """Return a context manager for making the session's first copy; `take` waits for it."""
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:
         """Take an unused copy of a project out of the pool; None if there is none.
 
-        With ``live``, a copy of the output directories alone.
+        With ``live``, the copy has only the output directories.
         """
         with self._first, self._lock:
             free = self._free.get((root, live))

@@ -47,7 +47,7 @@ _UNLAYERED = (
 )
 _COPIED = (
     "The first command waits for the copy: about a second for 10,000 files. Large output "
-    "directories and data are read-only until you allow more."
+    "directories and large data are read-only until you allow commands to change them."
 )
 
 
@@ -105,7 +105,7 @@ class SandboxState:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
             case "landlock":
-                return f"Commands run in Landlock only, without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
+                return f"Commands run under Landlock alone, without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
             case "bubblewrap" if not self.layered:
                 what = "a copy of the project, without a copy-on-write layer"
                 return f"Commands work on {what}: {self.reason}. {_COPIED}"
@@ -139,7 +139,8 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
     """Return the state for the first of the bubblewrap ``programs`` (paths) that can make layers.
 
-    If none can, for the first that works at all; if none works, a state without a kind.
+    If none can, returns the state for the first that works at all; if none works, a state without
+    a kind.
     """
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}

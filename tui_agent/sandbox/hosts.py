@@ -49,7 +49,7 @@ class PrivateHosts:
     def reaches(self, address: str, host: str) -> bool:
         """Return True if commands may connect to ``address``, which the name ``host`` resolved to.
 
-        Public addresses are allowed; private ones are if an entry names the host or the address's
+        Public addresses are allowed; private ones only if an entry names the host or the address's
         network. False for a text that isn't an IP address.
         """
         try:
@@ -60,7 +60,7 @@ class PrivateHosts:
 
 
 def is_local_name(host: str) -> bool:
-    """Return True if this machine or its local network alone can resolve a host name.
+    """Return True if only this machine or its local network can resolve a host name.
 
     That is so for names without a dot, names with a local ending such as ``.lan``, and names in
     ``/etc/hosts`` or in one of the resolver's search domains.

@@ -184,9 +184,10 @@ class Judge:
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Record, under ``name``, the dangerous entries in directories that a command changes directly.
 
-        Send it before the command starts: `tidy` later removes only new entries. Dangerous entries are, for
-        example, files that other programs obey, repositories, and links that lead outside. The answer has
-        ``linked``: the output directories with a file that has a hard link outside them.
+        Send it before the command starts: `tidy` later renames or removes only new entries.
+        Dangerous entries are, for example, files that other programs run or read as settings,
+        repositories, and links that lead outside. The answer has ``linked``: the output directories
+        with a file that has a hard link outside them.
         """
         watched = DirectChanges(
             self._project,
@@ -202,9 +203,9 @@ class Judge:
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename or remove files that a command wrote and that other programs would obey.
+        """Rename or remove the dangerous entries that a command has made since the request "watch".
 
-        ``name`` is that of the request "watch". Answers with the paths that were renamed or removed
+        ``name`` is the one given to "watch". Answers with the paths that were renamed or removed
         (``aside``), and with dangerous new ones that stay because git made them (``kept``).
         """
         if asked["ended"]:

@@ -112,9 +112,9 @@ class JudgeProcess:
     def ask(self, do: str, **given: Any) -> dict[str, Any]:
         """Send a request and return the answer; ``do`` names a method of `judge_program.Judge`.
 
-        Blocks for up to `JUDGE_SECONDS`, so call it in a thread. A judge that has ended is started
-        again once. Raises JudgeError if the answer reports an error; also if there is no valid
-        answer, and then the process is ended.
+        Blocks for up to `JUDGE_SECONDS`, so call it in a thread. If the judge ends before it
+        answers, it is started again, but only once. Raises JudgeError if the answer reports an
+        error, or if there is no valid answer; in the second case the process is ended.
         """
         request = json.dumps({"do": do, **given}).encode() + b"\n"
         with self._lock:
@@ -141,7 +141,7 @@ class JudgeProcess:
         return answer
 
     def _read_errors(self) -> None:
-        """Read the error output so far, so that its pipe doesn't fill up, and store its end."""
+        """Read the error output so far, so that its pipe doesn't fill up; store the last part."""
         if self._process is None or self._process.stderr is None:
             return
         with contextlib.suppress(OSError):
@@ -281,7 +281,7 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
             sources=paths_from(row.get("sources", [])),
             keeps=row.get("keeps") is True,
             lost=names_from(row.get("lost", {"names": [], "count": 0})),
-            # A change of the project never needs other paths or hosts.
+            # No change in the project needs a right to read other paths or to reach hosts.
             wanted=replace(wanted, read=frozenset(), hosts=frozenset()),
         )
 

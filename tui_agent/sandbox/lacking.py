@@ -1,4 +1,4 @@
-"""Finds the grants that a failed command lacked: for paths in the error messages that it printed."""
+"""Finds the grants that a failed command lacked, from the paths in its error messages."""
 
 import errno
 import os
@@ -39,8 +39,8 @@ def lacking(
 ) -> Grants:
     """Return the grants that a failed command lacked, judging by its output. Looks at files.
 
-    They are rights to the paths on lines with one of the system's error messages, if the sandbox
-    may have caused the error. Relative paths are relative to ``cwd``. ``shows`` returns True if
+    The grants are for paths on lines with one of the system's error messages, if the sandbox may
+    have caused the error. Relative paths are relative to ``cwd``. ``shows`` returns True if
     commands see a path outside the project; ``large`` are the paths in the project that were too
     large to copy.
     """
@@ -58,10 +58,10 @@ def lacking(
 
 
 def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the paths on the output's last lines with a system error, each with the error's number.
+    """Yield each path on a line with a system error, and the error's number.
 
-    The paths are absolute, with links not resolved; relative paths in the output are relative to
-    ``cwd``.
+    Searches the output's last lines. The paths are absolute, with links not resolved; relative
+    paths in the output are relative to ``cwd``.
     """
     for line in output.splitlines()[-_LINES:]:
         refusal = _REFUSAL.search(line)
@@ -71,7 +71,8 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         rest, of_shell = _WHO.subn("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
         quoted = _QUOTED.findall(rest)
         # A file that couldn't be created doesn't exist, so take a name without a slash for a file,
-        # too. Landlock's error for that, "Permission denied", also has other causes.
+        # too. If Landlock forbids the file, the error is "Permission denied", which also has other
+        # causes.
         unmade = set[str]()
         if number in {errno.EROFS, errno.EACCES}:
             unmade |= {*quoted}

@@ -122,7 +122,7 @@ _PAGE = 4_096
 
 
 def calls_of(machine: str) -> dict[str, int]:
-    """Return the numbers of the system calls that the filters treat, by name.
+    """Return the numbers of the system calls that the filters handle, by name.
 
     {} for an unknown ``machine`` (processor architecture).
     """

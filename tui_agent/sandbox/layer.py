@@ -3,9 +3,9 @@
 The kernel's overlay shows the project with the command's changes over it. The changes go into a
 separate directory. When all processes of the command have ended, ``change_policy`` judges each
 change by its real path: allowed ones are moved into the project, unless somebody else has changed
-the file since; the rest are discarded, with a note if the command probably meant to keep them. Of a
-command that still runs, only build outputs are judged and copied. The main process makes layers; the
-judge process runs the rest.
+the file since; the rest are discarded, with a note if the command probably meant to keep them.
+While a command still runs, only its build outputs are judged and copied. The main process makes
+layers; the judge process runs the rest.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ class LayerChange:
     size: int = 0
     """Size of the previous entry in bytes; 0 for a new one."""
     regular: bool = True
-    """Whether the previous and the new entry are regular files or missing."""
+    """False if the previous or the new entry is a link or a special file."""
     head: bytes = b""
     """The first 16 bytes of a new file, or of a changed file's previous version."""
     whole: bool = False
@@ -178,7 +178,7 @@ def make_own_directory(owner: object, parent: Path) -> Path:
 
 
 def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool = False) -> Layer:
-    """Create an empty layer for a command in a new directory in ``parent``.
+    """Create an empty layer for a command; it gets a new directory in ``parent``.
 
     Raises OSError if it can't be created.
     """
@@ -205,7 +205,7 @@ def changes_in(
 ) -> list[LayerChange]:
     """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
 
-    A directory's contents follow a new directory, and precede a deleted one. To keep the list
+    The contents of a new directory follow it, those of a deleted one precede it. To keep the list
     short, a new or deleted directory is a single change if it is an output directory or in one;
     only entries of a new one that must be judged separately, such as links, follow it. A file with
     a new time but the same content is a change only in output directories.
@@ -346,8 +346,8 @@ def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
 def _whole(top: int, path: str) -> Iterator[LayerChange]:
     """Yield a new directory as one change, then the entries in it that must be judged separately.
 
-    Also removes the setuid and setgid bits of the directory, whose descriptor is ``top``, and of
-    those below, and gives their owner access to these.
+    ``top`` is the directory's descriptor. Also removes the setuid and setgid bits of the directory
+    and its subdirectories, and gives the owner access to the subdirectories.
     """
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     os.fchmod(top, os.fstat(top).st_mode & PERMISSIONS)
@@ -563,7 +563,7 @@ def state_below(top: int, path: str) -> os.stat_result | None:
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Apply changes to the project. Returns those that failed, for example at a replaced directory.
+    """Apply changes to the project. Returns those that failed.
 
     Links in the project are never followed, because another process may have made them.
     """

@@ -39,8 +39,8 @@ _OF_KERNEL = in_order(
 command's first process. The entries of other processes may show passwords."""
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""Bubblewrap's options for the namespaces that each command gets. That of processes hides the
-environments of other processes, which may hold keys."""
+"""Bubblewrap's options for the namespaces that each command gets. The process namespace hides the
+environments of other processes, which may contain API keys."""
 
 _MAX_STEPS = 400
 """Maximum number of names in a path, including those in its links. Links may lead in a circle."""
@@ -72,12 +72,13 @@ class MountKind(Enum):
 
 @frozen
 class Mount:
-    """How the path ``place`` appears to a command; ``source`` is the path shown there, if another.
+    """How the path ``place`` appears to a command.
 
-    For a layer, ``source`` is the directory that gets the changes, ``work`` the one that the kernel
-    needs beside it, and ``below`` the directory under the layer if it isn't ``place``; without
-    ``source`` and ``work`` the changes are lost. For a link, ``source`` is its target. A hidden
-    file without a ``source`` appears empty.
+    ``source`` is the path that is shown there, None for ``place`` itself. For a layer, it is the
+    directory that gets the changes, ``work`` the one that the kernel needs beside it, and ``below``
+    the directory under the layer if it isn't ``place``; without ``source`` and ``work`` the changes
+    are lost. For a link, ``source`` is its target. A hidden file without a ``source`` appears
+    empty.
     """
 
     place: Path
@@ -143,7 +144,7 @@ def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
 
 
 def _without_links(place: Path, made: Mapping[Path, Mount], root: Path) -> Path:
-    """Return a place with its links resolved as a command sees them, which has the mounts ``made``.
+    """Return a place with its links resolved as a command with the mounts ``made`` sees them.
 
     Links in the project ``root`` are not resolved, because a command may have made them. A path
     with too many links is returned unchanged.

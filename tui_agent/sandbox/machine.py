@@ -34,8 +34,8 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Directories in which files that not everyone can read are secrets of the system. They are hidden
-from commands if this user can read them, for example as root."""
+"""Directories in which a file is a secret of the system unless everyone can read it. If this user,
+for example root, can read such a file, it is hidden from commands."""
 
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
@@ -48,7 +48,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""The parts that are shown of an installation known only by its ``bin`` directory on ``PATH``."""
+"""The parts that commands see of an installation that is known only from ``PATH``."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -288,7 +288,7 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 def _parts_of(programs: Path) -> Iterator[Path]:
     """Yield the existing parts of the installation that contains the directory ``programs``.
 
-    Only its ``bin`` if it is a git repository.
+    If the installation is a git repository, yields only its ``bin``.
     """
     prefix = programs.parent
     if os.path.lexists(prefix / ".git"):

@@ -58,8 +58,8 @@ class Masks:
     """The credentials that the settings mask, in environment variables and files.
 
     ``settings`` maps the name of a variable, or a path, to the hosts that get the value. A value's
-    placeholder stays the same as long as the object exists. An object without ``settings`` is
-    false.
+    placeholder stays the same as long as the object exists. The object counts as false if
+    ``settings`` is empty.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Masks:
     def of_files(self, root: Path) -> dict[Path, str]:
         """Return the existing masked files, each with its text as commands see it. Reads the files.
 
-        Relative paths in the settings are relative to ``root``. A file named by a path outside
-        ``root`` that is a link appears under both paths.
+        Relative paths in the settings are relative to ``root``. If a path outside ``root`` is a
+        link, the file appears both at that path and at the link's target.
         """
         found = {}
         for name in self._settings:
@@ -157,7 +157,10 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets; if it has none, one for it all."""
+        """Return a file's text with placeholders for its secrets.
+
+        If no secrets are found, one placeholder replaces the whole text.
+        """
         from tui_agent.secret_detector import find_secrets
 
         spans = [(secret.start, secret.end) for secret in find_secrets(text)]

@@ -139,7 +139,7 @@ class Gateway:
             raise RefusedError(_REFUSED.format(host=host))
 
     async def _answer_about(self, host: str, port: int) -> str | None:
-        """Ask the user about a host; returns the result of `AllowHost`, "" without one to ask."""
+        """Ask the user about a host. Returns the result of ``allow_host``, "" if that is None."""
         if self.allow_host is None:
             return ""
         answer = self._answers.get(host)
@@ -216,8 +216,8 @@ class Proxy:
         """Make a proxy that connects to public hosts, and to the ``private`` hosts.
 
         ``resolve`` resolves names. ``reaches`` returns True for further allowed IP addresses. For
-        hosts of ``masks`` the proxy shows commands a certificate by ``authority``, and requires of
-        the host one that the context returned by ``tls`` trusts.
+        hosts of ``masks`` the proxy shows commands a certificate issued by ``authority``, and
+        checks the host's own certificate with the context that ``tls`` returns.
         """
         self._authority = authority or Authority()
         self._masks = masks
@@ -429,7 +429,7 @@ def _password(fields: list[Field]) -> str:
 
 
 def _target(method: str, target: str) -> tuple[str, int, str]:
-    """Return the host, the port, and the path with its query of a request's target.
+    """Return the host, the port, and the path with its query, from a request's target.
 
     Raises ValueError if the host is missing or not ASCII, or the scheme isn't http.
     """
@@ -465,7 +465,10 @@ async def _respond(writer: asyncio.StreamWriter, status: str, text: str) -> None
 
 
 async def pass_both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until the far side ends. ``change`` alters its bytes."""
+    """Pass bytes on in both directions until the far side ends.
+
+    ``change`` alters the bytes that come from the far side.
+    """
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
         # After the answer's end, the rest of the request doesn't matter.
@@ -508,7 +511,7 @@ class SessionNetwork:
     """The path of ``nsenter``, which starts a command in another network."""
 
     def joining(self) -> tuple[str, ...]:
-        """Return the arguments of nsenter that run the command after them in this network.
+        """Return the nsenter command line to put before a command, so that it joins this network.
 
         Only for a network with a ``listener``.
         """

@@ -82,8 +82,8 @@ class OpenPorts:
     async def open(self, port: int) -> int:
         """Open a port, and return the port on 127.0.0.1 that leads to it.
 
-        That is the same number, or another one if that is in use on this machine. A port that is
-        open already stays so.
+        Both have the same number unless that is in use on this machine. A port that is open already
+        stays open.
 
         Raises:
             OSError: this machine has no free port.

@@ -40,7 +40,7 @@ from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
-"""Directories of which each command gets a new one, so that no grant for a path in them helps."""
+"""Directories that are new for each command, so that a grant for a path in them has no effect."""
 
 EMPTY = "empty"
 """Name of an empty file in ``SandboxFolders.place`` that is shown in place of hidden files."""
@@ -62,8 +62,9 @@ sandbox isn't bubblewrap."""
 class SandboxFolders:
     """Directories of this program whose contents commands see in place of existing paths.
 
-    ``place`` is the session's directory. ``cache`` has the caches of the project's commands, None
-    for none. ``caches`` has the layers over the user's caches, None if these are read-only.
+    ``place`` is the session's directory. ``cache`` contains the caches of commands in the project;
+    None if they have none. ``caches`` contains the layers over the user's caches; None if these are
+    read-only.
     """
 
     place: Path
@@ -97,10 +98,10 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program, which commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Files that commands see replaced by another file, each with that: masked files, and the list
-    of trusted certificates."""
+    """Paths at which commands see another file, each with the path of that file: masked files, and
+    the file of trusted certificates."""
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    """Files of the project that rules don't allow to be read, each with "ask" or "deny"; see
+    """Files of the project that rules don't let commands read, each with "ask" or "deny"; see
     `unreadable_files`."""
     shared: tuple[Path, ...] = ()
     """If ``root`` is a copy of a project: the real paths of that project that the copy reads."""
@@ -148,7 +149,7 @@ class ViewPlan:
         """Return the project's files that the command sees as empty.
 
         These are files with secrets, masked files that the command can't see with placeholders, and
-        files that rules don't allow to be read, except those that the view or the settings open. A
+        files that rules don't let commands read, except those that the view or the settings open. A
         file of the first two kinds stays readable if its content is in git's index, because it can
         be read from git anyway, and git would commit the empty one.
         """
@@ -196,10 +197,10 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return directories that contain most of the files, if possible `MAX_HIDDEN_DIRECTORIES`.
+        """Return directories that contain most of the files.
 
-        The project itself, the working directory and the directories around opened files are never
-        among them.
+        If possible, these are at most `MAX_HIDDEN_DIRECTORIES`. The project itself, the working
+        directory and the directories around opened files are never among them.
         """
         opened = self.view.grants.secrets | self.view.grants.write
         open_ones = {self.cwd, *self.cwd.parents, *self.root.parents, self.root}
@@ -319,8 +320,9 @@ class ViewPlan:
     def _kept(self) -> list[Path]:
         """Return the paths that stay read-only while a command changes the project directly.
 
-        These are files that other programs obey, files that no checkpoint can restore, and
-        repositories, except those that the view opens. Empty if the whole project is on a layer.
+        These are files that other programs run or read as settings, files that no checkpoint can
+        restore, and repositories, except those that the view opens. Empty if the whole project is
+        on a layer.
         """
         if self.whole:
             return []
@@ -337,7 +339,7 @@ class ViewPlan:
         """Yield the mounts of the project's repositories: read-only, or writable if granted.
 
         Files that tell git what to run and where to look stay read-only. In place of settings with
-        passwords, copies without these are shown.
+        passwords, copies without the passwords are shown.
         """
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
@@ -392,7 +394,7 @@ class ViewPlan:
 
 
 def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
-    """Return the directories around the paths that are in ``top``, including ``top`` itself."""
+    """Return the directories that contain one of the paths, up to ``top`` and including it."""
     found = set[Path]()
     for path in paths:
         found.update(path.parents)
@@ -439,8 +441,9 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 def unrestorable(seen: ProjectScan) -> list[Path]:
     """Return the absolute paths in the project that no checkpoint can restore.
 
-    These are files that git ignores, except build output, directories with nothing but such files,
-    and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an event loop's thread.
+    These are files that git ignores (unless they are build output), directories with nothing but
+    ignored files, and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an event loop's
+    thread.
     """
     shared = frozenset(asyncio.run(shared_files(seen.root)))
     directories = folders_around(shared)

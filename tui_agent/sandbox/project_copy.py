@@ -139,7 +139,7 @@ class _Conflicts:
                 yield change
 
     def _note_if_lost(self, change: LayerChange) -> bool:
-        """Return True if a change is lost. Adds a path that others changed to ``_taken``."""
+        """Return True if a change can't be kept. Adds a path that others changed to ``_taken``."""
         path = change.path
         if not self._taken.isdisjoint({path, *folders_around([path])}):
             return True

@@ -1,9 +1,9 @@
 """Finds a project's paths with special rules for commands, such as repositories and build output.
 
-Looks at files, changes none. A project is scanned once, and again after entries were added or
-removed or files changed, as their times show. Files that git doesn't track are searched for secrets
-once, and again after a change. Files and directories for which there was no time are ``unseen``,
-and hidden from commands until they have been searched.
+Looks at files, changes none. A project is scanned once, and again when the times of its directories
+or files show a change. Files that git doesn't track are searched for secrets once, and again after
+a change. Files and directories for which there was no time are ``unseen``, and hidden from commands
+until they have been searched.
 """
 
 import os
@@ -33,7 +33,7 @@ from tui_agent.path_checks import is_file
 from tui_agent.word_lists import in_order, listed
 
 MAX_FILE_BYTES = 5_000_000
-"""Maximum size, in bytes, of a file with a snapshot; changes of larger ones can't be undone."""
+"""Maximum size, in bytes, of a file that gets snapshots; changes of larger ones can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
 """Maximum bytes of holes in a file that is kept; reading a file with more could exhaust a program's
@@ -138,7 +138,7 @@ class ProjectScan:
     elsewhere: list[Path] = field(default_factory=list)
     """Git directories to which ``.git`` files in the project point (worktrees, submodules)."""
     protected: list[Path] = field(default_factory=list)
-    """Files and directories that other programs execute or obey."""
+    """Files and directories that other programs run or read as settings."""
     secrets: list[Path] = field(default_factory=list)
     """Files that hold secrets, by their names or contents."""
     unseen: list[str] = field(default_factory=list, repr=False)
@@ -213,8 +213,9 @@ class DangerousEntries:
     linked: set[Path] = field(default_factory=set)
     """The scanned directories that contain a file with a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
-    """Entries that a command must not leave behind: files that programs obey, repositories, links
-    to the outside (except to executable files), pipes, sockets, devices and setuid files."""
+    """Entries that a command must not leave behind: files that other programs run or read as
+    settings, repositories, links to the outside (except to executable files), pipes, sockets,
+    devices and setuid files."""
     parts: set[Path] = field(default_factory=set)
     """Entries with names such as ``HEAD`` or ``refs``, which can make a directory a bare
     repository."""
@@ -225,8 +226,8 @@ def find_dangerous_entries(
 ) -> DangerousEntries:
     """Return the dangerous entries below some directories of the project ``root``.
 
-    Doesn't enter the directories ``without``, nor those that programs obey, such as repositories.
-    Takes half a second for 100,000 files.
+    Doesn't enter the directories ``without``, nor those that control programs, such as
+    repositories. Takes half a second for 100,000 files.
     """
     left_out = frozenset(map(str, without))
     names = Counter[tuple[int, int, int]]()
@@ -372,7 +373,7 @@ class _Walk:
             return place.rules.ignored(path, directory=True)
 
         output = place.output or is_output_directory(row.name, row.path, is_ignored)
-        # Python obeys the entry points in such a directory, so its name alone isn't enough.
+        # Programs load the entry points that such a directory lists, so its name isn't enough.
         if not output and row.name.endswith(".egg-info"):
             output = is_ignored(row.path)
         if output and not place.output:

@@ -104,7 +104,7 @@ log = logging.getLogger(__name__)
 
 _INFO_BYTES = 4_096
 _PLACES_NAMED = 3
-_INHERITED = 9  # descriptor of the filter in a command that inherits none of this program's
+_INHERITED = 9  # the filter's descriptor in a command that inherits no descriptors
 
 CERTIFICATES = Path("/run/tui-agent/certificates.pem")
 """Path at which commands in bubblewrap see the certificates that they trust, if credentials are
@@ -226,8 +226,8 @@ def _end_first(process: int, number: int, namespace: int | None) -> None:
 class CommandOutcome:
     """The result of `Sandbox.finish`.
 
-    ``wanted`` are the grants that the command lacked, None if none. ``note`` is a note for the
-    model, "" for none.
+    ``wanted`` are the grants that the command lacked, None if it lacked none. ``note`` is a note
+    for the model, "" for none.
     """
 
     wanted: Grants | None = None
@@ -262,8 +262,9 @@ class Sandbox:
     """Prepares the commands of one session for the sandbox of this machine, and keeps their changes.
 
     ``private`` are directories of this program, which commands must not see. ``cache`` is the
-    directory for each project's caches of sandboxed commands, None for no lasting caches. Programs
-    in ``project``, for example a bubblewrap, are not used. ``find`` replaces `find_sandbox`.
+    directory for the caches that sandboxed commands keep for each project; None for no lasting
+    caches. Programs in ``project``, for example a bubblewrap, are not used. ``find`` replaces
+    `find_sandbox`.
     """
 
     def __init__(
@@ -366,7 +367,7 @@ class Sandbox:
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
-            return "Landlock can't make a repository writable but its hooks read-only"
+            return "Landlock can't make a repository writable and keep its hooks read-only"
         if view.grants.hosts:
             return "Landlock can't limit the network to single hosts"
         return ""
@@ -429,7 +430,7 @@ class Sandbox:
         return ""
 
     def is_layered(self, view: View) -> bool:
-        """Return True if a command with this view works on a layer over, or copy of, the project.
+        """Return True if a command with this view works on a layer or on a copy of the project.
 
         Its changes are then judged before they reach the project.
         """
@@ -464,7 +465,7 @@ class Sandbox:
         for name, paths in rows.items():
             if paths:
                 line = f"{name}: {', '.join(map(str, paths))}"
-                # A path may hold that of the home directory further on.
+                # The home directory's path may also occur in the middle of a path.
                 lines.append(line.replace(f" {self._home}/", " ~/"))
         return lines
 
@@ -526,8 +527,8 @@ class Sandbox:
                 changed one.
             live: the command sees later changes of the project's files, as a long-running one must;
                 then only output directories are on a layer or copy, and source files are read-only.
-                Ignored if the view changes nothing or may change sources. A command whose view may
-                change the repository works on the project itself in any case.
+                Ignored if the view may change nothing, or has the grant ``sources``. A command
+                whose view may change the repository works on the project itself in any case.
             inherits: the caller passes ``Launch.descriptors`` on to the process. If not, processes
                 that the command leaves running are not noticed.
             allow_host: asks the user about a host while the command runs. Without it, the command
@@ -586,10 +587,10 @@ class Sandbox:
     ) -> CommandOutcome:
         """Keep the changes that an ended command's view allows, discard the others, and clean up.
 
-        ``output`` is what the command printed. If ``exit_code`` is not 0, the grants that the
-        command lacked are read from it; None means that the command was stopped. Source files are
-        changed inside the context that ``recorded`` returns. If the judge fails, the changes that
-        were not kept by then are discarded, and the note says so.
+        ``output`` is what the command printed. If ``exit_code`` is not 0, the output is searched
+        for the grants that the command lacked; None means that the command was stopped. Source
+        files are changed inside the context that ``recorded`` returns. If the judge fails, the
+        changes that were not kept by then are discarded, and the note says so.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -738,7 +739,7 @@ class Sandbox:
             layer = self._layer(root, live=live)
             return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
         except BaseException:
-            # An unfinished copy takes up space, perhaps the last.
+            # An unfinished copy takes up space, perhaps all that was left.
             if layer is not None:
                 remove_tree(layer.place)
             _remove_empty(made)
@@ -1083,8 +1084,9 @@ class Sandbox:
         )
         row = await asyncio.to_thread(ask)
         texts = {
-            "aside": "[Renamed or removed, because other programs obey it or it leads outside: {}.]",
-            "kept": "[New files that other programs obey: {}. Tell the user to check them.]",
+            "aside": "[Renamed or removed, because other programs would run it or read it as settings, or it leads "
+            "outside: {}.]",
+            "kept": "[New files that other programs run or read as settings: {}. Tell the user to check them.]",
         }
         for kind, text in texts.items():
             with checking_answer():
@@ -1177,7 +1179,7 @@ class Sandbox:
     def _cache_of(self, root: Path) -> Path | None:
         """Return the directory of one project's caches, created if missing.
 
-        None if the sandbox has no directory for caches, or that was removed with its race.
+        None if the sandbox has no directory for caches, or the directory was removed with its race.
         """
         try:
             cache = self._make_cache()
@@ -1196,7 +1198,7 @@ class Sandbox:
         Raises FileNotFoundError if this is the sandbox of a race's copy, and the race has ended.
         """
         if self._cache is not None:
-            # For a copy without parents: they are removed with its race, and must not come back.
+            # A copy's parent directories are removed with its race, and must not come back.
             self._cache.mkdir(parents=self._copy is None, exist_ok=True, mode=0o700)
         return self._cache
 

@@ -34,7 +34,7 @@ class SandboxSettings(BaseModel):
     read: tuple[str, ...] = Field(
         default=(),
         validation_alias=AliasChoices("read", "readable"),
-        description="More paths that commands can read, and project files with secrets: ~/.npmrc",
+        description="Paths outside the project, and project files with secrets, that commands can read: ~/.npmrc.",
     )
     env: tuple[str, ...] = Field(
         default=(),

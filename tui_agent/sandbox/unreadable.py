@@ -9,10 +9,10 @@ from tui_agent.sandbox.view import RuleOfReading
 
 
 def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path, str]:
-    """Return the absolute paths that the rules don't allow to be read, each with "ask" or "deny".
+    """Return the files that the rules don't let commands read, each with "ask" or "deny".
 
-    Lists only directories that were scanned; the others are hidden from commands anyway. Takes
-    about 0.2 s for 10,000 files.
+    The paths are absolute. Looks only into directories that were scanned; the others are hidden
+    from commands anyway. Takes about 0.2 s for 10,000 files.
     """
     found: dict[Path, str] = {}
     begin = len(str(seen.root)) + 1

@@ -11,7 +11,7 @@ from tui_agent.lazy import frozen
 AllowHost = Callable[[str, int], Awaitable[str | None]]
 """Asks the user whether a command may reach a host and port, while its connection waits.
 
-Returns None for yes. For no, returns a refusal for the model with the user's note, "" without one.
+Returns None for yes. For no, returns the refusal for the model if the user wrote a note, else "".
 """
 
 EVERY_HOST = "*"
@@ -43,7 +43,8 @@ class Grants:
     repository: bool = False
     """Whether repositories may be changed, except their hooks and settings."""
     protected: frozenset[Path] = frozenset()
-    """Files that may be changed although other programs obey them: ``.husky/pre-commit``."""
+    """Files that may be changed although other programs run them or read them as settings, such as
+    ``.husky/pre-commit``."""
     secrets: frozenset[Path] = frozenset()
     """Files with secrets that may be read, and changed if the command may change sources."""
     read: frozenset[Path] = frozenset()

@@ -1,4 +1,4 @@
-"""Finds the rule that answering "always" creates for a command: its family's, or one for it alone.
+"""Finds the rule that the answer "always" creates, for a command alone or for its whole family.
 
 `git commit -m x` belongs to the family `git commit *`, `npm run test -- x` to `npm run test *`. A
 family is a program, perhaps with a subcommand, and the options listed in `families.txt`. These only
@@ -65,7 +65,8 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     pattern = f"{' '.join(found.name)} *"
     if not found.fits:
         return exact, pattern
-    # A task without arguments gets a rule for exactly this command, one with arguments its family's.
+    # A task without arguments gets a rule for exactly this command, one with arguments the rule of
+    # its family.
     is_task = found.name[0] in _TASKS and "run" in found.name
     if is_task and len(found.name) == len(words):
         return exact, ""

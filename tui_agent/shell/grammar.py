@@ -306,7 +306,7 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
     """Return True if `TABLE` allows a command and ``PATH`` finds its program outside the project.
 
-    Also if ``PATH`` doesn't find it, because nothing runs then.
+    True also if ``PATH`` doesn't find it, because nothing runs then.
     """
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):

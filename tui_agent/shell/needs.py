@@ -61,8 +61,8 @@ later commands may run in the old directory."""
 _MOVERS = listed("cd pushd popd")
 _MOVER_PREFIXES = listed("command builtin")
 _MAX_FOLDERS = 64
-"""Number of directories up to which each ``cd`` of a line is followed from all of them; later ones
-are followed from the last."""
+"""If the commands of a line may run in more directories than this, a further ``cd`` is followed
+only from the last of them, not from all."""
 _GIT_VALUED = listed(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"
 )
@@ -103,7 +103,7 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
         target = _target(operands)
         if target is None:
             continue
-        # A ``cd`` before may have failed, or have run in a shell of its own.
+        # An earlier ``cd`` may have failed, or have run in a subshell.
         starts = found
         if len(found) > _MAX_FOLDERS:
             starts = found[-1:]
@@ -396,9 +396,9 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield git's arguments, then the same without one more leading option each time.
+    """Yield git's arguments, then again without the first option, without the first two, and so on.
 
-    The last ones begin with the subcommand.
+    The last result begins with the subcommand.
     """
     yield words
     while words and words[0].startswith("-"):

@@ -32,8 +32,9 @@ def kind_of(name: str, start: bytes) -> str:
 def pdf_of(data: bytes, text: str, most: int) -> Picture | None:
     """Return a PDF as an attachment that is sent to a provider unchanged.
 
-    None if it has more than ``most`` pages or `MAX_PDF_BYTES`, or if no page could be converted.
-    ``data`` is the whole file. ``text`` is the text converted from it, whose first line names the
+    None if it has more than ``most`` pages, is larger than `MAX_PDF_BYTES`, or has no page that
+    could be converted.
+    ``data`` is the whole file. ``text`` is the text converted from it, whose first line gives the
     number of pages.
     """
     first = _FIRST_PAGE.match(text)

@@ -34,7 +34,8 @@ _SHEET_CELL = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 def pages_of(data: bytes) -> Iterator[str]:
     """Yield, for each page of a PDF, a line with the page's number, followed by its text.
 
-    A page without text, or that can't be read, has a note instead; an encrypted PDF is only a note.
+    For a page without text, or one that can't be read, the text is a note. For a PDF that needs a
+    password, only a note is yielded.
     """
     from pypdf import PdfReader
 

@@ -112,7 +112,7 @@ def _commented_json(text: str) -> Invalid | None:
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """Return a matched string unchanged; for a comment or comma, spaces and its line breaks."""
+    """Return a matched string unchanged, and a comment or comma as spaces with its line breaks."""
     if match[0].startswith('"'):
         return match[0]
     return re.sub(r"[^\n]", " ", match[0])
@@ -153,7 +153,7 @@ def _cell_problem(cell: object) -> str:
     if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         return "has no cell_type of code, markdown or raw"
     if not is_source(cell.get("source")):
-        return "has no source of text"
+        return "has no source, or one that is not text"
     if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):
         return "has no list of outputs"
     if isinstance(cell.get("metadata"), dict):

@@ -153,7 +153,7 @@ def _option(text: str) -> tuple[str, str]:
 def answers_text(questions: ModelQuestions, answer: Answer) -> str:
     """Return the questions, each with the user's answer, as text for the model.
 
-    If the user closed or declined the questions, ``UNANSWERED``.
+    Returns ``UNANSWERED`` if the user closed or declined the questions.
     """
     if answer.action != "accept":
         return UNANSWERED

@@ -72,7 +72,8 @@ class FoundEntry:
     lines: Sequence[tuple[int, str]]
     """The lines that match best, each with its number in the entry's text, from 1."""
     beside: str
-    """For a tool result its call, for an answer the results of its calls, in one line; else ""."""
+    """For a tool result its tool call, for an answer the results of its tool calls, in one line; ""
+    for other entries."""
     here: bool
 
 
@@ -120,7 +121,7 @@ class SubagentHost(Protocol):
     def take_branch(self, call_id: str) -> int | None:
         """Return the id of the last entry of the subagent that a call started, and forget it.
 
-        None if the call started none, or was asked about before.
+        None if the call started none, or if its subagent was taken before.
         """
         ...
 
@@ -164,7 +165,7 @@ class EditorText(Protocol):
     """The editor in which the program runs. Its open files may have unsaved text."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return a file's unsaved text; None if it equals the file on disk or isn't known."""
+        """Return a file's unsaved text; None if it equals the file on disk or can't be read."""
         ...
 
     async def save(self, path: Path) -> bool:
@@ -325,7 +326,10 @@ class Tool(ABC, Generic[InputT]):
         return ""
 
     def title(self, arguments: InputT) -> str:
-        """Return the heading of the call's card while it runs; by default the first argument."""
+        """Return the heading of the call's card while it runs.
+
+        By default, this is the first argument that isn't empty.
+        """
         return next((str(value) for value in arguments.model_dump().values() if value), "")
 
     def resolve(self, arguments: InputT) -> "tuple[Tool[Any], ToolInput]":

@@ -50,7 +50,7 @@ MOVED = "[The user moved the command to the background, so that you can continue
 """Note for the model if the user moved its command to the background."""
 
 ON_A_LAYER = (
-    "[It may not see what changes in the project from now on. Its permitted changes reach the "
+    "[It may miss what changes in the project from now on. Its own permitted changes reach the "
     "project when it ends.]"
 )
 """Tells the model how a moved command and the project differ while it works on a layer."""
@@ -78,9 +78,7 @@ _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\
 _MAX_TAIL_CHARS = 4_000
 """Number of characters at the end of the output that are searched for a question."""
 
-_NO_TERMINAL = (
-    "The command needs a terminal. Run it with terminal = true, or use one that prints and ends."
-)
+_NO_TERMINAL = "The command needs a terminal. Run it with terminal = true, or use a command that prints and ends."
 
 _WANTS_TERMINAL = (
     r"/dev/tty: No such device|[Ii]nappropriate ioctl for device|not a (tty|TTY|terminal)\b|is not to a terminal"
@@ -109,7 +107,7 @@ _SIGNS = tuple(
         ),
         (
             r"Permission denied \([^)\n]*(publickey|password|keyboard-interactive)",
-            "ssh can't ask for a password or passphrase here. Ask the user to load a key into their agent.",
+            "ssh can't ask for a password or passphrase here. Ask the user to load a key into ssh-agent.",
         ),
         (
             r"npx canceled due to missing packages and no YES option|Ok to proceed\? \(y\)",
@@ -288,7 +286,7 @@ async def _in_background(
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     """Return the sandbox in which a command runs; None if it runs outside the sandbox.
 
-    That is so if there is no sandbox, the settings exclude the command, or the sandbox can't
+    It runs outside if there is no sandbox, the settings exclude the command, or the sandbox can't
     provide the call's view.
     """
     sandbox = context.sandbox
@@ -409,10 +407,10 @@ def _checked(command: str) -> str:
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice if a command wanted input or a terminal and got none; "" otherwise.
 
-    If the command ``failed`` (timed out, or ended with an exit code other than 0), its error
-    message tells, or empty output if it calls ``read``. In any case a question at the end of the
-    output tells: "(y/n)" or the like, or an unfinished last line that ends with a question mark or,
-    if the command failed, looks like a prompt.
+    The sign of that is a question at the end of the output: "(y/n)" or the like, or an unfinished
+    last line that ends with a question mark. If the command ``failed`` (timed out, or ended with an
+    exit code other than 0), these are signs, too: a known error message, an unfinished last line
+    that looks like a prompt, and no output at all from a command that calls ``read``.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_NOTICE, "")
     if failed:

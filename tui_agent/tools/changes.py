@@ -139,7 +139,7 @@ def change_needs(
     """
     needs = path_needs(Permission.EDIT, location)
     if location.inside and not has_steering_part(Path(location.real_pattern)):
-        # Git treats such a directory as a repository, and follows its settings.
+        # The file may make a directory a bare git repository, whose settings git then follows.
         bare = _bare_around(location.real, Path(os.path.realpath(context.project)))
         needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
     try:

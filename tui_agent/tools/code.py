@@ -169,7 +169,7 @@ class CodeTool(Tool[CodeInput]):
 def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
     """Return the path that a call names, and the line and column after it.
 
-    Both count from 1 and are None if not given. If the call names no path, it is the project.
+    Both count from 1 and are None if not given. If the call names no path, the path is the project.
     """
     path = arguments.path.strip() or str(context.project)
     found = _PLACE.fullmatch(path)

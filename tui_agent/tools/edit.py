@@ -58,7 +58,7 @@ text isn't found."""
 
 
 class Edit(ToolInput):
-    """One replacement: of ``old`` with ``new``; with ``all``, wherever ``old`` occurs."""
+    """One replacement of ``old`` with ``new``; with ``all``, wherever ``old`` occurs."""
 
     old: str
     new: str
@@ -270,7 +270,7 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:
-    """Return the lines of each changed place, with one before and after, numbered as by ``read``.
+    """Return the lines of each changed place, and one before and after it, numbered as by ``read``.
 
     "..." separates places, replaces the middle of a long one, and ends the list when it is cut at
     ``MAX_SHOWN_LINES``. ``spans`` are indexes into ``lines``, from 0.

@@ -50,8 +50,8 @@ characters."""
 MAX_CONTEXT = 20
 """Maximum lines shown before and after a match."""
 
-_BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
-_IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
+_BINARY = "[Not searched to the end, because binary: {names}. Name one as path to search it.]"
+_IGNORED = "[Not searched, because git ignores it: {names}. Name one as path to search it.]"
 _SEPARATOR = b"--"
 """The line that ripgrep prints between groups of lines."""
 _CUT_SHORT = b": WARNING: stopped searching binary file"
@@ -416,15 +416,15 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
     if secrets := _without_links(scope, found.secrets):
         notes.append(
-            f"[Not shown, may hold secrets: {scope.first_names(secrets)}. Name one as path to search it.]"
+            f"[Not shown, as it may hold secrets: {scope.first_names(secrets)}. Name one as path to search it.]"
         )
     if withheld := _without_links(scope, found.withheld):
         notes.append(
-            f"[Not shown, a permission rule asks about or denies reading: {scope.first_names(withheld)}.]"
+            f"[Not shown, as a permission rule asks about or denies reading: {scope.first_names(withheld)}.]"
         )
     if unread := _without_links(scope, found.unread):
         notes.append(
-            f"[Not UTF-8, only searched for ASCII characters: {scope.first_names(unread)}.]"
+            f"[Searched only for ASCII characters, as it is not UTF-8: {scope.first_names(unread)}.]"
         )
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")

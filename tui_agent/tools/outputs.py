@@ -33,12 +33,12 @@ class Output:
     """A tool's output before it is cut.
 
     ``keep`` says whether the beginning or both ends are kept when ``text`` is cut. ``footer`` is
-    added at the end, uncut. ``cut_hint`` tells the model how to get the rest if lines were cut:
-    with ``keep="head"`` it replaces the footer (a format with ``{shown}`` and ``{total}`` lines, or
-    a function of the counts), with ``keep="ends"`` it stands where lines are missing. ``raw`` is
-    the full output to store, in bytes, None for ``text``. ``seen`` has the total sizes if the tool
-    already left something out of ``text``. If ``stored`` is False, no full output is stored,
-    because it can be produced again.
+    added at the end, uncut. ``cut_hint`` tells the model how to get the rest if lines were cut.
+    With ``keep="head"`` it replaces the footer, and is a format string with the numbers of lines
+    ``{shown}`` and ``{total}``, or a function of the `Truncation`; with ``keep="ends"`` it stands
+    where lines are missing. ``raw`` is the full output to store, in bytes, None for ``text``.
+    ``seen`` has the total sizes if the tool already left something out of ``text``. If ``stored``
+    is False, no full output is stored, because it can be produced again.
     """
 
     text: str

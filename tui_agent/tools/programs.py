@@ -48,7 +48,7 @@ class Program:
         return self.foreground is not None and self.foreground.moved.is_set()
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command to run: in the sandbox as prepared in ``launch``, outside if None."""
+        """Return the command to run in the sandbox that ``launch`` prepared, or outside for None."""
         if launch is None:
             return Command(
                 self.words,
@@ -80,11 +80,12 @@ class EndedProgram:
 async def run_program(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram:
-    """Run a program until it ends or exceeds its time limit; outside the sandbox if that is None.
+    """Run a program until it ends or exceeds its time limit.
 
-    If the program lacked access, the user is asked to grant it, and the program runs again, up to
-    ``MAX_RUNS`` times in all. Returns the last run. Output is reported while the program runs, so
-    nothing is lost if the call is cancelled.
+    If ``sandbox`` is None, it runs outside the sandbox. If it lacked access in the sandbox, the
+    user is asked to grant it, and the program runs again, up to ``MAX_RUNS`` times in all. Returns
+    the last run. Output is reported while the program runs, so nothing is lost if the call is
+    cancelled.
 
     Raises:
         ToolError: the program could not be started.

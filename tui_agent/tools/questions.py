@@ -187,7 +187,7 @@ class UserContact:
 
 
 class QuestionHost(Protocol):
-    """A session whose user MCP servers can ask.
+    """A session to whose user MCP servers can put questions.
 
     Sessions share servers, so a question goes to a busy session, which most likely caused it.
     """

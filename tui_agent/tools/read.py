@@ -130,7 +130,7 @@ def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
 
 
 class ReadTool(Tool[ReadInput]):
-    """Shows numbered lines of a file, an image, or the names in a directory."""
+    """Shows a file's numbered lines, an image, or the names in a directory."""
 
     name = "read"
     description = (

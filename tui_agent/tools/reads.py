@@ -27,7 +27,7 @@ class FileReads:
 
     A file counts as changed only if its content changed: setting its time, or writing the same
     bytes again, is not a change. A file larger than `HASHED_BYTES` counts as changed if its
-    modification time did.
+    modification time or size changed.
     """
 
     def __init__(self) -> None:

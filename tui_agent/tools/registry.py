@@ -27,7 +27,7 @@ OFFERED = (
     "remember",
     "ask",
 )
-"""The tools of every session, each in a module named like it.
+"""The tools of every session, each in a module of the same name.
 
 Changing the order would break the prompt cache. ``websearch`` is offered only if a service is
 configured or the model's provider can search. A module ``NAME_tool.py`` in this package adds a tool
@@ -79,7 +79,7 @@ def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
 def builtin_named(name: str) -> str:
     """Return the name of the built-in tool that is called ``name`` here or in other programs.
 
-    ``TodoWrite`` gives "todo". Case, hyphens and underscores don't count. "" if there is none.
+    ``TodoWrite`` gives "todo". Case, hyphens and underscores are ignored. "" if there is none.
     """
     plain = name.strip().lower()
     squeezed = plain_name(plain)
@@ -99,7 +99,7 @@ def find_tool(
 ) -> Tool[Any]:
     """Return the tool that a call names, by its name or another program's name for it.
 
-    A prefix such as ``functions.`` and the case don't count. ``offered`` returns the names of the
+    A prefix such as ``functions.`` and the case are ignored. ``offered`` returns the names of the
     tools that the model was offered; None means all.
 
     Raises:

@@ -31,8 +31,8 @@ class Scope:
 
     ``glob`` is the glob as one pattern, "" if there is none or it has several parts. ``matcher`` is
     the compiled glob, None to take all files. With ``excludes``, the files that don't match are
-    taken. ``alike`` matches paths, passed through ``folded``, that match the glob only by their
-    look: with similar Unicode characters.
+    taken. ``alike`` matches paths that only look as if they matched the glob, because their Unicode
+    characters are similar; such a path has to be passed through ``folded`` first.
     """
 
     location: Location

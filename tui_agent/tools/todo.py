@@ -201,7 +201,8 @@ def _line(item: Any) -> str:
         raise ValueError(f"{status} is not a status; use {', '.join(TodoStatus)}") from None
     content = next((item[name] for name in _CONTENT if item.get(name)), None)
     if content is None:
-        raise ValueError(f"an item has no content: {', '.join(map(str, item)) or 'it is empty'}")
+        given = ", ".join(map(str, item))
+        raise ValueError(f"an item has no content, only {given}" if given else "an item is empty")
     return str(Todo(" ".join(str(content).split()), known))
 
 

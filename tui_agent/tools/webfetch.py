@@ -103,11 +103,11 @@ async def _output(
     is_text = _TEXT.match(page.content_type) or page.content_type in _HTML or _is_utf8(page.body)
     is_pdf = page.body.startswith(PDF)
     if page.binary or not (is_text or is_pdf):
-        kind = page.content_type or "no known type"
+        kind = page.content_type or "unknown type"
         size = ""
         if page.length is not None:
             size = f", {size_text(page.length)}"
-        about = f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
+        about = f"[{page.address} can't be read as text ({kind}{size}). To use it, download it with curl in bash.]"
         return Output(about, title)
     if is_pdf:
         text = await _pdf_text(page, context)
@@ -152,8 +152,11 @@ def _part(text: str, arguments: WebFetchInput) -> str:
     words = arguments.find.casefold().split()
     found = [at for at in wanted if all(word in lines[at].casefold() for word in words)]
     if not found:
+        since = ""
+        if arguments.offset > 1:
+            since = f" from line {arguments.offset} on"
         raise ToolError(
-            f"No line of the page contains “{arguments.find}”. It has {len(lines)} lines; try fewer words."
+            f"No line{since} has all the words of “{arguments.find}”. The page has {len(lines)} lines; try fewer words."
         )
     return "\n".join(_around(lines, found))
 
@@ -197,7 +200,7 @@ async def _text(page: WebPage, context: ToolContext) -> str:
     try:
         text = page.body.decode(charset or "utf-8", "replace")
     except (LookupError, ValueError):
-        # No encoding of texts, or one such as "idna" that can't replace what it can't read.
+        # Not an encoding of text, or one such as "idna" that can't replace what it can't read.
         text = page.body.decode("utf-8", "replace")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if page.content_type in _HTML or (

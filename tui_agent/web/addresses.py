@@ -40,7 +40,7 @@ class WebAddress:
 
     @property
     def netloc(self) -> str:
-        """The host, in brackets if an IPv6 address, with the port unless it is the default."""
+        """The host, in brackets if it is an IPv6 address, and the port if it isn't the default."""
         if ":" in self.host:
             host = f"[{self.host}]"
         else:

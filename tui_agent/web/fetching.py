@@ -64,7 +64,7 @@ PDF = b"%PDF-"
 
 @frozen
 class WebRequest:
-    """An HTTP request: a POST if it has a ``body``, else a GET. ``headers`` may have a secret."""
+    """An HTTP request: a POST if it has a ``body``, else a GET. ``headers`` may contain secrets."""
 
     address: WebAddress
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)

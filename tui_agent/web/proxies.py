@@ -1,8 +1,8 @@
 """Reads the environment's proxy variables, and finds the proxy for a URL.
 
 Invalid values raise no error: they are ignored, with a message in `Proxies.problems`. ``NO_PROXY``
-may have the forms of curl, requests, Go and desktops: domains with their subdomains, ``*``,
-addresses, networks, ports, brackets.
+may be written as for curl, requests, Go and desktops: with domains (which include subdomains),
+``*``, addresses, networks, ports, brackets.
 """
 
 import ipaddress
@@ -89,7 +89,10 @@ class Proxies:
     problems: tuple[str, ...] = ()
 
     def of(self, url: str) -> str | None:
-        """Return the URL of the proxy for a URL; None for a direct connection, as to this machine."""
+        """Return the URL of the proxy for a URL; None for a direct connection.
+
+        This machine is always reached directly.
+        """
         parts = _split(url)
         if parts is None:
             return None

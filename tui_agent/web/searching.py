@@ -1,7 +1,7 @@
 """Searches the web with Tavily, Exa, Brave Search or SearXNG: makes requests, parses results.
 
 Sources: docs.tavily.com "Tavily Search", exa.ai/docs "Search", api-dashboard.search.brave.com "Web
-search", docs.searxng.org "Search API". Keys are sent in headers only.
+search", docs.searxng.org "Search API". API keys are sent only in headers.
 """
 
 import json
@@ -41,7 +41,7 @@ _RANGES = ((1, "day"), (31, "month"))
 
 @frozen
 class WebQuery:
-    """A web search: its words, the hosts to search with their subdomains, and the earliest date.
+    """A web search: its words, the hosts to search (with their subdomains), and the earliest date.
 
     Without ``domains`` every host is searched; ``after`` is None for any date.
     """
@@ -108,19 +108,19 @@ class SearchApi:
 
     title: str
     request: Callable[[WebQuery, WebAddress, str], WebRequest]
-    """Returns the request for a query, given the service's address and the key."""
+    """Returns the request for a query, given the service's address and the API key."""
     address: str = ""
     """The service's public address; "" if the settings have to give one."""
     variables: tuple[str, ...] = ()
-    """Environment variables that may hold the key, preferred first; empty if it needs no key."""
+    """Environment variables that may hold the API key, preferred first; empty if none is needed."""
 
 
 @frozen
 class SearchService:
     """A search service that is set up.
 
-    ``source`` names the setting or variable that its key, or for SearXNG its address, comes from.
-    ``key`` returns the key, "" for none.
+    ``source`` names the setting or variable that its API key comes from, or for SearXNG its
+    address. ``key`` returns the API key, "" for none.
     """
 
     api: SearchApi
@@ -265,7 +265,7 @@ def find_service(
 ) -> SearchService | None:
     """Return the service to use; None if none is set up (`advice` then says what is missing).
 
-    Keys are looked for in the settings and in the variables of ``environ``.
+    API keys are looked for in the settings and in the variables of ``environ``.
     """
     if settings.service != "auto":
         return _service(settings.service, settings, environ, fetch)
@@ -287,14 +287,16 @@ def advice(settings: SearchSettings) -> str:
     if settings.service == "off":
         return ""
     if settings.service == "model":
-        return "websearch needs a model of Anthropic or OpenAI, at their own address."
+        return "websearch needs a model of Anthropic or OpenAI, used at the provider's own address."
     if settings.service == "searxng":
         return "websearch needs the address of a SearXNG server in websearch.address."
     if settings.service != "auto":
         api = APIS[settings.service]
-        return f"websearch needs a key of {api.title} in {api.variables[0]} or websearch.api_key."
+        return (
+            f"websearch needs an API key of {api.title} in {api.variables[0]} or websearch.api_key."
+        )
     if settings.api_key is not None:
-        return "websearch.api_key is used only if websearch.service names the service of the key."
+        return "websearch.api_key is used only if websearch.service names the key's service."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
         " a SearXNG server in websearch.address, or a model of Anthropic or OpenAI."

@@ -40,7 +40,9 @@ def web_address(text: str) -> str:
     try:
         return str(read_address(text))
     except ToolError:
-        raise ValueError("must be a URL without a user name, as http://localhost:8888") from None
+        raise ValueError(
+            "must be a URL without a user name, such as http://localhost:8888"
+        ) from None
 
 
 class FetchSettings(BaseModel):
@@ -70,8 +72,8 @@ class SearchSettings(BaseModel):
 
     service: Literal["auto", "tavily", "exa", "brave", "searxng", "model", "off"] = Field(
         default="auto",
-        description="Service that searches the web; auto: the SearXNG server of address, else the first with a key, "
-        "else the model's provider.",
+        description="Service that searches the web. auto: the SearXNG server in address, else the first service with "
+        "an API key, else the model's provider.",
         json_schema_extra={"only_user": True},
     )
     api_key: SecretStr | None = Field(

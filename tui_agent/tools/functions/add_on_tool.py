@@ -68,7 +68,9 @@ class AddOn:
         return tuple(self._tools.values())
 
     def tool(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a typed function with a docstring as a tool, and return it. Also a decorator.
+        """Register a typed function with a docstring as a tool, and return it.
+
+        Can be used as a decorator.
 
         Raises:
             AddOnError: the function can't be a tool, or the add-on has already registered a tool

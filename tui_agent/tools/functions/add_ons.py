@@ -20,7 +20,7 @@ from tui_agent.lazy import frozen
 if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
 
-# The module that makes tools is imported when there is an add-on.
+# The module that makes tools is imported only if there is an add-on.
 
 GROUP = "tui_agent.add_ons"
 """The group of entry points that add-ons declare."""
@@ -170,7 +170,11 @@ def _rows(place: Path, name: str) -> list[DeclaredAddOn]:
 
 @lru_cache(maxsize=100)
 def _load_in_time(declared: DeclaredAddOn) -> AddOns:
-    """Load an add-on, once in this process. If it takes over `LOAD_SECONDS`, its thread is left."""
+    """Load an add-on, once in this process.
+
+    If that takes more than `LOAD_SECONDS`, the thread that loads it is left running, and the add-on
+    becomes a problem.
+    """
     found: list[AddOns] = []
     loading = Thread(target=lambda: found.append(_load(declared)), name=declared.shown, daemon=True)
     loading.start()
@@ -179,7 +183,7 @@ def _load_in_time(declared: DeclaredAddOn) -> AddOns:
         return found[0]
     problem = (
         f"{declared.shown} could not be loaded: its import took longer than {LOAD_SECONDS:g} s. "
-        f'leave_out = ["{declared.distribution}"] in [add_ons] of your settings leaves it out.'
+        f'To leave it out, set leave_out = ["{declared.distribution}"] in [add_ons] of your settings.'
     )
     return AddOns(problems=(problem,))
 

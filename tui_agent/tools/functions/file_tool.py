@@ -53,7 +53,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 package, *libraries = sys.argv.pop(1).split("\\n")
 sys.path += libraries
-# Found by its path: in the view, Landlock's at least, the directory it is in can't be listed.
+# Loaded by its path, because Landlock, at least, forbids listing the directory that contains it.
 spec = spec_from_file_location("tui_agent", f"{package}/__init__.py", submodule_search_locations=[package])
 sys.modules["tui_agent"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["tui_agent"])
@@ -205,7 +205,7 @@ class FileTool(DynamicTool):
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
         """Return the sandbox in which calls run; None if they run outside it.
 
-        That is so if no sandbox is active, or if it can't open just the hosts that the file
+        They run outside if no sandbox is active, or if it can't open just the hosts that the file
         declares.
 
         Raises:
@@ -309,7 +309,7 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
     name: str,
     seconds: float,
 ) -> EndedFile:
-    """Run a tool file in a process, in the sandbox unless that is None, and wait for its end.
+    """Run a tool file in a process, in ``sandbox`` unless that is None, and wait for its end.
 
     ``request`` is for ``runner.main``: the file's text as "source", and for a call the function's
     name and arguments. ``name`` is shown to the user if the process needs more access. ``seconds``

@@ -79,7 +79,7 @@ def _carry_out(request: dict[str, Any]) -> dict[str, Any]:
     functions = {function.__name__: function for function in _functions(module)}
     if name not in functions:
         raise FunctionError(f"the file has no function {name} any more")
-    import asyncio  # not needed to describe a file, and takes a fifth of the time for that
+    import asyncio  # takes a fifth of the time of describing a file, which doesn't need it
 
     value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
     return {
@@ -154,7 +154,8 @@ def _error_text(error: BaseException) -> str:
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the frames of an error's traceback that are in the tool file's directory.
 
-    At most ``MAX_FRAMES``, the innermost one last. For a syntax error, one frame with its line.
+    Returns at most ``MAX_FRAMES``, the innermost one last; for a syntax error, one frame with its
+    line.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
     from tui_agent.tools.functions.file_tool import EndedFile, FileTool
 
-# The modules that run tool files are imported when there is a file.
+# The modules that run tool files are imported only if there is such a file.
 
 DESCRIBE_SECONDS = 30.0
 """Time limit for loading a tool file, in seconds."""
@@ -245,7 +245,7 @@ def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> Loade
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
         if first is None:
-            why = "its description of the tools is not valid"
+            why = "it reported tool definitions that are not valid"
         else:
             why = f"{first['loc'][0]}: {first['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))

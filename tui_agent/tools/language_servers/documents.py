@@ -24,7 +24,7 @@ MAX_OPENED = 10
 MAX_WATCHED = 20_000
 """Maximum number of a project's files whose changes are sent to a server."""
 CHECK_SECONDS = 20.0
-"""Seconds to wait for a server's report on a file. Without a report, the file has no errors."""
+"""Seconds to wait for a server's report on a file. Without one, it counts as free of errors."""
 UNSURE_SECONDS = 3.0
 """Seconds to wait for a report from a server whose reports have no version numbers, because it may
 send none if nothing changed."""

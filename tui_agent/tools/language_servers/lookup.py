@@ -238,7 +238,9 @@ class Lookup:
         known = await self._project_symbols(symbol, _files(mentioned))
         is_able = any(one.capabilities.get(_KNOWS_SYMBOLS) for one in self._asked)
         if self._asked and not is_able:
-            raise ToolError(f"{self._asked[0].name} lists a file's symbols only. Name it as path.")
+            raise ToolError(
+                f"{self._asked[0].name} lists only a file's symbols. Set path to a file."
+            )
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
     async def _project_symbols(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:

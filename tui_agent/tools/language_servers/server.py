@@ -160,7 +160,8 @@ class LanguageServer:
     async def _launch(self) -> Launch | None:
         """Prepare the sandbox for the server; None if the server runs without one.
 
-        Raises ServerError if the server may not run without a sandbox, or can't run in it.
+        Raises ServerError if the server needs a sandbox and there is none, or if it can't be
+        started in the sandbox.
         """
         sandbox = self.place.sandbox
         in_sandbox = await asyncio.to_thread(lambda: self.place.in_sandbox)
