@@ -345,7 +345,7 @@ def test_models_of_a_gateway_are_asked_for_and_kept(
     shown = capsys.readouterr()
     assert "openai/unlisted" in shown.out
     assert "openai/team-model" in shown.out
-    assert "says 500; showing its list from just now" in shown.err
+    assert "answers with status 500; showing its list from just now" in shown.err
     assert not [
         path
         for path in data_dir().rglob("*")

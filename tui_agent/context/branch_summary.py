@@ -227,8 +227,9 @@ def _newest_within(
 ) -> dict[int, str]:
     """Return the blocks that fit, by index: summaries first, then messages, each newest first.
 
-    Summaries may take ``_SUMMARIES_SHARE`` of ``room``. The first summary or message that does not
-    fit ends the choice of its sort: it is cut in its middle, or left out if little room remains.
+    Summaries may take ``_SUMMARIES_SHARE`` of ``room``. The first summary that does not fit ends
+    the choice of summaries, and the first such message the choice of messages: it is cut in its
+    middle, or left out if little room remains.
     """
     chosen: dict[int, str] = {}
     left = room

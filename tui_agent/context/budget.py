@@ -585,7 +585,9 @@ class Report(StrEnum):
 
 
 def judge_report(usage: Reported | None, estimate: int) -> Report:
-    """Compare a provider's report with our estimate of the same request, in the model's tokens.
+    """Compare a provider's report with this program's estimate of the same request.
+
+    Both are in the model's tokens.
 
     If the estimate is 0 (unknown), every report is usable. A report of 0 tokens counts as missing.
     """
@@ -700,7 +702,7 @@ class ViewWeights:
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
     """Return a sentence that names the largest entry if it exceeds ``most`` tokens, else "".
 
-    ``tokens`` has the tokens of each of ``entries``.
+    ``tokens`` are the token counts of ``entries``, in order.
     """
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:

@@ -37,10 +37,10 @@ _FORMER = {
 }
 _CLASSES = (TEXT, DIGITS, ALPHABETS, INDIC, CJK, SIGNS)
 _SIZES: Mapping[str, Mapping[str, float]] = {
-    # Tokens per token of o200k_base by class, fitted on Django's translations and source, tables,
-    # logs and hex dumps as the files of Qwen 2.5 and 3.5, Gemma 3, DeepSeek V3, Llama 3 and
-    # Mistral's tekken count them. "other" is between them. Claude's are those of the file of Claude
-    # 2, except for ASCII: later models report 1.07 to 1.32.
+    # Tokens per token of o200k_base by class. They were fitted on Django's translations and source,
+    # tables, logs and hex dumps, counted with the tokenizer files of Qwen 2.5 and 3.5, Gemma 3,
+    # DeepSeek V3, Llama 3 and Mistral's tekken. "other" is between them. Claude's are from the
+    # tokenizer file of Claude 2, except for ASCII, for which later models report 1.07 to 1.32.
     family: dict(zip(_CLASSES, sizes, strict=True))
     for family, sizes in {
         "": (1, 0, 1, 1, 1, 1),
@@ -78,8 +78,8 @@ PLAUSIBLE_RANGE = (0.25, 5.0)
 SIZE_RANGE = (0.0, 8.0)
 """Lowest and highest ratio that can be learnt."""
 LEAST_TO_LEARN = 200
-"""Smallest request, in tokens, that the calibration learns from: too large a part of a smaller one
-is overhead, which is a guess."""
+"""Smallest request, in tokens, that the calibration learns from. The overhead of a request is a
+guess, and too large a part of a smaller one."""
 
 
 def characters_of(text: str) -> dict[str, int]:

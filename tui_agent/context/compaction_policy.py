@@ -62,7 +62,7 @@ class HoldReason(StrEnum):
 
 @frozen
 class FailureRecord:
-    """The number of compactions that failed in a row, and the newest user message's id then (0: none)."""
+    """How many compactions failed in a row, and the id of the newest user message then (0: none)."""
 
     failures: int = 0
     user_id: int = 0
@@ -121,7 +121,7 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
 
 
 def _spans_of(entry: Entry) -> "list[_Span]":
-    """Return the time in which the model or a tool worked for this entry; [] if there is or is known none.
+    """Return when the model or a tool worked on this entry, as one span; [] if none or unknown.
 
     A denied call has no span, because its time is the wait for the user's answer.
     """
@@ -150,10 +150,9 @@ def _total(spans: "Sequence[_Span]") -> int:
 
 
 def _median(values: Sequence[int]) -> int:
-    """Return the middle one of the values, the smaller of two.
+    """Return the middle value; of two middle values, the smaller one.
 
-    One step that waited long, as for the user's answer to a question of the model, counts as little
-    as possible.
+    So one long wait, such as for the user's answer to the model's question, has little effect.
     """
     return sorted(values)[(len(values) - 1) // 2]
 

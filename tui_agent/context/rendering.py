@@ -229,9 +229,10 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 def summary_text(
     entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates
 ) -> str:
-    """Return the text of the message that replaces summarised history: summary, carried blocks.
+    """Return the text of the message that replaces summarised history.
 
-    If the user cleared the summary, this is its placeholder.
+    It has the summary and the blocks that are carried; if the user cleared the summary, it is the
+    summary's placeholder.
     """
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)

@@ -79,10 +79,10 @@ class Addresses:
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of a URL; all are empty for an invalid one, such as with a bad port."""
+    """Return the parts of a URL; all are empty if the URL is invalid, for example its port."""
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018 - it is read only now
+        parts.port  # noqa: B018 - raises if the port is bad
     except ValueError:
         return urlsplit("")
     return parts
@@ -109,9 +109,9 @@ def plain_url(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Return whether a URL's host is this machine or in a private network, by its text alone.
+    """Return whether a URL's host is this machine or on a private network, without asking DNS.
 
-    Names without a dot and with endings such as ``.local`` count as private.
+    Names without a dot count as private, and so do names that end in ``.local`` or the like.
     """
     host = (split(url).hostname or "").lower()
     try:

@@ -181,7 +181,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
 
 
 def _small_answer(script: DemoScript, messages: tuple[Message, ...]) -> str:
-    """Return the answer to a question from the program, which offers no tools."""
+    """Return the answer to a request of the program itself, such as one for a title (no tools)."""
     wish = " ".join(
         message.text for message in messages if message.role in {"system", "user"}
     ).lower()

@@ -255,7 +255,7 @@ _SENTENCES = {
     ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
-_NEEDS_KEY = "{name} wants a key{detail}. What to do: {key}."
+_NEEDS_KEY = "{name} needs a key{detail}. What to do: {key}."
 _REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _NO_PROVIDER = (
@@ -295,9 +295,9 @@ class Failure:
 class Target:
     """The model and server that were called, for the error's message.
 
-    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key, or a hint
-    how to set it if ``has_key`` is False. With
-    ``empty_body_is_overflow``, status 400 without a message means that the request is too long.
+    ``provider`` is the display name, ``address`` the host. ``key`` is the source of the API key, or
+    a hint on how to set one if ``has_key`` is False. With ``empty_body_is_overflow``, status 400
+    without a message means that the request is too long.
     """
 
     model: str
@@ -368,7 +368,7 @@ def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
         if kind is ErrorKind.OVERLOADED and status is not None and status < 500:
             continue  # some servers use this code for every error
         if kind is ErrorKind.AUTH and _QUOTA.search(body.words):
-            continue  # xAI's code for missing credit is one of permissions
+            continue  # xAI sends a permission code if credit is missing
         if kind is ErrorKind.NOT_FOUND and _ITEM.search(body.words):
             return ErrorKind.INVALID_REQUEST
         return kind

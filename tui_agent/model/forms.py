@@ -33,7 +33,7 @@ LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
 """Answer inserted between two user messages, for servers that require alternating roles."""
 _DEFAULT_ID_CHARS = 40
-"""Limit for call ids, in characters, after a refusal that names no limit; OpenAI's."""
+"""Limit for call ids, in characters, after a refusal that names no limit. It is OpenAI's limit."""
 _NAMED_PARTS = 5
 """Maximum number of part names in a message for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
@@ -83,15 +83,17 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} accepts no pictures with this model: a note replaces each picture.",
     ),
     Part.PICTURE: Remedy(
-        "without the picture that the error points to, or the oldest ones above a maximum that it names, or "
-        "those since the last answer (the older half if that is none or all of them); then without any",
+        "without the picture that the error points to; else without the oldest ones above a maximum that the "
+        "error names; else without those since the last answer (if that is none or all of them, without the "
+        "older half); then without any",
         "session",
         "{name} can't read a picture or a document: it is left out.",
     ),
     Part.TOOLS: Remedy(
         "the tools are described in the prompt, and calls are read from the answer's text",
         "server",
-        "{name} takes no tools with this model: they are described in the prompt, and calls are text.",
+        "{name} takes no tools with this model: they are described in the prompt, and calls are read from "
+        "the answer's text.",
     ),
     Part.TOOL_COUNT: Remedy(
         "as many tools as the error allows, else half of them: those that were called, then the first ones",
@@ -333,7 +335,7 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
     """Return the names of the tools left out because the server limits their number.
 
-    Empty if it doesn't. Tools that it refuses in any form are not among them.
+    Empty if it sets no limit. Tools that the server refuses in any form are not included.
     """
     if not form.tool_count:
         return []
@@ -453,7 +455,7 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
-    """Return a message with notes in place of the pictures with the given blobs."""
+    """Return a message with a note in place of each picture in ``blobs``."""
     if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
@@ -532,8 +534,9 @@ def _tool_names(keys: Sequence[str]) -> str:
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
     """Return the shape after the tools ``names`` were refused; None if nothing is left to try.
 
-    Tools that were already simplified are left out; if there are none, all schemas are simplified.
-    None too if all the request's tools were refused and some were already simplified.
+    Refused tools that were already simplified are left out; if there are none, the schemas of the
+    refused tools are simplified. Also None if all the request's tools were refused and some were
+    already simplified.
     """
     refused = [_key(tool) for tool in tools if tool.name in names]
     again = [key for key in refused if key in now.form.plain_tools]
@@ -566,7 +569,7 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return the shape after reasoning was refused; None if none is sent or requested already.
+    """Return the shape after reasoning was refused; None if it is neither sent nor requested.
 
     Reasoning of earlier answers is left out of this request, or of all requests to a server that
     doesn't know the field. If none was sent, none is requested from that server any more.

@@ -1,4 +1,4 @@
-"""Recognises context overflows by providers' error messages, with sizes of request and window.
+"""Recognises context overflows in error messages, and reads the sizes of request and window.
 
 The patterns are from the providers' documentation and from public reports; the tests have an
 example of each.

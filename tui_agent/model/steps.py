@@ -177,7 +177,7 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 def _is_in_place_of(text: str, before: str) -> bool:
     """Return True if ``text`` can replace the file ``before``, and isn't just an excerpt of it.
 
-    It needs at least as many unindented lines, and at least half of those that the file has.
+    It needs at least as many unindented lines as the file, and at least half of the file's.
     """
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)

@@ -1,4 +1,4 @@
-"""Computes how long to wait before a failed request is sent again, or that it must not be.
+"""Decides whether a failed request is sent again, and how long to wait before that.
 
 `retry_after` reads the wait that the provider asks for, `retry_delay` decides; the agent waits.
 """

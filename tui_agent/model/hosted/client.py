@@ -1,7 +1,7 @@
 """Sends requests to the model host, the process that runs litellm, and restarts it if needed.
 
-It builds litellm's arguments, and decides when the host hangs and is killed. ``link`` has the
-process and its pipes.
+This module builds litellm's arguments, and decides when the host counts as hung and is killed.
+``link`` has the process and its pipes.
 """
 
 import asyncio

@@ -115,7 +115,7 @@ class Connection:
             await self._caller.answer(call, limits, send)
         except SlowError as slow:
             await send(lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds})
-        except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
+        except Exception as error:  # noqa: BLE001 - providers' adapters raise any error
             failure = failure_facts(error, [call[name] for name in _SECRETS if call.get(name)])
             log.warning("request %s failed: %s", number, failure)
             await send(lines.FAILED, failure)
@@ -242,7 +242,7 @@ class Caller:
     async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
         """Send an answer's chunks; return the provider's finish reason, None if it sent none.
 
-        litellm also reports "stop" if the connection broke, which is not returned.
+        litellm reports "stop" even if the connection broke; None is returned then.
         """
         chunks = aiter(stream)
         finish: str | None = None
@@ -317,7 +317,8 @@ def _plain(thing: Any) -> dict[str, Any]:
 def _says_why(stream: Any) -> bool:
     """Return whether litellm's stream has received a finish reason from the provider.
 
-    Also True for a stream that doesn't store the reason. Gemini's comes with the last content.
+    Also True for a stream that doesn't store the reason. A reason that comes together with content,
+    like Gemini's, is stored as ``intermittent_finish_reason``.
     """
     names = ("received_finish_reason", "intermittent_finish_reason")
     return not hasattr(stream, names[0]) or any(

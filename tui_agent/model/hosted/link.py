@@ -51,7 +51,7 @@ class HostGoneError(Exception):
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for a model host, without secrets.
 
-    Keys are sent with each request instead.
+    API keys are sent with each request instead.
     """
     kept = chosen_for("host", environ)
     return own(kept | read_proxies(environ).variables())
@@ -73,7 +73,7 @@ class Inbox(asyncio.Queue[Event | HostGoneError]):
 
 
 class Link:
-    """The connection to a running model host; ``host`` receives the event that it is ready."""
+    """The connection to a running model host, with an inbox for the host and for each request."""
 
     def __init__(
         self,

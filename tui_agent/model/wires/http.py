@@ -201,8 +201,8 @@ class Http:
     async def client(self, url: str) -> httpx.AsyncClient:
         """Return the httpx client for a URL's scheme and proxy; it is created on first use.
 
-        For https, that takes 30 ms to load the certificates. Raises WireFailure if the certificates
-        that the environment names can't be read.
+        For https, loading the certificates takes 30 ms. Raises WireFailure if the certificates that
+        the environment names can't be read.
         """
         scheme = "https" if url.lower().startswith("https:") else "http"
         proxy = read_proxies(self._environ).of(url)

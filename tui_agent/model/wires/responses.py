@@ -356,7 +356,7 @@ class _Item:
 
     @property
     def goes_back(self) -> bool:
-        """Whether the item itself allows sending it back with the answer.
+        """Whether the item can be sent back with the answer, judged by the item alone.
 
         Messages need text, reasoning items their content (encrypted or plain, because the provider
         doesn't store it), and items of the provider's tools must be complete.

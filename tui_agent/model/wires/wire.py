@@ -156,7 +156,7 @@ class Wire(Protocol):
     """A provider's format; modules of this package implement it."""
 
     def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-        """Return the HTTP call for a request; the body of a longer conversation begins the same.
+        """Return the HTTP call for a request. If the conversation grows, its body begins the same.
 
         Without ``with_reasoning``, reasoning is neither sent back nor requested.
         """
@@ -228,7 +228,8 @@ def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
 def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return messages with the system messages at the beginning joined into one.
 
-    Some servers' templates accept only one. Don't use it with cache marks, which need them apart.
+    Some servers' templates accept only one. Don't use this function with cache marks, because they
+    need separate messages.
     """
     messages = tuple(messages)
     head = list(takewhile(lambda message: message.role == "system", messages))
