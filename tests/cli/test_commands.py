@@ -411,12 +411,12 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
     LearntFacts(data_dir() / LEARNT).keep_form(served, ServerForm(system=False, fields=("store",)))
 
     assert (
-        "sent in another form: system text begins the first message; without the fields store"
+        "sent in another form: the system text is part of the first message; without the fields store"
         in printed(capsys, "models", "team")
     )
     (row,) = [json.loads(line) for line in printed(capsys, "models", "team", "--json").splitlines()]
     assert row["sent_otherwise"] == [
-        "system text begins the first message",
+        "the system text is part of the first message",
         "without the fields store",
     ]
     assert "is sent with all its parts again" in printed(capsys, "models", "--forget", name)

@@ -309,7 +309,7 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 
 
 def _past_large_entry(weighed: _Weighed, cut: int) -> int:
-    """Return the cut, moved past an entry that is so large that less than half is summarised."""
+    """Return the cut, moved past a large entry if otherwise less than half would be summarised."""
     tokens = weighed.tokens
     if sum(tokens[:cut]) * 2 >= sum(tokens):
         return cut

@@ -3,7 +3,7 @@
 The decisions depend on the path, its size and the settings, on the seconds that the last summary
 took, and on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
 ``agent.context_keeper`` asks and acts; it decides itself what happens after a request that was too
-large, and then compacts by rule even if `hold` gives a reason other than ``OFF``.
+large, and then compacts without a model even if `hold` gives a reason other than ``OFF``.
 ``agent.prepared_summary`` asks whether a prepared summary is still valid.
 """
 
@@ -50,9 +50,10 @@ say little about the next ones."""
 
 
 class HoldReason(StrEnum):
-    """Why an automatic compaction with a summary must not run now; the value is a sentence for the user.
+    """Why an automatic compaction by a model must not run now; the values are sentences for the user.
 
-    If a request is too large, a compaction by rule follows all the same, except with ``OFF``.
+    If a request is too large, a compaction without a model follows all the same, except with
+    ``OFF``.
     """
 
     OFF = "Automatic compaction is off."
@@ -164,12 +165,12 @@ def kept_ahead(
     *,
     summary_seconds: float = SUMMARY_SECONDS,
 ) -> int | None:
-    """Return how many of the newest tokens a summary prepared now should keep; None: too early.
+    """Return how many of the newest tokens to keep if a summary is prepared now; None: too early.
 
     Preparing starts about as many steps before the threshold as will be taken while the summary is
-    written. It keeps fewer tokens than a compaction would (at least a quarter), because those steps
-    are still to be added: it then covers about the same entries as a summary written at the
-    threshold. Also None without a threshold, or before the first step.
+    written. Fewer tokens are kept than by a compaction (but at least a quarter), because those
+    steps are still to be added: the summary then covers about the same entries as one written at
+    the threshold. Also None without a threshold, or before the first step.
     """
     if size.threshold is None or not steps.mean:
         return None

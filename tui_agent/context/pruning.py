@@ -282,8 +282,8 @@ class _Zones:
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
         """Return the tokens that clearing an entry frees, 0 if it is protected or too small.
 
-        ``repeated``: a later result of the same call replaces this one. Call it once for every
-        entry, newest first.
+        ``repeated``: a later result of the same call replaces this one. Call this method once for
+        every entry, newest first.
         """
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1

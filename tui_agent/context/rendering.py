@@ -231,8 +231,7 @@ def summary_text(
 ) -> str:
     """Return the text of the message that replaces summarised history.
 
-    It has the summary and the blocks that are carried; if the user cleared the summary, it is the
-    summary's placeholder.
+    It is the summary with its carried blocks, or a placeholder if the user cleared the summary.
     """
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)

@@ -52,7 +52,8 @@ _REGION = LazyPattern(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that forward requests to the models of other makers, at the makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}
-"""Subscriptions with smaller windows; their rows are not used for the model at other providers."""
+"""Subscriptions that limit models to smaller windows. Their rows are not used for the same models at
+other providers."""
 
 _OWN_ONLY = frozenset(
     {
@@ -473,7 +474,7 @@ class Catalog:
         maker = maker_of(spelling)
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
-            # The user starts the server with a window of any size.
+            # The user may have started the server with a smaller window.
             info = replace(
                 info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None
             )

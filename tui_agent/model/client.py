@@ -145,7 +145,7 @@ class ProviderClient:
 
     @property
     def hosted(self) -> "HostClient":
-        """Client of the process with litellm, which it starts with the first call."""
+        """The client of the process with litellm. It starts the process with the first call."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -189,10 +189,10 @@ class ProviderClient:
         """Stream the answer to a request.
 
         If the server refuses a part of the request before the answer begins, the request is sent
-        again in another form (see ``refusals`` and ``forms``), at most ``MAX_TRIES`` times with the
-        first one. The first event is then a ``PartLeftOut``, as it is if a picture can't be read.
-        A ``PartLeftOut`` also precedes ``Finished`` if the answer lacks the end mark that its
-        server usually sends.
+        again in another form (see ``refusals`` and ``forms``), up to ``MAX_TRIES`` times in all.
+        The first event is then a ``PartLeftOut``, as it is if a picture can't be read. A
+        ``PartLeftOut`` also precedes ``Finished`` if the answer lacks the end mark that its server
+        usually sends.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.

@@ -31,8 +31,8 @@ _ASKED_AGAIN = 60.0
 """Minimum seconds between two requests for a server's facts. They are repeated, because a server
 may be restarted with another window."""
 _STORED = 0.01
-"""Relative change of a learnt token size from which it is written to disk. Each answer corrects the
-sizes a little, and writing the file every time would delay what the user sees."""
+"""A learnt token size is written to disk only if it has changed by more than this share. Each answer
+corrects the sizes a little, and writing the file every time would delay what the user sees."""
 
 
 @frozen

@@ -489,7 +489,7 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
             "This can't be a key: it is empty or contains a space or another invalid character.",
         )
     if not place.url:
-        return Trial("unknown", f"A key of {name} can't be tested without using a model. {_LATER}")
+        return Trial("unknown", f"A key for {name} can't be tested without using a model. {_LATER}")
     failure = await _refusal_of(provider, place, secret)
     if failure is None:
         public = await _refusal_of(provider, place, "") is None

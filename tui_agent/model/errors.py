@@ -180,8 +180,8 @@ _USED_UP = LazyPattern(
     r"\b(?:limits?|quota|cap|allowance)",
     re.IGNORECASE,
 )
-"""Matches messages about a plan's used-up limit: quota errors, unless the provider asks for a wait
-of at most ``_LONG_WAIT``."""
+"""Matches messages about a plan's used-up limit. They are quota errors unless the provider asks for
+a wait of at most ``_LONG_WAIT``."""
 _LONG_WAIT = 3_600.0
 """Longest wait, in seconds, that still counts as a rate limit."""
 _AUTH = LazyPattern(
@@ -256,7 +256,7 @@ _SENTENCES = {
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
 _NEEDS_KEY = "{name} needs a key{detail}. What to do: {key}."
-_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key: {key}."
+_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key. What to do: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _NO_PROVIDER = (
     'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
@@ -277,7 +277,7 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 
 @frozen
 class Failure:
-    """The facts about a failed call of a provider or another model server.
+    """The facts about a failed call to a provider or another model server.
 
     ``text`` is the error's body or the exception's message, ``status`` the HTTP status, ``seconds``
     the time limit that was exceeded. ``cause`` is set if the connection failed, or if the answer
@@ -426,7 +426,8 @@ def _message(
     elif kind is ErrorKind.OVERLOADED and set(body.codes) & _UNUSABLE_SAMPLE:
         sentence = _UNREADABLE
     elif kind is ErrorKind.UNKNOWN and (match := _MODULE.search(body.words)):
-        return f"{target.model} needs the Python package {match[1] or match[2]}: install it next to tui-agent."
+        package = match[1] or match[2]
+        return f"{target.model} needs the Python package {package}: install it where tui-agent is installed."
     return sentence.format(
         name=target.provider,
         model=target.model,

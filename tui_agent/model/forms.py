@@ -178,12 +178,12 @@ class ServerForm(BaseModel):
         """Return a phrase for each difference from the default form; empty if there is none."""
         facts = {
             f"requests in the format {self.wire}": self.wire is not None,
-            "messages of one role are sent as one": self.roles != "apart",
-            "system text begins the first message": not self.system,
+            "consecutive messages of one role are joined": self.roles != "apart",
+            "the system text is part of the first message": not self.system,
             "no pictures": not self.pictures,
             "no cache marks": not self.cache_marks,
-            "not asked for reasoning": not self.asks_reasoning,
-            "no reasoning sent back": not self.takes_reasoning,
+            "reasoning isn't requested": not self.asks_reasoning,
+            "reasoning isn't sent back": not self.takes_reasoning,
             f"call ids of at most {self.call_id_chars} characters": self.call_id_chars > 0,
             f"answers of at most {self.answer_tokens:,} tokens": self.answer_tokens > 0,
             f"without the fields {', '.join(self.fields)}": bool(self.fields),
@@ -292,8 +292,8 @@ def shaped(
     """Return the request changed so that it fits the shape.
 
     ``call_id_chars`` is the longest call id that the provider is known to accept, 0 for any.
-    ``prompt`` returns a text of ``prompts/`` by name, with the placeholder ``{tools}`` for the
-    tools' descriptions. ``is_tiny``: the model is a small one that gets the request in steps.
+    ``prompt`` returns a file of ``prompts/`` by name, in which ``{tools}`` stands for the tools'
+    descriptions. ``is_tiny``: the model is so small that it works in steps (``model.steps``).
     """
     form = shape.form
     request = replace(request, tools=_taken(request, form))
@@ -470,9 +470,10 @@ def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
 def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
     """Return the blobs of all pictures to leave out of the next try.
 
-    These are the ones left out so far, and the picture that the error points to; else all but the
-    newest ``taken`` ones (0: no maximum is known); else those since the last answer. If those are
-    none or all, it is the older half, or all if there is only one or it is the last try.
+    These are the ones left out so far and, of the others, the first of these choices that applies:
+    the picture that the error points to; all but the newest ``taken`` ones (0: no maximum is
+    known); the pictures since the last answer, if there are older ones; the older half, if this is
+    not the last try and there are several; all.
     """
     now = refused.shape
     messages = refused.request.messages

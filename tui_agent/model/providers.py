@@ -73,10 +73,10 @@ _OPENAI_THINKING = (
     r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
     r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
 )
-"""Matches names of OpenAI's reasoning models, newer ones and Azure deployments included.
+"""Matches names of OpenAI's reasoning models, including newer ones and Azure deployments.
 
-They are sent Responses requests. Names with chat, audio, search, image and the like don't match and
-are sent chat completions.
+Requests to these models have the Responses format. Names with chat, audio, search, image and the
+like don't match: requests to those models are chat completions.
 """
 
 _TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
@@ -156,7 +156,7 @@ class ResponsesFormat:
     summary: str = ""
     """Value of ``reasoning.summary`` to send; "": a summary comes without asking."""
     system: Literal["system", "developer", "instructions"] = "system"
-    """Role of the message with the system text, or ``instructions``: it is sent in that field."""
+    """Role of the message with the system text; ``instructions``: the text is sent in that field."""
     cache_key: bool = False
     """Whether to send the session's id, so that its requests reach the same prompt cache."""
     images_in_results: bool = False

@@ -95,7 +95,7 @@ class Route:
     """The provider's variant of chat completions, corrected by the user's settings."""
 
     def secret_headers(self) -> dict[str, str]:
-        """Return the provider's headers with the key; {} if there is no key."""
+        """Return the headers that carry the key; {} if there is no key."""
         if self.key is None:
             return {}
         return self.provider.key_header(self.key.get_secret_value(), bearer=self.bearer)

@@ -96,7 +96,7 @@ class BrowserSignIn:
             values = {"code": text}
         if not values or not values.get("code", "x") or any(letter.isspace() for letter in text):
             raise SignInError(
-                "This has no code. Copy the address of the browser's last page, or the code in it."
+                "This text has no code. Copy the address of the browser's last page, or the code in it."
             )
         self._callback.give(values)
 

@@ -200,7 +200,7 @@ def _mapped(arguments: str, change: Any) -> str:
 
 @frozen
 class _Place:
-    """The position of a schema within the whole one, while it is converted."""
+    """The position of a schema within the tool's whole schema, during the conversion."""
 
     depth: int
     """Nesting level; 1 at the top."""

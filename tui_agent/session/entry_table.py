@@ -1,8 +1,8 @@
 """The SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-It also has those on the fields of a session's row that follow from its entries: leaf, last id,
-model, first message. The functions run in the caller's transaction. ``session`` is always a
-session's number in the file.
+Also those on the columns of a session's row that depend on its entries: leaf, last id, model, first
+message. The functions run in the caller's transaction. ``session`` is always a session's number in
+the file.
 """
 
 import hashlib

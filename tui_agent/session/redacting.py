@@ -231,7 +231,7 @@ def completed_again(entry: Entry, estimate: Callable[[Entry], int]) -> Entry:
 
 
 def _without_opaque(entry: Entry, clean: Callable[[str], str], gone: frozenset[str]) -> Entry:
-    """Return an entry without the data that can't be edited.
+    """Return an entry without data in which a secret can't be replaced.
 
     This is the signed reasoning of any answer, a provider's compaction that contains a secret, and
     snapshots whose blobs are ``gone``.

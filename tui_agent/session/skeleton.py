@@ -30,7 +30,8 @@ class Headers(Sequence[EntryHeader]):
 
     ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` have one item per
     entry. ``parents`` has the parent of each entry whose parent isn't the id before its own.
-    ``read`` returns the headers of given ids. An index or position is one in this sequence.
+    ``read`` returns the headers of given ids. Indexes and positions count from the beginning of
+    this sequence.
     """
 
     def __init__(

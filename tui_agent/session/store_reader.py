@@ -165,8 +165,8 @@ class StoreReader:
     def totals(self, session_id: str) -> SessionTotals:
         """Return a session's totals; raises SessionNotFound.
 
-        The tokens are those of all its entries. The cost includes calls without an entry, but not
-        entries copied by a fork, which the forked session paid for.
+        The tokens are those of all the session's entries. The cost includes model calls without an
+        entry. In a fork, it doesn't include the copied entries, which the original session paid for.
         """
         number = self.number(session_id)
         with self.reader() as connection:

@@ -1,8 +1,8 @@
 """Parent, kind and size of all entries of a session in memory, to find paths without the database.
 
 A `Spine` of 100,000 entries takes a megabyte; headers and bodies are read only when they are shown
-or sent. It stores a parent only for entries that don't follow the preceding id. `active_ids` chooses
-the entries of a path that a request needs.
+or sent. It stores a parent only for entries whose parent isn't the preceding id. `active_ids`
+chooses the entries of a path that a request needs.
 """
 
 import re

@@ -220,7 +220,7 @@ class HostClient:
     # -- the process ------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Start the host in the background, unless it runs or starts, or this client is closed."""
+        """Start the host in the background, unless it runs already or this client is closed."""
         if (
             not self._closed
             and self._starting is None

@@ -156,7 +156,7 @@ def load() -> Any:
     litellm.disable_token_counter = True
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
-    # A model may repeat the same chunk a hundred times, for example in the rule of a table.
+    # A model may repeat the same chunk a hundred times, for example in a table's ruled lines.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
     # litellm assembles the whole answer at its end only for its logs, which are off.
     litellm.stream_chunk_builder = lambda *_, **__: None

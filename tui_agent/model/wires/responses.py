@@ -3,7 +3,7 @@
 Each request has the whole conversation as items, and nothing is stored at the provider (``store``
 is false, no ``previous_response_id``). The encrypted reasoning items of an answer are kept and sent
 back in their places. OpenAI refuses a reasoning item that isn't followed by its original item, so
-if those have changed, the reasoning is left out. Source:
+if that item has changed, the reasoning is left out. Source:
 https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
 """
 
@@ -272,7 +272,7 @@ def _replayed(
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
     """Return a message item for a text; with ``own_id``, in the form of the provider's items."""
-    # llama.cpp accepts an answer's message only with its type.
+    # llama.cpp requires the type even for an answer's message.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
         item |= {"role": "assistant", "content": text}

@@ -52,7 +52,7 @@ class DetectedFile:
     project: str
     """The directory that the file's sessions worked in; "" if the file doesn't say.
 
-    For a database of OpenCode with several directories their number (``3 projects``).
+    For a database of OpenCode with several directories, their number (``3 projects``).
     """
     changed_at: int
     """Milliseconds since the epoch."""
@@ -74,7 +74,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                     continue
                 try:
                     facts = path.stat()
-                except OSError:  # removed by now
+                except OSError:  # removed in the meantime
                     continue
                 if facts.st_size:
                     found[path] = DetectedFile(
@@ -219,8 +219,8 @@ def import_file(
         estimate: returns the tokens of an entry that has no count.
         source: name of the file's format; None to find it out.
         skip_damaged: skip lines that can't be read.
-        belongs_to: a directory. New sessions work in the directory that the file names if it is in
-            this one, else in this one. None to trust the file.
+        belongs_to: a directory. New sessions work in the directory that the file names if that is
+            inside ``belongs_to``, else in ``belongs_to`` itself. None to trust the file.
 
     Raises:
         ImportRefused: the file can't be read, or has no session that can.
