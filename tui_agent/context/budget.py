@@ -695,7 +695,7 @@ class ViewWeights:
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Return False for a tool result whose call is missing, which is never sent; else True."""
+        """Return False for a tool result without its call: it is never sent. Else return True."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 

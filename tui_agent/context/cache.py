@@ -31,7 +31,7 @@ relative to an uncached token (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
 """Returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
-"""Number of newest requests whose pauses decide which lifetime is cheaper."""
+"""Number of newest requests from which it is computed which lifetime is cheaper."""
 
 MISSED_SHARE = 0.5
 """Smallest share of the cached tokens that must be read again to count as a miss: providers round

@@ -15,8 +15,8 @@ from tui_agent.session.counting import Count
 TEXT = "text"
 """Class of ASCII tokens: letters, signs, spaces, and numbers as counted by o200k_base."""
 DIGITS = "digits"
-"""Class of the second and third digit in each token of digits: o200k_base has up to three digits in
-one token, many tokenizers one."""
+"""Class of the second and third digit in each token of digits: o200k_base puts up to three digits
+into one token, many tokenizers only one."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
@@ -27,8 +27,8 @@ Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese, Korean; ``SIGNS`` emoji
 drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
-"""Table for ``bytes.translate``: for the first byte of a character the key in ``_NAMES`` of its
-class, ``-`` for ASCII and continuation bytes."""
+"""Table for ``bytes.translate``. It turns the first byte of a character into the key of its class in
+``_NAMES``, and ASCII and continuation bytes into ``-``."""
 _FORMER = {
     # Class names that earlier versions stored; any name not listed was an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
@@ -95,9 +95,10 @@ def characters_of(text: str) -> dict[str, int]:
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
-    """Return a text's ``tokens`` as a `Count` by class, or as given if all are of the class TEXT.
+    """Return ``tokens``, a text's number of tokens, as a `Count` by class of characters.
 
-    ``outside`` is how many of the tokens have bytes outside ASCII.
+    If all are of the class TEXT, the number is returned unchanged. ``outside`` is how many of the
+    tokens have bytes outside ASCII.
     """
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:

@@ -39,7 +39,7 @@ class AddressSetting:
 
 
 class Addresses:
-    """Finds addresses: in a model's settings, else the provider's, else in the environment."""
+    """Finds an address: the model's or provider's settings, the environment, the default."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Addresses:
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of a URL; all are empty if the URL is invalid, for example its port."""
+    """Return the parts of a URL; all empty if it is invalid, for example because of its port."""
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises if the port is bad

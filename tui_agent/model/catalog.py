@@ -138,7 +138,7 @@ class ModelInfo:
         return name_of(self.id)
 
     def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
-        """Return the price of a request with its answer in US dollars, None if prices are unknown.
+        """Return the price of a request and its answer in US dollars, None if prices are unknown.
 
         ``hour_writes`` is the number of tokens in ``usage.cache_write`` cached for an hour.
         """
@@ -160,10 +160,10 @@ class ModelInfo:
         )
 
     def cache_miss_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
-        """Return the extra cost of a prompt of ``tokens`` tokens because it is no longer cached.
+        """Return what a prompt of ``tokens`` tokens costs more if it is no longer cached.
 
-        In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is written
-        to the cache for an hour again.
+        In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is then
+        cached again for an hour.
         """
         uncached = Usage(cache_write=tokens) if self.cache_marks else Usage(input=tokens)
         price = self.cost(uncached, hour_writes=uncached.cache_write * for_hour)
@@ -382,9 +382,10 @@ class Catalog:
         return verdict.sentence
 
     def provider(self, model: str) -> str:
-        """Return the id of a model's provider: from its prefix, or the price list for a bare name.
+        """Return the id of a model's provider, from the prefix of ``model``.
 
-        A bare name that isn't in the list is OpenAI's.
+        For a name without a prefix it is from the price list, or "openai" if the list doesn't have
+        the name.
         """
         prefix, slash, _name = model.partition("/")
         if slash:
@@ -449,7 +450,7 @@ class Catalog:
     def _served(self, model: str) -> ServedModel | None:
         """Return the facts that the model's server reported; None if it reported none.
 
-        If a private server has only one model, its facts are returned whatever the name.
+        If a private server has only one model, its facts are returned, whatever ``model`` says.
         """
         url = self.place(model).url
         answer = self._answer_at(url)

@@ -315,8 +315,8 @@ class ProviderClient:
         """Build the call for a request in a shape, without sending it.
 
         Raises:
-            ModelError: a key or an address is missing, or the provider has no compaction of its own
-                and the request asks for one.
+            ModelError: an API key or an address is missing, or the request asks for the provider's
+                own compaction and the provider has none.
         """
         route = _shaped_route(self._router.route(request.model), shape.form)
         formats = {
@@ -403,8 +403,8 @@ def _load_wire(name: WireName) -> "Wire":
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
     """Return a server's form without the parts that are known not to work on a route.
 
-    These are tools, if the model takes none, and separate consecutive messages of one role, for a
-    model server on the user's own network.
+    These are tools if the model takes none. For a model server on the user's own network, separate
+    consecutive messages of one role are another such part.
     """
     known: dict[str, Any] = {}
     if route.info.without_tools:

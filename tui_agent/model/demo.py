@@ -54,7 +54,7 @@ MONTHS = (
     "december",
 )
 _CACHED_REQUESTS = 8
-"""How many of the last requests count as being in the cache."""
+"""Number of newest requests that count as cached."""
 
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 

@@ -280,9 +280,9 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
-    """Return a steering message without the reminder tags and the first and last paragraph.
+    """Return a steering message without what the program adds to it; other texts stay unchanged.
 
-    The program adds those; other texts stay unchanged.
+    The program adds the reminder tags, and the first and the last paragraph.
     """
     found = _REMINDER.fullmatch(text)
     if found is None:

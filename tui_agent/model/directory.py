@@ -70,7 +70,7 @@ class CatalogDirectory:
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
         self._assumed: dict[str, _AssumedWindow] = {}
-        """Windows assumed after refusals that named none, by served name."""
+        """Windows assumed after refusals that named no window, by served name."""
         self.plan = PlanUse()
         """Usage limits of subscriptions, from the headers of the last answers."""
 

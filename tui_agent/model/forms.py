@@ -31,7 +31,7 @@ SHORT_ID_CHARS = 9
 """Exact length of the shortest call ids, in characters: ASCII letters and digits (Mistral)."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
-"""Answer inserted between two user messages, for servers that require alternating roles."""
+"""Answer inserted between a tool result and a user message, if a server requires alternating roles."""
 _DEFAULT_ID_CHARS = 40
 """Limit for call ids, in characters, after a refusal that names no limit. It is OpenAI's limit."""
 _NAMED_PARTS = 5
@@ -169,10 +169,10 @@ class ServerForm(BaseModel):
     tool_count: int = 0
     """Maximum number of tools in a request; 0: any number."""
     plain_tools: tuple[str, ...] = ()
-    """Tools sent with only names, types and descriptions of their parameters, as
-    ``name#digest of the schema``."""
+    """Tools that are sent with only names, types and descriptions of their parameters. A tool is
+    written as ``name#digest of the schema``."""
     without_tools: tuple[str, ...] = ()
-    """Tools that the server refuses in any form, as ``name#digest of the schema``."""
+    """Tools that the server refuses in any form, written as in ``plain_tools``."""
 
     def lines(self) -> list[str]:
         """Return a phrase for each difference from the default form; empty if there is none."""

@@ -52,7 +52,7 @@ have been appended yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
-    """Make an entry the session's leaf, and ``at`` (milliseconds) the time of its last use."""
+    """Make an entry the session's leaf; ``at`` (milliseconds) is the session's time of last use."""
     connection.execute(
         "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
     )

@@ -170,7 +170,7 @@ class SessionInfo:
     agent: str
     """The name of the subagent that works in this session, "" for a conversation."""
     side_cost: float
-    """Cost in US dollars of calls without an entry, such as for its title or by its subagents."""
+    """Cost in US dollars of model calls without an entry, such as for the session's title."""
     first_message: str
     """Preview of the first message the user typed."""
     held_by: Holder | None

@@ -1,7 +1,7 @@
 """Reads the session file: lists of sessions, totals, blobs, and search in all sessions.
 
 It also finds out which programs are running (`StoreReader.alive`), from lock files in a directory
-beside the session file; those of ended programs are deleted.
+beside the session file. Lock files of ended programs are deleted.
 """
 
 import json
@@ -192,7 +192,7 @@ class StoreReader:
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
     def side_costs(self, session_id: str) -> list[SideCost]:
-        """Return the costs of a session's calls without an entry, oldest first.
+        """Return the costs of a session's model calls without an entry, oldest first.
 
         Sessions of old versions have none, and purposes that this version doesn't know are left
         out. Raises SessionNotFound.

@@ -197,8 +197,8 @@ class HostClient:
     async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
         """Return the next event of a request.
 
-        ``seconds`` is the time that the host may wait for the provider. If it is silent for
-        ``answer_timeout`` longer, it is killed.
+        ``seconds`` is the time that the host may wait for the provider. If the host stays silent
+        for ``answer_timeout`` seconds longer, it is killed.
 
         Raises:
             ModelError: the host ended or was killed.

@@ -221,7 +221,11 @@ class Caller:
             await _close(stream)
 
     async def _begin(self, call: dict[str, Any]) -> Any:
-        """Send a request and return litellm's stream, if need be without unsupported parameters."""
+        """Send a request and return litellm's stream.
+
+        If litellm rejects parameters that the model doesn't support, the request is sent without
+        them.
+        """
         call = {
             **call,
             "stream": True,
@@ -296,7 +300,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return a litellm chunk's delta, with the fields in ``_FIELDS``, and its finish reason."""
+    """Return the delta of a litellm chunk, only the fields in ``_FIELDS``, and the finish reason."""
     choices = getattr(chunk, "choices", None)
     choice = {}
     if choices:

@@ -158,7 +158,7 @@ async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
     The host ends with this program. ``log_path``: file for its output; None discards it.
 
     Raises:
-        OSError: no process could be started.
+        OSError: no process could be started, or the log file can't be opened.
     """
     with _log_file(log_path) as log_file:
         process = await asyncio.create_subprocess_exec(

@@ -619,8 +619,8 @@ class ResponsesReader(Reader):
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items to send back, each with whether to send the provider's id for it.
 
-        A reasoning item is sent back only if the item after it is, and the id only if the reasoning
-        before the item is: the provider refuses one without the other.
+        A reasoning item is sent back only if the item after it is, and an item's id only if the
+        reasoning before the item is: the provider refuses one without the other.
         """
         kept: set[int] = set()
         followed = False
@@ -689,7 +689,8 @@ def _source(note: dict[str, Any], text: str) -> str | None:
 def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
     """Yield a `PageFound` for each page that a text cites.
 
-    Its ``text`` are the words before the citation, from the line's start or the citation before.
+    The page's ``text`` is the words before the citation, from the line's start or the end of the
+    previous citation.
     """
     text = as_text(part.get("text"))
     end = 0

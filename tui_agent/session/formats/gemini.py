@@ -37,7 +37,7 @@ class GeminiReader(SessionReader):
     """Reads messages in the form of Gemini's API, and adds each below the last entry."""
 
     provider: ClassVar[str]
-    """Prefix of the models' names, the provider that they belong to."""
+    """Prefix of the models' names: the id of their provider."""
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)

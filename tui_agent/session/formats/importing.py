@@ -1,7 +1,8 @@
 """Imports sessions: finds other programs' session files, reads them, and stores the new entries.
 
-If a session was imported before, only its new entries are added, or it is stored as a copy if the
-earlier ones differ; if it has been deleted since, it is undeleted. The files are only read.
+If a session was imported before, only its new entries are added; if its earlier entries differ from
+the stored ones, it is stored as a copy. A session that was deleted since then is brought back. The
+files are only read.
 """
 
 import hashlib
@@ -178,7 +179,7 @@ def read_file(
 
 
 def _format(file: SourceFile, source: str | None) -> Format:
-    """Return the format with a name, or for None that of the file; refuses HTML and Markdown."""
+    """Return the format named ``source``, for None the file's; refuses HTML and Markdown."""
     if file.path.suffix.lower() in _TO_READ:
         raise ImportRefused(
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
@@ -392,7 +393,7 @@ class _SessionImport:
         return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
-        """Return True if the first ``count`` entries of a stored session equal these.
+        """Return True if the first ``count`` entries of a stored session equal those given.
 
         Fields that a store computes are not compared.
         """

@@ -103,7 +103,7 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
 
 
 def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
-    """Return the tool results among entries by the ids of their calls."""
+    """Return the tool results among ``entries``, by call id."""
     return {entry.call_id: entry for entry in entries if isinstance(entry, ToolResultEntry)}
 
 
