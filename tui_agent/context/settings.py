@@ -306,8 +306,8 @@ class TruncationSettings(_Settings):
     roomy_share: FixedShare = 0.30
     """Share of the window that one output may take while much of the window is free."""
     free_share: FixedShare = 0.40
-    """Share of the window's free tokens that one output may take, within ``window_share`` and
-    ``roomy_share`` of the window."""
+    """Share of the window's free tokens that one output may take: at least ``window_share`` and
+    at most ``roomy_share`` of the window."""
     roomy_window: FixedNumber = 24_000
     """Tokens of the window below which an output always takes at most ``window_share``, because
     a larger one would push out everything else."""
