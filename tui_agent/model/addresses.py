@@ -39,7 +39,11 @@ class AddressSetting:
 
 
 class Addresses:
-    """Finds an address: the model's or provider's settings, the environment, the default."""
+    """Finds the address to use for a model or provider, and where it comes from.
+
+    It is taken from the settings of the model, or else of the provider, or else from the
+    environment, or else it is the provider's default.
+    """
 
     def __init__(
         self,

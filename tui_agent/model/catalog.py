@@ -93,7 +93,7 @@ class Prices:
     over: int = 0
     """The prices apply to prompts with more than this many tokens."""
     cache_write_hour: float | None = None
-    """Price of tokens that are cached for an hour; None if it is ``cache_write``."""
+    """Price of tokens that are cached for an hour; None if it is the same as ``cache_write``."""
 
 
 @frozen

@@ -35,7 +35,7 @@ from tui_agent.model.wires.wire import WireFailure
 TIMEOUT = 0.7
 """Time limit of each answer of a server on this machine or a private network, in seconds."""
 REMOTE_TIMEOUT = 5.0
-"""Time limit of each answer of any other server, in seconds."""
+"""Time limit of each answer of a server on the internet, in seconds."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40

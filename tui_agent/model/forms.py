@@ -223,7 +223,7 @@ class Refused:
     """A refused request: its shape, the body that was sent, and the error's body."""
 
     request: ModelRequest
-    """The request before it was shaped."""
+    """The request in the form for all providers, before ``shape`` was applied."""
     shape: Shape
     sent: object
     """The JSON body as it was sent, in the provider's format."""

@@ -18,7 +18,7 @@ is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 """Matches a region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
-"""Fireworks's decimal point: 4p6 for 4.6."""
+"""Matches the "p" that Fireworks writes for a decimal point: ``4p6`` means 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
 """A hyphen before a number. It is removed: qwen-3 is qwen3. Four digits are a date: no match."""

@@ -243,7 +243,7 @@ class Provider:
     pictures: PictureLimits = STANDARD
     """Limits of the pictures the provider accepts."""
     documents: bool = False
-    """Whether it accepts unchanged PDFs, in formats other than chat completions."""
+    """Whether it accepts PDF files as they are; not used for chat completions."""
     sign_in: SignIn | None = None
     """URLs of the browser sign-in; None if the provider doesn't offer one to other programs."""
     sign_in_note: str = ""

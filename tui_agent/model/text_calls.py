@@ -63,7 +63,7 @@ _SHOWS = LazyPattern(
     r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Words of a text that only shows its reader a call, even if it begins with "I'll"."""
+"""Words that show that a text only quotes or explains a call, even if it begins with "I'll"."""
 _FORMAL = LazyPattern(
     r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
     r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"

@@ -333,7 +333,8 @@ class _Patience:
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
         """Start a new time limit after a piece was fed to the reader.
 
-        ``is_event``: the piece had a part of an event. ``with_more``: it made model events.
+        ``is_event``: the piece contained a part of an event. ``with_more``: the reader returned
+        model events for it.
         """
         if reader.finished and (with_more or not self._is_ending):
             self._is_ending = True

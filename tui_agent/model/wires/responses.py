@@ -619,8 +619,9 @@ class ResponsesReader(Reader):
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items to send back, each with whether to send the provider's id for it.
 
-        A reasoning item is sent back only if the item after it is, and an item's id only if the
-        reasoning before the item is: the provider refuses one without the other.
+        The provider refuses a reasoning item without the item after it: such reasoning is left
+        out. It also refuses an item with its id if the reasoning before it is missing: then the
+        id is left out or, for a call of the provider's own tools, the whole item.
         """
         kept: set[int] = set()
         followed = False

@@ -104,7 +104,7 @@ def write(
 
 
 class _Tree:
-    """A session's sections as a tree, and the HTML with links to them.
+    """A session's sections as a tree; its methods return HTML with links to the sections.
 
     ``above`` maps a section's number to the number of the section above it.
     """
