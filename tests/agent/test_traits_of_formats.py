@@ -86,7 +86,7 @@ def test_what_one_gateway_taught_is_not_the_models_elsewhere(tmp_path: Path) -> 
 
     assert learning(learnt, gateway).limits(MODEL).window == 8_192
     assert learning(learnt, gateway).adaptations(MODEL) == [
-        "messages of one role are sent as one",
+        "consecutive messages of one role are joined",
         "no pictures",
     ]
     assert not learning(learnt, gateway).traits(MODEL).vision
@@ -103,7 +103,7 @@ def test_alternating_roles_learnt_before_there_were_forms_stay_learnt(tmp_path: 
     learnt = tmp_path / "learnt.json"
     learnt.write_text(json.dumps({"windows": {}, "alternating": [MODEL]}))
 
-    assert learning(learnt).adaptations(MODEL) == ["messages of one role are sent as one"]
+    assert learning(learnt).adaptations(MODEL) == ["consecutive messages of one role are joined"]
 
 
 def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> None:

@@ -345,7 +345,7 @@ def test_models_of_a_gateway_are_asked_for_and_kept(
     shown = capsys.readouterr()
     assert "openai/unlisted" in shown.out
     assert "openai/team-model" in shown.out
-    assert "says 500; showing its list from just now" in shown.err
+    assert "answers with status 500; showing its list from just now" in shown.err
     assert not [
         path
         for path in data_dir().rglob("*")
@@ -411,12 +411,12 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
     LearntFacts(data_dir() / LEARNT).keep_form(served, ServerForm(system=False, fields=("store",)))
 
     assert (
-        "sent in another form: system text begins the first message; without the fields store"
+        "sent in another form: the system text is part of the first message; without the fields store"
         in printed(capsys, "models", "team")
     )
     (row,) = [json.loads(line) for line in printed(capsys, "models", "team", "--json").splitlines()]
     assert row["sent_otherwise"] == [
-        "system text begins the first message",
+        "the system text is part of the first message",
         "without the fields store",
     ]
     assert "is sent with all its parts again" in printed(capsys, "models", "--forget", name)

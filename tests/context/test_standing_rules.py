@@ -1,4 +1,4 @@
-"""Rules of the user stay word by word through every compaction, or it is said that they do not."""
+"""Rules of the user stay word for word through every compaction, or it is said that they do not."""
 
 import random
 

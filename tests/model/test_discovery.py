@@ -239,9 +239,9 @@ async def test_an_address_without_a_version_is_asked_with_one() -> None:
 @pytest.mark.parametrize(
     ("answers", "words"),
     [
-        ({"/v1/models": 401}, "wants a key"),
-        ({"/v1/models": 500}, "says 500"),
-        ({"/v1/models": 302}, "says 302"),
+        ({"/v1/models": 401}, "needs a key"),
+        ({"/v1/models": 500}, "answers with status 500"),
+        ({"/v1/models": 302}, "answers with status 302"),
         ({"/v1/models": {"hello": "world"}}, "sends something other than a list of models"),
         ({}, "has no list of models"),
     ],

@@ -222,7 +222,7 @@ def test_a_server_that_refuses_access_without_a_key_says_so() -> None:
     error = classify(error_of("Not allowed", 403), keyless, now=NOW)
 
     assert error.message == (
-        "Anthropic refuses access (403): Not allowed. It got no key: set ANTHROPIC_API_KEY."
+        "Anthropic refuses access (403): Not allowed. It got no key. What to do: set ANTHROPIC_API_KEY."
     )
 
 

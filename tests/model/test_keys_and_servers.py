@@ -132,7 +132,7 @@ def test_a_refusal_without_a_key_says_what_to_set() -> None:
     error = classify(Failure('{"error": "no key"}', status=401), setup.route().target, now=0)
 
     assert str(error) == (
-        "model.example:8080 wants a key: no key. What to do: set api_key_env = "
+        "model.example:8080 needs a key: no key. What to do: set api_key_env = "
         '"OPENAI_API_KEY" under [models."openai/bench"]; by itself that variable is sent only to '
         "OpenAI's own server."
     )

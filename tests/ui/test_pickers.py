@@ -335,7 +335,7 @@ async def test_the_one_model_of_a_name_is_used_at_once(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await send(pilot, "/model qwen3:4b")
         await until(lambda: stage.agent.model == "ollama/qwen3:4b", pilot)
-        await until(lambda: "the one model of this name" in stage.main.notice.message, pilot)
+        await until(lambda: "the only model with this name" in stage.main.notice.message, pilot)
         assert not isinstance(stage.app.screen, ModelPicker)
 
 

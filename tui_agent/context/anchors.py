@@ -1,9 +1,9 @@
 """Finds anchors: exact facts that a summary would lose, found by patterns, without a model.
 
 Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
-units, and sentences with must, never, don't or always. Each has the id of an entry that contains it,
-for ``recall("#412")``. The same entries always give the same anchors; the caches here only save
-time.
+units, and sentences with "must", "never", "don't" or "always". Each has the id of an entry that
+contains it, for ``recall("#412")``. The same entries always give the same anchors; the caches here
+only save time.
 """
 
 import re

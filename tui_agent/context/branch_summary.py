@@ -87,7 +87,7 @@ def plan_move(
 
 
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
-    """Plan the summary of another branch that is appended at the current leaf, without a move.
+    """Plan to append a summary of another branch at the current leaf, without a move.
 
     ``parting`` has the entries that only the other branch has; they are the plan's ``abandoned``.
     None if none of them is sent to a model.
@@ -158,8 +158,9 @@ def plan_branch_summary(
     """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
     ``entries`` are those that the move abandons. Earlier summaries on the branch are taken first,
-    for up to half of the room, then messages. Both are taken newest first until one does not fit,
-    which is cut in its middle, or left out if little room remains.
+    for up to half of the room, then messages, each newest first. The first summary or message that
+    does not fit is cut in its middle, or left out if little room remains, and no older one of its
+    kind is taken.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -228,7 +229,8 @@ def _newest_within(
     """Return the blocks that fit, by index: summaries first, then messages, each newest first.
 
     Summaries may take ``_SUMMARIES_SHARE`` of ``room``. The first summary or message that does not
-    fit ends the choice of its sort: it is cut in its middle, or left out if little room remains.
+    fit is cut in its middle, or left out if little room remains, and no older one of its kind is
+    taken.
     """
     chosen: dict[int, str] = {}
     left = room

@@ -64,8 +64,8 @@ SUSPECT_SHARE = 1.25
 (``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""Share of the tokens removed from a request by which the next report must fall, or else it is
-stale."""
+"""If tokens were removed from a request, the next report is stale unless it falls by at least this
+share of them."""
 
 SMALLEST_CUT = 1_000
 """Smallest report, in tokens, that can mean the server cut the request to its window; less is a
@@ -119,9 +119,9 @@ class ContextSize:
     """The size of the next request, and the window it has to fit in, in tokens.
 
     ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the id of the answer
-    whose reported usage the total is based on, None if the whole total is an estimate;
-    ``estimated``: at least one part is. ``reserve`` stays free for the answer. ``threshold`` is the
-    size at which automatic compaction acts, None if it never does.
+    whose reported usage the total is based on, None if the whole total is an estimate.
+    ``estimated``: at least a part of the total is an estimate. ``reserve`` stays free for the
+    answer. ``threshold`` is the size at which automatic compaction acts, None if it never does.
     """
 
     fixed: int
@@ -585,7 +585,9 @@ class Report(StrEnum):
 
 
 def judge_report(usage: Reported | None, estimate: int) -> Report:
-    """Compare a provider's report with our estimate of the same request, in the model's tokens.
+    """Compare a provider's report with this program's estimate of the same request.
+
+    Both are in the model's tokens.
 
     If the estimate is 0 (unknown), every report is usable. A report of 0 tokens counts as missing.
     """
@@ -616,7 +618,7 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
 
 
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
-    """Return True if a request that was answered exceeds the window, by a plausible report.
+    """Return True if an answered request exceeds the window, according to a plausible report.
 
     Some servers silently cut off the oldest messages instead of refusing such a request. False for
     an answer with an error.
@@ -693,14 +695,14 @@ class ViewWeights:
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Return False for a tool result whose call is missing, which is never sent; else True."""
+        """Return False for a tool result without its call: it is never sent. Else return True."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
     """Return a sentence that names the largest entry if it exceeds ``most`` tokens, else "".
 
-    ``tokens`` has the tokens of each of ``entries``.
+    ``tokens`` are the token counts of ``entries``, in order.
     """
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:

@@ -31,7 +31,7 @@ relative to an uncached token (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
 """Returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
-"""Number of newest requests by which the cheaper lifetime is chosen."""
+"""Number of newest requests from which it is computed which lifetime is cheaper."""
 
 MISSED_SHARE = 0.5
 """Smallest share of the cached tokens that must be read again to count as a miss: providers round
@@ -190,10 +190,11 @@ def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
     """Return the cache lifetime that a request sent at ``now`` asks for.
 
-    This is the setting, unless that is "auto": then it is an hour if that would have been cheaper
-    with the pauses between the path's requests. The choice changes only after a pause of more than
-    five minutes, so that a prefix is never requested with another lifetime while it is cached.
-    ``now`` is in milliseconds since the epoch; None: the time of the path's last request.
+    This is the setting. If the setting is "auto", it is an hour if that would have been cheaper
+    with the pauses between the path's requests, else five minutes. The choice changes only after a
+    pause of more than five minutes, so that a prefix is never requested with another lifetime while
+    it is cached. ``now`` is in milliseconds since the epoch; None: the time of the path's last
+    request.
     """
     if settings.ttl != "auto":
         return settings.ttl

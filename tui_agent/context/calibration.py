@@ -15,8 +15,8 @@ from tui_agent.session.counting import Count
 TEXT = "text"
 """Class of ASCII tokens: letters, signs, spaces, and numbers as counted by o200k_base."""
 DIGITS = "digits"
-"""Class of the second and third digit in each token of digits: o200k_base has up to three digits in
-one token, many tokenizers one."""
+"""Class of the second and third digit in each token of digits: o200k_base puts up to three digits
+into one token, many tokenizers only one."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
@@ -27,8 +27,8 @@ Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese, Korean; ``SIGNS`` emoji
 drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
-"""Table for ``bytes.translate``: for the first byte of a character the key in ``_NAMES`` of its
-class, ``-`` for ASCII and continuation bytes."""
+"""Table for ``bytes.translate``. It turns the first byte of a character into the key of its class in
+``_NAMES``, and ASCII and continuation bytes into ``-``."""
 _FORMER = {
     # Class names that earlier versions stored; any name not listed was an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
@@ -37,10 +37,10 @@ _FORMER = {
 }
 _CLASSES = (TEXT, DIGITS, ALPHABETS, INDIC, CJK, SIGNS)
 _SIZES: Mapping[str, Mapping[str, float]] = {
-    # Tokens per token of o200k_base by class, fitted on Django's translations and source, tables,
-    # logs and hex dumps as the files of Qwen 2.5 and 3.5, Gemma 3, DeepSeek V3, Llama 3 and
-    # Mistral's tekken count them. "other" is between them. Claude's are those of the file of Claude
-    # 2, except for ASCII: later models report 1.07 to 1.32.
+    # Tokens per token of o200k_base by class. They were fitted on Django's translations and source,
+    # tables, logs and hex dumps, counted with the tokenizer files of Qwen 2.5 and 3.5, Gemma 3,
+    # DeepSeek V3, Llama 3 and Mistral's tekken. "other" is between them. Claude's are from the
+    # tokenizer file of Claude 2, except for ASCII, for which later models report 1.07 to 1.32.
     family: dict(zip(_CLASSES, sizes, strict=True))
     for family, sizes in {
         "": (1, 0, 1, 1, 1, 1),
@@ -78,8 +78,8 @@ PLAUSIBLE_RANGE = (0.25, 5.0)
 SIZE_RANGE = (0.0, 8.0)
 """Lowest and highest ratio that can be learnt."""
 LEAST_TO_LEARN = 200
-"""Smallest request, in tokens, that the calibration learns from: too large a part of a smaller one
-is overhead, which is a guess."""
+"""Smallest request, in tokens, that the calibration learns from. The overhead of a request is a
+guess, and too large a part of a smaller one."""
 
 
 def characters_of(text: str) -> dict[str, int]:
@@ -95,9 +95,10 @@ def characters_of(text: str) -> dict[str, int]:
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
-    """Return a text's ``tokens`` as a `Count` by class, or as given if all are of the class TEXT.
+    """Return ``tokens``, a text's number of tokens, as a `Count` by class of characters.
 
-    ``outside`` is how many of the tokens have bytes outside ASCII.
+    If all are of the class TEXT, the number is returned unchanged. ``outside`` is how many of the
+    tokens have bytes outside ASCII.
     """
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:

@@ -105,9 +105,10 @@ class _Rung:
     hard: bool = False
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return the entries to append, the compaction last.
+        """Return the entries to append.
 
-        A path that ends in a compaction is not compacted again.
+        The compaction is the last one, because a path that ends in a compaction is not compacted
+        again.
         """
         prunes: list[Entry] = [prune.entry() for prune in self.prunes]
         if self.compaction is not None:
@@ -323,7 +324,7 @@ def _cuts(
 ) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
     """Yield (name of the rung, cuts) for long outputs, then for long tool arguments.
 
-    Arguments may be cut because the model can read the text that a call wrote from the file.
+    Arguments may be cut because the model can read what a call wrote in the file itself.
     """
     for name, longest, chars in (
         (_CUT_OUTPUTS, outputs, settings.compaction.result_chars),

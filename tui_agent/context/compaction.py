@@ -56,8 +56,9 @@ def starts_turn(entry: Entry) -> bool:
 def valid_cuts(view: ContextView, tokens: Sequence[int]) -> list[bool]:
     """Return, for each entry of the view, whether history may be cut before it.
 
-    ``tokens`` has the tokens of each entry, 0 if it is not sent. A cut is valid before an entry that
-    starts a turn or is an answer, and is sent, unless an earlier call has its result after the cut.
+    ``tokens`` are the entries' token counts, 0 for an entry that is not sent. A cut is valid before
+    a sent entry that starts a turn or is an answer, unless an earlier call has its result after the
+    cut.
     """
     position = {entry.id: index for index, entry in enumerate(view.entries)}
     last_result = -1
@@ -288,7 +289,7 @@ def _weigh(
     tokens = ViewWeights(view, options.count).all()
     keep = options.keep_recent
     if keep is None:
-        # Who asks for a compaction wants a shorter history, also of one far below the threshold.
+        # A user who asks for a compaction wants a shorter history even if it isn't long yet.
         full = min(budget, sum(tokens)) if options.trigger == "manual" else budget
         keep = settings.compaction.keep_recent_tokens(full)
     return _Weighed(view, tokens, keep, pruned)
@@ -308,7 +309,7 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 
 
 def _past_large_entry(weighed: _Weighed, cut: int) -> int:
-    """Return the cut, moved past an entry that is so large that less than half is summarised."""
+    """Return the cut, moved past a large entry if otherwise less than half would be summarised."""
     tokens = weighed.tokens
     if sum(tokens[:cut]) * 2 >= sum(tokens):
         return cut
@@ -592,6 +593,6 @@ def prune_all(
     tools: TraitsByName,
     count: CountEntry,
 ) -> PrunePlan | None:
-    """Plan a prune of all that may be cleared under pressure; None if there is nothing to clear."""
+    """Plan to clear everything that may be cleared in a full context; None if there is nothing."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)

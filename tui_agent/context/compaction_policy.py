@@ -3,7 +3,7 @@
 The decisions depend on the path, its size and the settings, on the seconds that the last summary
 took, and on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
 ``agent.context_keeper`` asks and acts; it decides itself what happens after a request that was too
-large, and then compacts by rule even if `hold` gives a reason other than ``OFF``.
+large, and then compacts without a model even if `hold` gives a reason other than ``OFF``.
 ``agent.prepared_summary`` asks whether a prepared summary is still valid.
 """
 
@@ -50,9 +50,10 @@ say little about the next ones."""
 
 
 class HoldReason(StrEnum):
-    """Why an automatic compaction with a summary must not run now; the value is a sentence for the user.
+    """Why an automatic compaction by a model must not run now; the values are sentences for the user.
 
-    If a request is too large, a compaction by rule follows all the same, except with ``OFF``.
+    If a request is too large, a compaction without a model follows all the same, except with
+    ``OFF``.
     """
 
     OFF = "Automatic compaction is off."
@@ -62,7 +63,7 @@ class HoldReason(StrEnum):
 
 @frozen
 class FailureRecord:
-    """The number of compactions that failed in a row, and the newest user message's id then (0: none)."""
+    """How many compactions failed in a row, and the id of the newest user message then (0: none)."""
 
     failures: int = 0
     user_id: int = 0
@@ -121,7 +122,7 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
 
 
 def _spans_of(entry: Entry) -> "list[_Span]":
-    """Return the time in which the model or a tool worked for this entry; [] if there is or is known none.
+    """Return when the model or a tool worked on this entry, as one span; [] if none or unknown.
 
     A denied call has no span, because its time is the wait for the user's answer.
     """
@@ -150,10 +151,9 @@ def _total(spans: "Sequence[_Span]") -> int:
 
 
 def _median(values: Sequence[int]) -> int:
-    """Return the middle one of the values, the smaller of two.
+    """Return the middle value; of two middle values, the smaller one.
 
-    One step that waited long, as for the user's answer to a question of the model, counts as little
-    as possible.
+    So one long wait, such as for the user's answer to the model's question, has little effect.
     """
     return sorted(values)[(len(values) - 1) // 2]
 
@@ -165,12 +165,12 @@ def kept_ahead(
     *,
     summary_seconds: float = SUMMARY_SECONDS,
 ) -> int | None:
-    """Return how many of the newest tokens a summary prepared now should keep; None: too early.
+    """Return how many of the newest tokens to keep if a summary is prepared now; None: too early.
 
     Preparing starts about as many steps before the threshold as will be taken while the summary is
-    written. It keeps fewer tokens than a compaction would (at least a quarter), because those steps
-    are still to be added: it then covers about the same entries as a summary written at the
-    threshold. Also None without a threshold, or before the first step.
+    written. Fewer tokens are kept than by a compaction (but at least a quarter), because those
+    steps are still to be added: the summary then covers about the same entries as one written at
+    the threshold. Also None without a threshold, or before the first step.
     """
     if size.threshold is None or not steps.mean:
         return None

@@ -40,7 +40,7 @@ OWN_SHARE = 0.3
 """Share of the budget that goes first to lines that the agent wrote, which can't be read again from
 a file."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Largest share of the budget for each kind of anchor that is a whole line."""
+"""Largest share of the budget for the anchors of each kind whose text is a whole line."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:

@@ -51,7 +51,7 @@ CountText = Callable[[str], int]
 FILES_SHARE = 0.02
 """Share of the history budget for the lists of files."""
 _SMALL_FILES_SHARE = 0.05
-"""Share of the history budget for the lists of files if it is small, see ``_SMALL_FILES``."""
+"""Share of a small history budget for the lists of files; see ``_SMALL_FILES``."""
 _SMALL_FILES = 250
 """Maximum tokens that ``_SMALL_FILES_SHARE`` allows for the lists of files."""
 STATE_SHARE = 0.05

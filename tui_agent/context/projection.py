@@ -240,8 +240,8 @@ class Builder:
     def _takes_reasoning(self, entry: AssistantEntry) -> bool:
         """Return True if an answer's reasoning may be sent back.
 
-        It may not if a newer one was refused, or if the provider checks reasoning against the
-        messages before it and one of them was changed after the answer.
+        It may not if this or a newer answer's reasoning was refused, or if the provider checks
+        reasoning against the messages before it and one of them was changed after the answer.
         """
         if entry.id < self.view.reasoning_from:
             return False

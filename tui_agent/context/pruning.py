@@ -1,10 +1,10 @@
 """Pruning, the second defence: decides when old tool outputs are cleared, and plans which ones.
 
 Pruning changes messages that were already sent, which breaks the provider's prompt cache. So it
-waits until that costs nothing or is necessary (`occasion`), and then clears as much as allowed, or
-as much as wanted, in one entry: outputs and, under pressure, long arguments. Images that exceed
-their limits are planned separately (`plan_image_prune`). ``agent.context_keeper`` calls this module
-and appends the entry; a compaction prunes without calling `occasion`.
+waits until that costs nothing or is necessary (`occasion`). It then clears as much as allowed, or
+as much as wanted, with a single prune entry: outputs and, under pressure, long arguments. Images
+that exceed their limits are planned separately (`plan_image_prune`). ``agent.context_keeper`` calls
+this module and appends the entry; a compaction prunes without calling `occasion`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ _OWN_WORTH = 8
 """Factor by which the agent's own text is more valuable than an output with the same names, because
 it can't be read again."""
 _ENOUGH = 0.75
-"""Smallest share of ``PruneRules.wanted`` that a prune under pressure must free to be made."""
+"""A prune under pressure is made only if it frees at least this share of ``PruneRules.wanted``."""
 
 
 class Occasion(StrEnum):
@@ -282,8 +282,8 @@ class _Zones:
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
         """Return the tokens that clearing an entry frees, 0 if it is protected or too small.
 
-        ``repeated``: a later result of the same call replaces this one. Call it once for every
-        entry, newest first.
+        ``repeated``: a later result of the same call replaces this one. Call this method once for
+        every entry, newest first.
         """
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1

@@ -22,7 +22,7 @@ _HEAD_SHARE = 0.05
 _USED_SHARE = 0.1
 """Share of the room left after the beginning that goes to lines with names in use."""
 _NAMES_SHARE = 0.7
-"""Share of the room then left that goes to lines cut to their names."""
+"""Share of the room left after those lines that goes to lines cut to their names."""
 _CUT = "… "
 """Prefix of a line that is cut to its names."""
 _NUMBER_BYTES = 8
@@ -66,9 +66,10 @@ def outline(
 ) -> list[tuple[int, str]]:
     """Return (index, text) of the lines to show of a text that is too long, by ascending index.
 
-    First the beginning is taken; then lines with names in use, by value for their size (a name in
-    many lines counts less in each); then lines with the most names that no line has shown yet; then
-    the other lines, cut to such names. ``names`` are the names in use with their scores.
+    Lines are chosen in four rounds: the text's beginning; lines with names in use, those with the
+    highest scores for their size first (a name in many lines counts less in each); lines with the
+    most names that no chosen line has; the other lines, cut to such names. ``names`` are the names
+    in use with their scores.
     """
     room = _room(lines, limits) - NOTE_BYTES
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)

@@ -229,9 +229,9 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 def summary_text(
     entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates
 ) -> str:
-    """Return the text of the message that replaces summarised history: summary, carried blocks.
+    """Return the text of the message that replaces summarised history.
 
-    If the user cleared the summary, this is its placeholder.
+    It is the summary with its carried blocks, or a placeholder if the user cleared the summary.
     """
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)

@@ -1,8 +1,8 @@
 """The request of one model call: messages, tools and options, independent of the provider.
 
 `request_bytes` and `canonical_message` give a request in one form for all providers, close to the
-OpenAI chat format, which is shown, compared and measured but never sent: `model.wires` builds what a
-provider is sent.
+OpenAI chat format. This form is shown, compared and measured, but never sent: `model.wires` builds
+what a provider is sent.
 """
 
 import json

@@ -18,10 +18,10 @@ class RulePlace(StrEnum):
 
     IN_VIEW = "in view"
     """Sent as part of the message or instruction file that states the rule."""
-    CARRIED = "carried word by word"
-    """The message that states it was summarised; the summary carries the sentence verbatim."""
+    CARRIED = "carried word for word"
+    """The rule's message was summarised; the summary carries the rule verbatim."""
     LOST = "not sent"
-    """The message that states it was hidden or cleared, or did not fit a summary's budget."""
+    """The rule's message was hidden or cleared, or the rule did not fit a summary's budget."""
 
 
 @frozen

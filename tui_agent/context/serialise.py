@@ -46,8 +46,8 @@ def compaction_tasks(
 ) -> tuple[SummaryTask, ...]:
     """Return the tasks of a compaction: for the history, and for the prefix of a split turn.
 
-    With ``mode`` "live", or if one of the two is empty, one task covers everything. If there is a
-    previous summary, the first task is to update it.
+    One task covers everything with ``mode`` "live", without a prefix, or if there is neither
+    history nor a previous summary. If there is a previous summary, the first task is to update it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary

@@ -83,8 +83,8 @@ class CompactionSettings(_Settings):
     providers get a summary."""
     auto: bool | Literal["ask"] = True
     """Compact when the next request would exceed the threshold. "ask": show the summary a few steps
-    before, to be read and edited; without an answer it is used. Off: stop at the limit and offer
-    choices."""
+    before, so that you can edit it; if you don't answer, it is used as it is. Off: stop at the
+    limit and offer choices."""
     threshold: Threshold = None
     """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used,
     -20000 tokens left, 0 never. Empty: the window less the reserve."""
@@ -306,8 +306,8 @@ class TruncationSettings(_Settings):
     roomy_share: FixedShare = 0.30
     """Share of the window that one output may take while much of the window is free."""
     free_share: FixedShare = 0.40
-    """Share of the window's free tokens that one output may take, within ``window_share`` and
-    ``roomy_share`` of the window."""
+    """Share of the window's free tokens that one output may take: at least ``window_share`` and
+    at most ``roomy_share`` of the window."""
     roomy_window: FixedNumber = 24_000
     """Tokens of the window below which an output always takes at most ``window_share``, because
     a larger one would push out everything else."""
@@ -315,7 +315,7 @@ class TruncationSettings(_Settings):
     """Maximum error-looking lines shown from the part of an output that was left out."""
     short_rereads: bool = True
     """Answer a repeated read with one line if the same lines are already in context, or with a diff
-    if they changed and it is shorter. The same read once more returns all lines."""
+    if they changed and the diff is shorter. Repeating the read once more returns all lines."""
 
     def tokens(self, window: int, free: int) -> int:
         """Return the tokens that one output may take, in a window with ``free`` unused tokens."""

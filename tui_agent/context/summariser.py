@@ -93,7 +93,7 @@ class SummaryTask:
     ``previous`` is the earlier summary to update; without blocks it is returned unchanged.
     ``focus`` is what the user asked to stress. ``share`` is the task's share of the whole summary's
     length. With ``live`` the model first summarises the live conversation, and the blocks are used
-    if that answer is rejected; ``begins`` is the first message of the part to summarise in it.
+    if that answer is rejected; ``begins`` is the message at which the part to summarise begins.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
@@ -342,7 +342,7 @@ class _Controller:
     def calls(self, task: SummaryTask, *, live: bool = False) -> tuple[SummaryCall, ...]:
         """Return the calls of a task: one, or one for each chunk if the blocks don't fit one call.
 
-        None for a task without blocks, unless ``live``.
+        () for a task without blocks, unless ``live``.
         """
         instruction: str = getattr(self.prompts, task.prompt)
         frame = self._frame(task)

@@ -36,7 +36,7 @@ class Templates:
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Replaces the note that a read is unchanged since entry ``id`` once that entry is no longer sent."""
+    """Replaces the note "unchanged since entry ``id``" of a read when that entry is no longer sent."""
     tool_images: str = "[images]"
     """Precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"

@@ -1,10 +1,11 @@
 """Estimates the tokens of texts, images, messages and entries without asking the provider.
 
 Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``). The result, a ``Count``, also
-has the number of tokens outside ASCII by class of characters. It is called *uncorrected*: a model's
-``Calibration`` converts each class into the model's own tokens; it starts with the ratios known for
-the tokenizer's family and is corrected by the usage that the provider reports. Entries store the
-uncorrected count in ``tokens`` and ``scripts``, so it stays valid when the calibration changes.
+has the number of tokens outside ASCII by class of characters. This count is called *uncorrected*: a
+model's ``Calibration`` converts each class into the model's own tokens. The calibration starts with
+the ratios known for the tokenizer's family and is corrected by the usage that the provider reports.
+Entries store the uncorrected count in ``tokens`` and ``scripts``, which stay valid when the
+calibration changes.
 """
 
 import json
@@ -243,7 +244,7 @@ def image_tokens(width: int, height: int, model: str) -> int:
     (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or
     85 + 170 per tile of 512 after fitting into 2,048 and the short side to 768
     (https://platform.openai.com/docs/guides/images-vision). Gemini: about 1,100 for any size
-    (https://ai.google.dev/gemini-api/docs/media-resolution). Others: as Claude.
+    (https://ai.google.dev/gemini-api/docs/media-resolution). Others: like Claude.
     """
     if width <= 0 or height <= 0:
         return UNKNOWN_IMAGE_TOKENS

@@ -90,7 +90,7 @@ _MAX_LINES_JUDGED = 8_000
 """Maximum lines with an error word that are matched against ``_ERROR``: the first and the last."""
 
 _MAX_SIMILAR_LINES = 3
-"""Number of lines differing only in numbers after which further ones rank below all others."""
+"""Number of lines that differ only in numbers; any further such lines rank below all others."""
 
 NOTE_BYTES = 200
 """Bytes of a cut output reserved for the note about what was left out."""
@@ -317,7 +317,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit, at least one, and the bytes of the output in them."""
+        """Return the first lines that fit, at least one, and how many of their bytes are kept."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:

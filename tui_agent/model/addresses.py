@@ -39,7 +39,11 @@ class AddressSetting:
 
 
 class Addresses:
-    """Finds addresses: in a model's settings, else the provider's, else in the environment."""
+    """Finds the address to use for a model or provider, and where it comes from.
+
+    It is taken from the settings of the model, or else of the provider, or else from the
+    environment, or else it is the provider's default.
+    """
 
     def __init__(
         self,
@@ -79,10 +83,10 @@ class Addresses:
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of a URL; all are empty for an invalid one, such as with a bad port."""
+    """Return the parts of a URL; all empty if it is invalid, for example because of its port."""
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018 - it is read only now
+        parts.port  # noqa: B018 - raises if the port is bad
     except ValueError:
         return urlsplit("")
     return parts
@@ -109,9 +113,9 @@ def plain_url(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Return whether a URL's host is this machine or in a private network, by its text alone.
+    """Return whether a URL's host is this machine or on a private network, without asking DNS.
 
-    Names without a dot and with endings such as ``.local`` count as private.
+    Names without a dot count as private, and so do names that end in ``.local`` or the like.
     """
     host = (split(url).hostname or "").lower()
     try:

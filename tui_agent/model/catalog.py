@@ -2,9 +2,9 @@
 
 Each fact comes from the first of these sources that has it: the user's settings, the server's answer
 if it was asked, the price list with its corrections, and facts about the model's family. A gateway
-is assumed to offer the maker's window and prices; for a model with open weights on a server at a
-private address, at most ``ASSUMED_WINDOW`` is assumed. The price list is read when it is first
-needed.
+is assumed to offer the maker's window and prices. On a server at a private address, a window of at
+most ``ASSUMED_WINDOW`` is assumed, except for models whose makers don't publish the weights. The
+price list is read when it is first needed.
 
 This module asks no server (``discovery`` does), and doesn't know windows learnt from refused
 requests: `CatalogDirectory.with_learnt` adds those.
@@ -52,7 +52,8 @@ _REGION = LazyPattern(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that forward requests to the models of other makers, at the makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}
-"""Subscriptions with smaller windows; their rows are not used for the model at other providers."""
+"""Subscriptions that limit models to smaller windows. Their rows are not used for the same models at
+other providers."""
 
 _OWN_ONLY = frozenset(
     {
@@ -92,7 +93,7 @@ class Prices:
     over: int = 0
     """The prices apply to prompts with more than this many tokens."""
     cache_write_hour: float | None = None
-    """Price of tokens that are cached for an hour; None if it is ``cache_write``."""
+    """Price of tokens that are cached for an hour; None if it is the same as ``cache_write``."""
 
 
 @frozen
@@ -113,14 +114,14 @@ class ModelInfo:
     cache_marks: bool = False
     """Whether the provider accepts Anthropic's cache marks for the model."""
     efforts: tuple[Effort, ...] = tuple(Effort)
-    """Effort levels that the model accepts, lowest first: none if it is known not to reason, all
-    for an unknown model."""
+    """Effort levels that the model accepts, lowest first: empty if the model is known not to
+    reason, all levels for an unknown model."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
     """What is sent for ``Effort.MAX`` in OpenAI's format: "max" only if the model is known to have it."""
     responses_only: bool = False
     """Whether the model answers only in OpenAI's Responses format, not in chat completions."""
     without_tools: bool = False
-    """Whether its server or the settings state that it can't call tools. The price list is
+    """Whether the model's server or the settings state that it can't call tools. The price list is
     not used for this, because its rows are often incomplete."""
     small: bool = False
     """Whether the model has so few parameters that many tools confuse it."""
@@ -137,7 +138,7 @@ class ModelInfo:
         return name_of(self.id)
 
     def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
-        """Return the price of a request with its answer in US dollars, None if prices are unknown.
+        """Return the price of a request and its answer in US dollars, None if prices are unknown.
 
         ``hour_writes`` is the number of tokens in ``usage.cache_write`` cached for an hour.
         """
@@ -159,10 +160,10 @@ class ModelInfo:
         )
 
     def cache_miss_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
-        """Return the extra cost of a prompt of ``tokens`` tokens because it is no longer cached.
+        """Return what a prompt of ``tokens`` tokens costs more if it is no longer cached.
 
-        In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is written
-        to the cache for an hour again.
+        In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is then
+        cached again for an hour.
         """
         uncached = Usage(cache_write=tokens) if self.cache_marks else Usage(input=tokens)
         price = self.cost(uncached, hour_writes=uncached.cache_write * for_hour)
@@ -221,9 +222,9 @@ class Catalog:
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
         """Return all known chat models: those in the settings first, the others sorted by id.
 
-        For a provider whose server has answered, the server's list replaces the price list. Of the
-        price list, regional and fine-tuned variants are left out, and models whose last day was
-        before ``today`` (default: the current UTC date).
+        For a provider whose server has answered, the server's list replaces the price list. Models
+        of the price list are left out if they are regional or fine-tuned variants, belong to a
+        local provider, or had their last day before ``today`` (default: the current UTC date).
         """
         day = (today or datetime.now(UTC).date()).isoformat()
         answered: set[str] = set()
@@ -273,10 +274,10 @@ class Catalog:
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
-        """Return whether the settings, its server's answer or the price list has the model.
+        """Return whether the model is in the settings, in its server's answer or in the price list.
 
-        At a provider of many makers' models and at an address set by the user, it is enough that
-        the price list has the model at another provider.
+        If its provider serves many makers' models, or the user set its address, it may be in the
+        price list under another provider.
         """
         if (
             model in self.settings
@@ -321,7 +322,7 @@ class Catalog:
     def similar(self, model: str, limit: int = 3) -> list[str]:
         """Return the ids of at most ``limit`` known models with a similar name, for "did you mean".
 
-        Ids that are similar as a whole come before those whose last part is.
+        Ids that are similar as a whole come before ids of which only the last part is similar.
         """
         ids = [info.id for info in self.models()]
         tails = {info_id.rpartition("/")[2]: info_id for info_id in reversed(ids)}
@@ -356,9 +357,10 @@ class Catalog:
         )
 
     def _only_named(self, name: str) -> str:
-        """Return the id of the one model with this name after its provider; "" if there are several.
+        """Return the id of the only model with this name, whatever its provider.
 
-        Models of the settings come before the others.
+        If the settings have models with the name, only those count. Returns "" if there is none or
+        more than one.
         """
         if not name or "/" in name:
             return ""
@@ -380,9 +382,10 @@ class Catalog:
         return verdict.sentence
 
     def provider(self, model: str) -> str:
-        """Return the id of a model's provider: from its prefix, or the price list for a bare name.
+        """Return the id of a model's provider, from the prefix of ``model``.
 
-        A bare name that isn't in the list is OpenAI's.
+        For a name without a prefix it is from the price list, or "openai" if the list doesn't have
+        the name.
         """
         prefix, slash, _name = model.partition("/")
         if slash:
@@ -447,7 +450,7 @@ class Catalog:
     def _served(self, model: str) -> ServedModel | None:
         """Return the facts that the model's server reported; None if it reported none.
 
-        If a private server has only one model, its facts are returned whatever the name.
+        If a private server has only one model, its facts are returned, whatever ``model`` says.
         """
         url = self.place(model).url
         answer = self._answer_at(url)
@@ -472,7 +475,7 @@ class Catalog:
         maker = maker_of(spelling)
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
-            # The user starts the server with a window of any size.
+            # The user may have started the server with a smaller window.
             info = replace(
                 info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None
             )
@@ -594,7 +597,7 @@ def _overlaid(
     origin: Origin,
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
-    """Return ``info`` with every fact that its server or the settings state replaced by theirs.
+    """Return ``info`` with the facts that ``said`` states: a server's answer or the settings.
 
     A ``window`` of None and empty ``prices`` replace nothing. ``origin`` is the window's source.
     """

@@ -55,7 +55,7 @@ class Claude:
     thinks: bool = False
     """Whether the model thinks if the request doesn't mention thinking."""
     bound: bool = False
-    """Whether thinking is only accepted back after an unchanged conversation."""
+    """Whether thinking can be sent back only if the conversation before it is unchanged."""
     interleaved: bool = False
     """Whether the model needs a beta header to think between tool calls; adaptive models don't."""
     levels: tuple[Effort, ...] = _ADAPTIVE_LEVELS
@@ -112,9 +112,10 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
 
 @lru_cache(maxsize=256)
 def claude(name: str) -> Claude | None:
-    """Return the thinking parameters of a model by its name in any spelling; None if not a Claude.
+    """Return the thinking parameters of a Claude model; None for any other model.
 
-    A Claude of an unknown family gets those of the newest models.
+    ``name`` may have any spelling. A Claude of an unknown family gets the parameters of the newest
+    models.
     """
     name = name.lower()
     if "claude" not in name:

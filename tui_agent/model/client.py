@@ -71,7 +71,7 @@ class _Attempt:
     optional: tuple[str, ...] = ()
     """Fields of the body that can be left out, as ``a`` or ``a.b``; empty with litellm."""
     failure: Failure | None = None
-    """The facts about a failed call; None if it has not failed, or before anything was sent."""
+    """What is known about the failure; None while the call has not failed."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -124,8 +124,9 @@ class ProviderClient:
     ) -> None:
         """Create a client; nothing is loaded or connected yet.
 
-        ``log_path`` is the log file of the process with litellm. ``prompt`` returns a text of
-        ``prompts/`` by name, with the placeholder ``{tools}``, for models without tool calls.
+        ``log_path`` is the log file of the process with litellm. ``prompt`` returns a file of
+        ``prompts/`` by name: the instructions for models that can't call tools, in which
+        ``{tools}`` stands for the tools.
         """
         self._router = router
         self._learnt = learnt or LearntFacts()
@@ -144,7 +145,7 @@ class ProviderClient:
 
     @property
     def hosted(self) -> "HostClient":
-        """Client of the process with litellm, which it starts with the first call."""
+        """The client of the process with litellm. It starts the process with the first call."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -153,9 +154,10 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Start loading the modules and the HTTP client for a model in the background.
+        """Start loading what requests to a model need, in the background.
 
-        Only the first call does so. For a model behind litellm, start the process with litellm.
+        For a model behind litellm, this is the process with litellm; for others, the modules and
+        the HTTP client, which only the first call loads.
         """
         if self._router.wire(model) is None:
             self.hosted.warm()
@@ -187,9 +189,10 @@ class ProviderClient:
         """Stream the answer to a request.
 
         If the server refuses a part of the request before the answer begins, the request is sent
-        again in another form, at most three times in all; then, and if a picture can't be read, a
-        ``PartLeftOut`` event comes first (see ``refusals`` and ``forms``). Another one precedes
-        ``Finished`` if the answer lacks the end mark that its server usually sends.
+        again in another form (see ``refusals`` and ``forms``), up to ``MAX_TRIES`` times in all.
+        The first event is then a ``PartLeftOut``, as it is if a picture can't be read. A
+        ``PartLeftOut`` also precedes ``Finished`` if the answer lacks the end mark that its server
+        usually sends.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -224,8 +227,8 @@ class ProviderClient:
     def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
         """Return a notice if an answer has no end mark though the server is expected to send one.
 
-        Also remembers whether the server marks ends: one that has not done so since the program
-        started is remembered as never doing so, so the notice comes only once.
+        Also stores whether the server marks ends. A server that has marked none since the program
+        started is stored as one that never does, so its notice comes only once.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
@@ -312,8 +315,8 @@ class ProviderClient:
         """Build the call for a request in a shape, without sending it.
 
         Raises:
-            ModelError: a key or an address is missing, or the provider has no compaction of its own
-                and the request asks for one.
+            ModelError: an API key or an address is missing, or the request asks for the provider's
+                own compaction and the provider has none.
         """
         route = _shaped_route(self._router.route(request.model), shape.form)
         formats = {
@@ -400,8 +403,8 @@ def _load_wire(name: WireName) -> "Wire":
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
     """Return a server's form without the parts that are known not to work on a route.
 
-    These are tools, if the model takes none, and separate consecutive messages of one role, for a
-    model server on the user's own network.
+    These are tools if the model takes none. For a model server on the user's own network, separate
+    consecutive messages of one role are another such part.
     """
     known: dict[str, Any] = {}
     if route.info.without_tools:
@@ -413,7 +416,7 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:
-    """Return a route with a server's format, cache marks, end marks and longest answer applied."""
+    """Return a route adapted to a server's form: format, cache and end marks, longest answer."""
     info = route.info
     if not form.cache_marks:
         info = replace(info, cache_marks=False)

@@ -54,7 +54,7 @@ MONTHS = (
     "december",
 )
 _CACHED_REQUESTS = 8
-"""How many of the last requests count as being in the cache."""
+"""Number of newest requests that count as cached."""
 
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
@@ -121,8 +121,8 @@ class DemoClient:
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
         """Return the usage to report, in tokens.
 
-        The longest beginning shared with one of the last requests counts as read from the cache. As with
-        a provider, the request of a summary or of a title does not displace the conversation's.
+        The longest beginning shared with one of the last requests counts as read from the cache. As
+        with a provider, a request for a summary or a title doesn't push the conversation out of it.
         """
         shared = max((_shared_lines(before, lines) for before in self._cached), default=0)
         self._cached.append(lines)
@@ -140,7 +140,7 @@ class DemoClient:
 
 
 def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
-    """Return with how many equal lines two requests begin."""
+    """Return how many lines are the same at the beginning of two requests."""
     shared = 0
     for old, new in zip(before, now, strict=False):
         if old != new:

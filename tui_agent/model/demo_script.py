@@ -181,7 +181,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
 
 
 def _small_answer(script: DemoScript, messages: tuple[Message, ...]) -> str:
-    """Return the answer to a question from the program, which offers no tools."""
+    """Return the answer to a request of the program itself, such as one for a title (no tools)."""
     wish = " ".join(
         message.text for message in messages if message.role in {"system", "user"}
     ).lower()
@@ -280,9 +280,9 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
-    """Return a steering message without the reminder tags and the first and last paragraph.
+    """Return a steering message without what the program adds to it; other texts stay unchanged.
 
-    The program adds those; other texts stay unchanged.
+    The program adds the reminder tags, and the first and the last paragraph.
     """
     found = _REMINDER.fullmatch(text)
     if found is None:

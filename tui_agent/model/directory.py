@@ -31,13 +31,13 @@ _ASKED_AGAIN = 60.0
 """Minimum seconds between two requests for a server's facts. They are repeated, because a server
 may be restarted with another window."""
 _STORED = 0.01
-"""Change of a learnt token size that is worth writing to disk, as a share of it. Each answer
-corrects the sizes a little, and writing the file would delay what the user sees."""
+"""A learnt token size is written to disk only if it has changed by more than this share. Each answer
+corrects the sizes a little, and writing the file every time would delay what the user sees."""
 
 
 @frozen
 class _AssumedWindow:
-    """A window in tokens, and the catalog's window when it was assumed."""
+    """An assumed window and the catalog's window at that time, both in tokens."""
 
     window: int
     contradicted: int
@@ -46,9 +46,9 @@ class _AssumedWindow:
 class CatalogDirectory:
     """Windows, limits, abilities and token counters of models, including learnt facts.
 
-    ``learnt`` are the facts learnt by using models: the directory adds to them and saves them, and the
-    ``ProviderClient`` of the program has the same object. ``wire_of`` returns a model's format, None
-    for litellm. ``keys`` returns the keys for the servers to ask; without it no server is asked.
+    ``learnt`` are the facts learnt by using models. The directory adds to them and saves them; the
+    program's ``ProviderClient`` shares the object. ``wire_of`` returns a model's format, None for
+    litellm. ``keys`` returns the API keys for the servers to ask; without it no server is asked.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class CatalogDirectory:
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
         self._assumed: dict[str, _AssumedWindow] = {}
-        """Windows assumed after refusals that named none, by served name."""
+        """Windows assumed after refusals that named no window, by served name."""
         self.plan = PlanUse()
         """Usage limits of subscriptions, from the headers of the last answers."""
 
@@ -139,8 +139,8 @@ class CatalogDirectory:
     def _takes_documents(self, info: ModelInfo) -> bool:
         """Return whether a model accepts unchanged PDFs.
 
-        It must have vision and be at its provider's own address; provider and format must accept
-        PDFs.
+        The model must have vision and be at its provider's own address, and both the provider and
+        the format must accept PDFs.
         """
         has_documents = self._wire_of(info.id) in _WITH_DOCUMENTS
         is_at_provider = not self._catalog.place(info.id).is_own

@@ -1,9 +1,9 @@
 """Asks model servers for their models, with windows, abilities and prices, and tests keys.
 
-When the user lists or chooses models, the user's own servers and gateways whose models aren't in the
-price list are asked; the page for choosing a model also tries the usual ports of this machine. When
-a session uses a model on this machine or its network, its server is asked, too. A key is sent only
-to the host that it belongs to.
+When the user lists or chooses models, the user's own servers are asked, and gateways whose lists
+state windows and prices. The page for choosing a model also tries the usual ports of this machine.
+When a session uses a model on this machine or its network, the model's server is asked, too. An API
+key is sent only to the host that it belongs to.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from tui_agent.model.wires.wire import WireFailure
 TIMEOUT = 0.7
 """Time limit of each answer of a server on this machine or a private network, in seconds."""
 REMOTE_TIMEOUT = 5.0
-"""Time limit of each answer of any other server, in seconds."""
+"""Time limit of each answer of a server on the internet, in seconds."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
@@ -56,7 +56,8 @@ _CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
 _THINKS = {"reasoning", "thinking"}
 
 _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
-"""Types of models that answer in text, in servers' lists; Anthropic uses "model" for all."""
+"""Types in servers' lists that stand for models that answer in text. Anthropic's list has only the
+type "model"."""
 
 # -- trying keys --------------------------------------------------------------------------------------------------
 _TRIAL_TIMEOUT = 15.0
@@ -138,8 +139,7 @@ async def refresh(
 ) -> list[ServerReply]:
     """Ask servers in parallel, store their answers in ``served``, and return a reply for each.
 
-    If a server gives no usable answer, its earlier answer stays. ``seconds``: time limit of each
-    request; None: by the address.
+    If a server gives no usable answer, its earlier answer stays. ``seconds`` is as in ``ask``.
     """
 
     async def one(server: Server) -> ServerReply:
@@ -185,8 +185,8 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
 
 
 def _refusal(status: int) -> str:
-    return {401: "wants a key", 403: "refuses the key", 404: "has no list of models"}.get(
-        status, f"says {status}"
+    return {401: "needs a key", 403: "refuses the key", 404: "has no list of models"}.get(
+        status, f"answers with status {status}"
     )
 
 
@@ -326,7 +326,7 @@ def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
 def _abilities(row: dict[str, Any]) -> dict[str, bool]:
     """Return ``tools``, ``reasoning`` and ``vision``, as far as a server's row states them.
 
-    False is stated only by complete lists: of supported parameters or of input types.
+    An ability is False only if a complete list, of supported parameters or input types, lacks it.
     """
     words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
     for flags in (table_in(row, "capabilities"), table_in(row, "capabilities", "supports")):
@@ -395,7 +395,7 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
     """Return a model from Ollama's answer to ``/api/show``.
 
     The window is ``num_ctx`` of the model file, or else the model's own up to ``ASSUMED_WINDOW``,
-    because a larger one takes much memory. An answer without ``capabilities`` is an old version's.
+    because a larger one takes much memory. Old versions of Ollama don't send ``capabilities``.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = table_in(shown, "model_info")
@@ -489,7 +489,7 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
             "This can't be a key: it is empty or contains a space or another invalid character.",
         )
     if not place.url:
-        return Trial("unknown", f"A key of {name} can't be tested without using a model. {_LATER}")
+        return Trial("unknown", f"A key for {name} can't be tested without using a model. {_LATER}")
     failure = await _refusal_of(provider, place, secret)
     if failure is None:
         public = await _refusal_of(provider, place, "") is None
@@ -538,7 +538,7 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
 def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Server]:
     """Return the local model servers, such as Ollama, at their usual ports, whether running or not.
 
-    Those whose address the user has set, and ports that a ``known`` URL has, are left out.
+    Leaves out providers whose address the user has set, and ports that a URL in ``known`` has.
     """
     taken = {_port_here(url) for url in known}
     found = []

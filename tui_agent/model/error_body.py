@@ -32,7 +32,7 @@ _WORD_KEYS = (
 )
 _STATUS_KEYS = ("status_code", "status", "code")
 _LEVELS = 4
-"""Maximum depth of error bodies within messages, such as a provider's in a gateway's."""
+"""Maximum nesting of error bodies, such as a provider's error within a gateway's."""
 _STATUS_OF_TYPE = {
     "invalidrequesterror": 400,
     "authenticationerror": 401,
@@ -153,7 +153,7 @@ def _codes(level: dict[str, Any]) -> Iterator[str]:
 
 
 def _status(levels: Iterable[dict[str, Any]]) -> int | None:
-    """Return the first HTTP status from 400 to 599 in an error's objects, a number or text."""
+    """Return the first HTTP status from 400 to 599 in an error's objects, written as number or text."""
     for level in levels:
         for key in _STATUS_KEYS:
             value = level.get(key)
@@ -229,7 +229,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _said(data: dict[str, Any]) -> object:
-    """Return the message of an object under the first usual key that has one; None if none has."""
+    """Return an object's message: the first value that isn't empty of ``_WORD_KEYS``, else None."""
     for key in _WORD_KEYS:
         if data.get(key):
             return data[key]

@@ -143,6 +143,6 @@ def _body(chain: list[BaseException], response: Any) -> str:
             return json.dumps(body)
     try:
         text = response.text
-    except RuntimeError:  # a streamed body that nobody read
+    except RuntimeError:  # a streamed body that was not read
         text = ""
     return as_text(text)

@@ -180,8 +180,8 @@ _USED_UP = LazyPattern(
     r"\b(?:limits?|quota|cap|allowance)",
     re.IGNORECASE,
 )
-"""Matches messages about a plan's used-up limit: quota errors, unless the provider asks for a wait
-of at most ``_LONG_WAIT``."""
+"""Matches messages about a plan's used-up limit. They are quota errors unless the provider asks for
+a wait of at most ``_LONG_WAIT``."""
 _LONG_WAIT = 3_600.0
 """Longest wait, in seconds, that still counts as a rate limit."""
 _AUTH = LazyPattern(
@@ -255,8 +255,8 @@ _SENTENCES = {
     ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
-_NEEDS_KEY = "{name} wants a key{detail}. What to do: {key}."
-_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key: {key}."
+_NEEDS_KEY = "{name} needs a key{detail}. What to do: {key}."
+_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key. What to do: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _NO_PROVIDER = (
     'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
@@ -277,7 +277,7 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 
 @frozen
 class Failure:
-    """The facts about a failed call of a provider or another model server.
+    """The facts about a failed call to a provider or another model server.
 
     ``text`` is the error's body or the exception's message, ``status`` the HTTP status, ``seconds``
     the time limit that was exceeded. ``cause`` is set if the connection failed, or if the answer
@@ -295,9 +295,9 @@ class Failure:
 class Target:
     """The model and server that were called, for the error's message.
 
-    ``provider`` is the display name, ``address`` the host, ``key`` the source of the key, or a hint
-    how to set it if ``has_key`` is False. With
-    ``empty_body_is_overflow``, status 400 without a message means that the request is too long.
+    ``provider`` is the display name, ``address`` the host. ``key`` is the source of the API key, or
+    a hint on how to set one if ``has_key`` is False. With ``empty_body_is_overflow``, status 400
+    without a message means that the request is too long.
     """
 
     model: str
@@ -368,7 +368,7 @@ def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
         if kind is ErrorKind.OVERLOADED and status is not None and status < 500:
             continue  # some servers use this code for every error
         if kind is ErrorKind.AUTH and _QUOTA.search(body.words):
-            continue  # xAI's code for missing credit is one of permissions
+            continue  # xAI sends a permission code if credit is missing
         if kind is ErrorKind.NOT_FOUND and _ITEM.search(body.words):
             return ErrorKind.INVALID_REQUEST
         return kind
@@ -426,7 +426,8 @@ def _message(
     elif kind is ErrorKind.OVERLOADED and set(body.codes) & _UNUSABLE_SAMPLE:
         sentence = _UNREADABLE
     elif kind is ErrorKind.UNKNOWN and (match := _MODULE.search(body.words)):
-        return f"{target.model} needs the Python package {match[1] or match[2]}: install it next to tui-agent."
+        package = match[1] or match[2]
+        return f"{target.model} needs the Python package {package}: install it where tui-agent is installed."
     return sentence.format(
         name=target.provider,
         model=target.model,

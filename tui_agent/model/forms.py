@@ -31,9 +31,9 @@ SHORT_ID_CHARS = 9
 """Exact length of the shortest call ids, in characters: ASCII letters and digits (Mistral)."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
-"""Answer inserted between two user messages, for servers that require alternating roles."""
+"""Answer inserted between a tool result and a user message, if a server requires alternating roles."""
 _DEFAULT_ID_CHARS = 40
-"""Limit for call ids, in characters, after a refusal that names no limit; OpenAI's."""
+"""Limit for call ids, in characters, after a refusal that names no limit. It is OpenAI's limit."""
 _NAMED_PARTS = 5
 """Maximum number of part names in a message for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
@@ -83,15 +83,17 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} accepts no pictures with this model: a note replaces each picture.",
     ),
     Part.PICTURE: Remedy(
-        "without the picture that the error points to, or the oldest ones above a maximum that it names, or "
-        "those since the last answer (the older half if that is none or all of them); then without any",
+        "without the picture that the error points to; else without the oldest ones above a maximum that the "
+        "error names; else without those since the last answer (if that is none or all of them, without the "
+        "older half); then without any",
         "session",
         "{name} can't read a picture or a document: it is left out.",
     ),
     Part.TOOLS: Remedy(
         "the tools are described in the prompt, and calls are read from the answer's text",
         "server",
-        "{name} takes no tools with this model: they are described in the prompt, and calls are text.",
+        "{name} takes no tools with this model: they are described in the prompt, and calls are read from "
+        "the answer's text.",
     ),
     Part.TOOL_COUNT: Remedy(
         "as many tools as the error allows, else half of them: those that were called, then the first ones",
@@ -167,21 +169,21 @@ class ServerForm(BaseModel):
     tool_count: int = 0
     """Maximum number of tools in a request; 0: any number."""
     plain_tools: tuple[str, ...] = ()
-    """Tools sent with only names, types and descriptions of their parameters, as
-    ``name#digest of the schema``."""
+    """Tools that are sent with only names, types and descriptions of their parameters. A tool is
+    written as ``name#digest of the schema``."""
     without_tools: tuple[str, ...] = ()
-    """Tools that the server refuses in any form, as ``name#digest of the schema``."""
+    """Tools that the server refuses in any form, written as in ``plain_tools``."""
 
     def lines(self) -> list[str]:
         """Return a phrase for each difference from the default form; empty if there is none."""
         facts = {
             f"requests in the format {self.wire}": self.wire is not None,
-            "messages of one role are sent as one": self.roles != "apart",
-            "system text begins the first message": not self.system,
+            "consecutive messages of one role are joined": self.roles != "apart",
+            "the system text is part of the first message": not self.system,
             "no pictures": not self.pictures,
             "no cache marks": not self.cache_marks,
-            "not asked for reasoning": not self.asks_reasoning,
-            "no reasoning sent back": not self.takes_reasoning,
+            "reasoning isn't requested": not self.asks_reasoning,
+            "reasoning isn't sent back": not self.takes_reasoning,
             f"call ids of at most {self.call_id_chars} characters": self.call_id_chars > 0,
             f"answers of at most {self.answer_tokens:,} tokens": self.answer_tokens > 0,
             f"without the fields {', '.join(self.fields)}": bool(self.fields),
@@ -221,7 +223,7 @@ class Refused:
     """A refused request: its shape, the body that was sent, and the error's body."""
 
     request: ModelRequest
-    """The request before it was shaped."""
+    """The request in the form for all providers, before ``shape`` was applied."""
     shape: Shape
     sent: object
     """The JSON body as it was sent, in the provider's format."""
@@ -290,8 +292,8 @@ def shaped(
     """Return the request changed so that it fits the shape.
 
     ``call_id_chars`` is the longest call id that the provider is known to accept, 0 for any.
-    ``prompt`` returns a text of ``prompts/`` by name, with the placeholder ``{tools}`` for the
-    tools' descriptions. ``is_tiny``: the model is a small one that gets the request in steps.
+    ``prompt`` returns a file of ``prompts/`` by name, in which ``{tools}`` stands for the tools'
+    descriptions. ``is_tiny``: the model is so small that it works in steps (``model.steps``).
     """
     form = shape.form
     request = replace(request, tools=_taken(request, form))
@@ -333,7 +335,7 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
     """Return the names of the tools left out because the server limits their number.
 
-    Empty if it doesn't. Tools that it refuses in any form are not among them.
+    Empty if it sets no limit. Tools that the server refuses in any form are not included.
     """
     if not form.tool_count:
         return []
@@ -453,7 +455,7 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
-    """Return a message with notes in place of the pictures with the given blobs."""
+    """Return a message with a note in place of each picture in ``blobs``."""
     if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
@@ -468,9 +470,10 @@ def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
 def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
     """Return the blobs of all pictures to leave out of the next try.
 
-    These are the ones left out so far, and the picture that the error points to; else all but the
-    newest ``taken`` ones (0: no maximum is known); else those since the last answer. If those are
-    none or all, it is the older half, or all if there is only one or it is the last try.
+    These are the ones left out so far and, of the others, the first of these choices that applies:
+    the picture that the error points to; all but the newest ``taken`` ones (0: no maximum is
+    known); the pictures since the last answer, if there are older ones; the older half, if this is
+    not the last try and there are several; all.
     """
     now = refused.shape
     messages = refused.request.messages
@@ -532,8 +535,9 @@ def _tool_names(keys: Sequence[str]) -> str:
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
     """Return the shape after the tools ``names`` were refused; None if nothing is left to try.
 
-    Tools that were already simplified are left out; if there are none, all schemas are simplified.
-    None too if all the request's tools were refused and some were already simplified.
+    Refused tools that were already simplified are left out; if there are none, the schemas of the
+    refused tools are simplified. Also None if all the request's tools were refused and some were
+    already simplified.
     """
     refused = [_key(tool) for tool in tools if tool.name in names]
     again = [key for key in refused if key in now.form.plain_tools]
@@ -566,7 +570,7 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return the shape after reasoning was refused; None if none is sent or requested already.
+    """Return the shape after reasoning was refused; None if it is neither sent nor requested.
 
     Reasoning of earlier answers is left out of this request, or of all requests to a server that
     doesn't know the field. If none was sent, none is requested from that server any more.

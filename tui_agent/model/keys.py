@@ -1,4 +1,4 @@
-"""Finds keys in the configuration, the environment or a login. Keys are never logged."""
+"""Finds API keys in the settings, the environment or a login. Keys are never logged."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 @frozen
 class Key:
-    """A key and its ``source`` for messages: a variable, a configuration table, or a login."""
+    """An API key. ``source`` says in messages where it is from: a variable, a table, or a login."""
 
     secret: SecretStr
     source: str
@@ -24,8 +24,8 @@ class Keys:
 
     Tried in this order: the settings of the model, those of the provider, the provider's
     environment variables, a key stored by ``/login``. A key is found only for requests to a server
-    that it belongs to: that of the table that names the key, of the environment that holds it, or
-    the provider's own.
+    that it belongs to: the server that the key's settings table is about, the server that the
+    environment sets for the provider, or the provider's own server.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class Keys:
         self._environment = Addresses(environ)
 
     def find(self, provider: Provider, model: str | None = None) -> Key | None:
-        """Return the key for requests to the address of a model, or of the provider without one.
+        """Return the key for requests to a model, or, without ``model``, to the provider.
 
-        None: there is no key, or none that belongs to the server at that address.
+        None if there is no key, or none that belongs to the server at that address.
         """
         for table, settings in self._tables(provider, model):
             if key := self._set_up(table, settings):
@@ -77,7 +77,7 @@ class Keys:
     def _takes_login(self, provider: Provider, model: str | None) -> bool:
         """Return whether a stored key belongs to the model's server.
 
-        It was entered for the provider at its present address, where it is tested.
+        Such keys are entered for the provider at its present address, and tested there.
         """
         place = self._addresses.of(provider, model)
         return self.is_at_provider(provider, model) or is_same_server(place.url, provider.url)
@@ -97,7 +97,7 @@ class Keys:
         return None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        """Return how to set the key that ``find`` lacks, as a part of a sentence."""
+        """Return how to set the key that ``find`` could not find, as a part of a sentence."""
         place = self._addresses.of(provider, model)
         named = [
             settings.api_key_env

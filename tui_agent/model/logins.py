@@ -1,4 +1,4 @@
-"""Stores keys that the user entered or got by signing in, in the system's keyring or in a file.
+"""Stores API keys, entered or got by signing in, in the system's keyring or in a file.
 
 The file, readable only by its owner, has an entry for each provider; if the key is in the keyring,
 the entry only notes that. Other running instances see a change at their next request.
@@ -47,7 +47,7 @@ def system_keyring() -> Keyring | None:
         backend: Any = import_module("keyring").get_keyring()
         # Backends with a priority below 1 always fail or keep secrets in plain files.
         is_safe = backend.priority >= 1
-    except Exception as error:  # noqa: BLE001 - backends raise errors of their own; without one there is the file
+    except Exception as error:  # noqa: BLE001 - backends raise errors of their own; the file is used instead
         log.warning("The keyring can't be used: %s", type(error).__name__)
         return None
     return backend if is_safe else None

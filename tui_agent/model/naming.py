@@ -18,10 +18,10 @@ is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 """Matches a region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
-"""Fireworks's decimal point: 4p6 for 4.6."""
+"""Matches the "p" that Fireworks writes for a decimal point: ``4p6`` means 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
-"""A hyphen before a number, removed as qwen-3 is qwen3; four digits are a date and don't match."""
+"""A hyphen before a number. It is removed: qwen-3 is qwen3. Four digits are a date: no match."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
 """Matches a Claude name with the version before the family; both orders occur."""
 _QUALIFIERS = tuple(
@@ -130,13 +130,14 @@ class NameVerdict:
     standing: NameStanding
     similar: tuple[str, ...] = ()
     only: str = ""
-    """The id of the one model whose last part is exactly the given name; "" if it is not one."""
+    """The id of the only model whose last part is exactly the given name; "" if there is none or
+    more than one."""
 
     @property
     def taken(self) -> str:
         """The message that ``only`` is used for the name; "" without it."""
         if self.only:
-            return f"“{self.model}” is {self.only}, the one model of this name."
+            return f"“{self.model}” is {self.only}, the only model with this name."
         return ""
 
     @property

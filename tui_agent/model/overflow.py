@@ -1,4 +1,4 @@
-"""Recognises context overflows by providers' error messages, with sizes of request and window.
+"""Recognises context overflows in error messages, and reads the sizes of request and window.
 
 The patterns are from the providers' documentation and from public reports; the tests have an
 example of each.
@@ -121,7 +121,7 @@ _ANSWER = LazyPattern(
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _MAX_DIGITS = 15
-"""Digits of a number that are read; a longer one is no plausible size."""
+"""Maximum digits of a number that are read; a longer number is no plausible size."""
 _SMALLEST_WINDOW = 256
 """Smallest number, in tokens, that counts as a window; some messages state the excess instead."""
 

@@ -2,8 +2,8 @@
 
 `PlanUse` keeps the latest ones in memory and decides when a notice is due; the agent shows it.
 
-Anthropic sends them to subscriptions, OpenAI to ChatGPT plans: the share used of each time window,
-such as five hours. Limits per minute are ignored, because they reset too soon to matter.
+Anthropic sends such headers for subscriptions, OpenAI for ChatGPT plans. They state the used share
+of each time window, such as five hours. Limits per minute are ignored: they reset too soon.
 """
 
 import math
@@ -15,13 +15,13 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""Share of a window used at which the user is first warned; 1 is all of it."""
+"""Used share of a window from which the user is warned; 1 is all of it."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
-"""Shares used at which a notice is shown, highest first."""
+"""Used shares at which a notice is shown, highest first."""
 
 _MOST = 10.0
-"""Largest plausible share used; a larger number is ignored."""
+"""Largest plausible used share; a larger number is ignored."""
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
 _CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")

@@ -1,7 +1,7 @@
 """Reads the list of models' windows and prices: ``prices.json``, from litellm, and corrections.
 
-``scripts/model_data.py`` writes the list with one row per line; ``corrections.toml`` corrects it,
-each row with its source.
+``scripts/model_data.py`` writes the list with one row per line; ``corrections.toml`` has the
+corrections, each with its source.
 """
 
 import json

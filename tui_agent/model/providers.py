@@ -1,4 +1,4 @@
-"""The table of providers: address, wire format, variables of the key, format differences."""
+"""The table of providers: address, API format, variables of the API key, format differences."""
 
 import base64
 import json
@@ -73,10 +73,10 @@ _OPENAI_THINKING = (
     r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
     r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
 )
-"""Matches names of OpenAI's reasoning models, newer ones and Azure deployments included.
+"""Matches names of OpenAI's reasoning models, including newer ones and Azure deployments.
 
-They are sent Responses requests. Names with chat, audio, search, image and the like don't match and
-are sent chat completions.
+Requests to these models have the Responses format. Names with chat, audio, search, image and the
+like don't match: requests to those models are chat completions.
 """
 
 _TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
@@ -156,7 +156,7 @@ class ResponsesFormat:
     summary: str = ""
     """Value of ``reasoning.summary`` to send; "": a summary comes without asking."""
     system: Literal["system", "developer", "instructions"] = "system"
-    """Role of the message with the system text, or ``instructions``: it is sent in that field."""
+    """Role of the message with the system text; ``instructions``: the text is sent in that field."""
     cache_key: bool = False
     """Whether to send the session's id, so that its requests reach the same prompt cache."""
     images_in_results: bool = False
@@ -196,7 +196,7 @@ class Provider:
     name: str
     """Display name."""
     keys: tuple[str, ...] = ()
-    """Environment variables for its key; the first that is set is used. Empty if it needs no key."""
+    """Environment variables for its API key; the first that is set is used. Empty if it needs none."""
     parameters: Parameters = field(default_factory=dict)
     """Its other environment variables, by litellm's name for the parameter."""
     required: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ class Provider:
     empty_body_is_overflow: bool = False
     """Whether status 400 with an empty body means that the request is too long."""
     lists_models: bool = False
-    """Whether its list of models is requested because it states windows and prices of many models."""
+    """Whether to request its list of models, which states the windows and prices of many models."""
     keys_page: str = ""
     """URL of the page where users create keys."""
     key_path: str = "/models"
@@ -243,7 +243,7 @@ class Provider:
     pictures: PictureLimits = STANDARD
     """Limits of the pictures the provider accepts."""
     documents: bool = False
-    """Whether it accepts unchanged PDFs, in formats other than chat completions."""
+    """Whether it accepts PDF files as they are; not used for chat completions."""
     sign_in: SignIn | None = None
     """URLs of the browser sign-in; None if the provider doesn't offer one to other programs."""
     sign_in_note: str = ""
@@ -291,9 +291,9 @@ def claims_of(token: str) -> dict[str, Any]:
 def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:
     """Return the endpoint for a model at an Azure address.
 
-    A dated ``api_version`` with chat completions needs a path for each deployment; otherwise it is
-    the path ``/openai/v1``, which all deployments share since 2025. A URL that already contains
-    ``/openai/`` stays as it is.
+    A dated ``api_version`` with chat completions needs a path for each deployment; otherwise the
+    path is ``/openai/v1``, which all deployments have shared since 2025. A URL that already
+    contains ``/openai/`` stays as it is.
     """
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
@@ -364,7 +364,7 @@ _TABLE = (
         "Anthropic",
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         keys_page="https://platform.claude.com/settings/keys",
-        sign_in_note="Claude subscriptions are for Anthropic's own programs; here Anthropic takes keys only.",
+        sign_in_note="Claude subscriptions are for Anthropic's own programs; here Anthropic accepts only API keys.",
         bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
         messages=MessagesFormat(betas=True, compacts=True, searches=True),
         documents=True,
@@ -715,8 +715,8 @@ PROVIDERS = {provider.id: provider for provider in _TABLE}
 def provider_of(name: str) -> Provider:
     """Return the provider with an id or an alias such as ``google``.
 
-    For an unknown name, it is a new one with the key variable ``<NAME>_API_KEY``. It is called
-    through litellm, or as a server of the user's if litellm doesn't know it either.
+    An unknown name gives a new provider with the key variable ``<NAME>_API_KEY``. It is called
+    through litellm, or, if litellm doesn't know it either, as a server of the user's own.
     """
     if name.startswith("vertex_ai-"):
         name = name.partition("-")[0]

@@ -209,7 +209,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Messages that name a refused part, whatever the HTTP status; the first match wins."""
+"""Patterns of messages that name a refused part, whatever the HTTP status; the first match wins."""
 
 _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 

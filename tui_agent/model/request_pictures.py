@@ -65,7 +65,7 @@ def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
-    """Return the request with the converted pictures ``made``, by the blob of the original."""
+    """Return the request with converted pictures; ``made`` has them by the blob of the original."""
     if not made:
         return request
     blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}

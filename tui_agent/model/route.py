@@ -95,7 +95,7 @@ class Route:
     """The provider's variant of chat completions, corrected by the user's settings."""
 
     def secret_headers(self) -> dict[str, str]:
-        """Return the provider's headers with the key; {} if there is no key."""
+        """Return the headers that carry the key; {} if there is no key."""
         if self.key is None:
             return {}
         return self.provider.key_header(self.key.get_secret_value(), bearer=self.bearer)
@@ -227,9 +227,9 @@ class Router:
         return _native(route, settings, common, {**environment, "api_base": url})
 
     def _provider_headers(self, provider: Provider, model: str) -> Mapping[str, str]:
-        """Return the headers that the settings of a model's provider name.
+        """Return the headers in the settings of a model's provider.
 
-        Those with credentials are left out at another server than the provider's.
+        If the model has another server than its provider, headers with credentials are left out.
         """
         headers = self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).headers
         if self.keys.is_at_provider(provider, model):
@@ -283,9 +283,9 @@ def _native(
 def wire_base(url: str, wire: WireName | None) -> str:
     """Return the base URL to which the wire's path is appended, without a slash at its end.
 
-    A wire's path that the user has included is removed, for Ollama also ``/v1`` and ``/api``. For
-    Anthropic's format ``/v1`` is added if the URL has no version, because ANTHROPIC_BASE_URL is
-    usually set without.
+    If the user has included a path such as ``/chat/completions``, it is removed, for Ollama also
+    ``/v1`` and ``/api``. For Anthropic's format ``/v1`` is added if the URL has no version, because
+    ANTHROPIC_BASE_URL is usually set without one.
     """
     url = url.rstrip("/")
     for path in _PATHS:
@@ -330,7 +330,7 @@ def _for_litellm(
 
 
 def _no_address(provider: Provider) -> str:
-    """Return the message for a provider that nobody knows and that has no address."""
+    """Return the message for an unknown provider without an address."""
     command = f"tui-agent config set providers.{provider.id}.base_url URL"
     choice = "Choose another model with /model"
     return f"There is no provider “{provider.id}”. {choice}; for a server of your own: {command}"

@@ -103,17 +103,22 @@ class ProviderSettings(_Table):
 class RetrySettings(_Table):
     """``[retry]``: number of attempts and waits after failed requests."""
 
-    attempts: int = Field(default=5, ge=1, le=50, description="Maximum times a request is sent.")
+    attempts: int = Field(
+        default=5, ge=1, le=50, description="Maximum number of times that a request is sent."
+    )
     first_delay: Annotated[float, FIXED] = Field(
-        default=1.0, ge=0, description="Longest wait before the second attempt."
+        default=1.0, ge=0, description="Longest wait before the second attempt, in seconds."
     )
     max_delay: float = Field(
-        default=60.0, ge=0, description="Longest wait if the provider asks for none."
+        default=60.0,
+        ge=0,
+        description="Longest wait in seconds if the provider doesn't ask for a wait.",
     )
     max_retry_after: float = Field(
         default=600.0,
         ge=0,
-        description="Longest wait a provider may ask for; beyond it the request fails.",
+        description="Longest wait in seconds that a provider may ask for. If it asks for more, the "
+        "request fails.",
     )
 
 
@@ -126,7 +131,9 @@ class HostSettings(_Table):
     first_byte_timeout: float = Field(
         default=600.0, gt=0, description="Seconds until an answer begins."
     )
-    stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
+    stall_timeout: float = Field(
+        default=300.0, gt=0, description="Seconds that an answer may pause."
+    )
     start_timeout: Annotated[float, FIXED] = 90.0
     """Time limit for litellm's process to start, in seconds."""
     answer_timeout: Annotated[float, FIXED] = 20.0

@@ -1,7 +1,7 @@
-"""Gets a key from a provider by a sign-in in the user's browser (OAuth with PKCE).
+"""Gets an API key from a provider by a sign-in in the user's browser (OAuth with PKCE).
 
-It listens on a local port and exchanges the code for the key. The caller opens the browser and
-stores the key.
+This module listens on a local port and exchanges the code for the key. The caller opens the browser
+and stores the key.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class BrowserSignIn:
             values = {"code": text}
         if not values or not values.get("code", "x") or any(letter.isspace() for letter in text):
             raise SignInError(
-                "This has no code. Copy the address of the browser's last page, or the code in it."
+                "This text has no code. Copy the address of the browser's last page, or the code in it."
             )
         self._callback.give(values)
 
@@ -129,7 +129,7 @@ class BrowserSignIn:
 
 
 async def _post(provider: Provider, url: str, given: dict[str, str]) -> dict[str, Any]:
-    """Post ``given`` as JSON and return the JSON object of the answer, {} if it is none.
+    """Post ``given`` as JSON and return the answer's JSON object; {} if the answer has none.
 
     Raises:
         SignInError: the request was refused or not answered.

@@ -43,9 +43,9 @@ def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelReques
     """Return the request without calls and results, rewritten for a model without tools.
 
     The last message consists of the files seen so far, other results, the task and, if tools may be
-    called, a sentence on how to answer. Earlier texts stay before it. A request that doesn't end
-    with the user's task, such as one for a summary, stays unchanged. ``prompt`` returns a text of
-    ``prompts/`` by name.
+    called, a sentence on how to answer. Earlier texts stay before it. A request whose last user
+    message isn't from the conversation, such as one for a summary, stays unchanged. ``prompt``
+    returns a file of ``prompts/`` by name.
     """
     messages = request.messages
     asked = max((at for at, one in enumerate(messages) if one.role == "user"), default=None)
@@ -177,7 +177,7 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 def _is_in_place_of(text: str, before: str) -> bool:
     """Return True if ``text`` can replace the file ``before``, and isn't just an excerpt of it.
 
-    It needs at least as many unindented lines, and at least half of those that the file has.
+    It needs at least as many unindented lines as the file, and at least half of the file's.
     """
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)

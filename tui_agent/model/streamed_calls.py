@@ -54,7 +54,7 @@ class CallIds:
     def take(self, given: str | None) -> str:
         """Return the id for a call: the provider's ``given`` one if it is free.
 
-        If it is taken, a number is appended (``abc_2``); without one, the id is new.
+        If that id is taken, a number is appended (``abc_2``). If none is given, the id is new.
         """
         call_id = given or self._new()
         number = 2

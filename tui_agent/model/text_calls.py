@@ -63,7 +63,7 @@ _SHOWS = LazyPattern(
     r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Words of a text that only shows its reader a call, even if it begins with "I'll"."""
+"""Words that show that a text only quotes or explains a call, even if it begins with "I'll"."""
 _FORMAL = LazyPattern(
     r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
     r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"
@@ -117,8 +117,8 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
     """Return the calls at the end of an answer's text; None if it makes none.
 
     ``tools`` are the request's tools by name, ``check`` tests a call's arguments. If a call can't
-    be read or isn't valid, the result has a problem and no calls, or is None if the answer doesn't
-    end with a bracket, a tag or a code fence, because then no call was meant.
+    be read or isn't valid, the result has a problem and no calls. If, in this case, the answer
+    doesn't end with a bracket, a tag or a code fence, no call was meant, and the result is None.
     """
     found = _begin(text)
     if found is None:
@@ -371,7 +371,7 @@ class _Scanner:
 def _with_closers(text: str) -> str | None:
     """Return a JSON text with its missing closing brackets added.
 
-    None if it isn't valid then, or if none or more than ``_MAX_FORGOTTEN`` are missing.
+    None if the result isn't valid, or if no bracket or more than ``_MAX_FORGOTTEN`` are missing.
     """
     wanted: list[str] = []
     is_string = False

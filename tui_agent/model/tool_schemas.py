@@ -200,7 +200,7 @@ def _mapped(arguments: str, change: Any) -> str:
 
 @frozen
 class _Place:
-    """The position of a schema within the whole one, while it is converted."""
+    """The position of a schema within the tool's whole schema, during the conversion."""
 
     depth: int
     """Nesting level; 1 at the top."""
@@ -425,7 +425,7 @@ def _types(schema: Schema) -> list[str]:
 
 
 def _values(value: object, types: Iterable[str]) -> list[Any]:
-    """Return the distinct values of an enumeration that are of one of ``types`` (all if empty)."""
+    """Return the distinct values of an enumeration that have one of ``types`` (if empty, any type)."""
     kinds = set(types)
     fitting = [item for item in as_list(value) if not kinds or _type_of(item) & kinds]
     unique = {json.dumps(item, sort_keys=True, default=str): item for item in fitting}
@@ -490,7 +490,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _new_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name for a property with plain characters that isn't in ``taken``."""
+    """Return ``name`` in plain characters, changed if necessary so that it isn't in ``taken``."""
     plain = _ODD.sub("_", name)[:MAX_NAME_CHARS].strip("_.-") or "value"
     known = set(taken)
     new = plain

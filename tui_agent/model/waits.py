@@ -1,4 +1,4 @@
-"""Computes how long to wait before a failed request is sent again, or that it must not be.
+"""Decides whether a failed request is sent again, and how long to wait before that.
 
 `retry_after` reads the wait that the provider asks for, `retry_delay` decides; the agent waits.
 """
@@ -43,7 +43,8 @@ _LONGEST = 1e15
 """Larger numbers, in seconds or milliseconds, are no plausible times."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Errors after which the same request may succeed; waiting for a server to load is separate."""
+"""Errors after which the same request may succeed. A server that is still loading a model is waited
+for separately."""
 
 LOADING_DELAY = 2.0
 """Seconds between two requests to a server that is loading a model."""

@@ -34,7 +34,7 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
     """Return the messages with ``words`` appended to the last of the initial system messages.
 
-    If there is none, ``words`` become one.
+    If there is none, ``words`` become a system message.
     """
     head = list(takewhile(lambda message: message.role == "system", messages))
     if not head:

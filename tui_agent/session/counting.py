@@ -7,7 +7,7 @@ Scripts = tuple[tuple[str, int], ...]
 
 
 class Count(int):
-    """A token count not yet corrected for a model; ``scripts`` has the parts to correct.
+    """A token count not yet corrected for a model; ``scripts`` has its tokens that aren't plain text.
 
     Tokenizers agree on English and code within a fifth, but differ by factors on other scripts. So
     tokens are counted by class of characters, and corrected when the model is known. Sums and
@@ -18,7 +18,7 @@ class Count(int):
 
     @classmethod
     def of(cls, tokens: int, scripts: Iterable[tuple[str, int]]) -> "Count":
-        """Return a count of ``tokens`` in total; ``scripts`` has those that belong to other classes."""
+        """Return a count of ``tokens`` tokens; ``scripts`` has those that aren't of the class TEXT."""
         count = cls(tokens)
         count.scripts = tuple(sorted((script, number) for script, number in scripts if number))
         return count

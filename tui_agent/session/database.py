@@ -7,9 +7,9 @@ Before an older file is migrated it is backed up, and the backup is kept. A copy
 and checked, and renamed over the file. If anything fails before the rename, the old file is
 unchanged.
 
-A file next to it, with the suffix ``.lock``, is locked while a program has the store open. Once the
-file has been found damaged, deleted or replaced, this program writes nothing more to it
-(`Database.refusal`).
+A lock file next to the session file (suffix ``.lock``) is locked while a program has the store
+open. Once the session file has been found damaged, deleted or replaced, this program writes nothing
+more to it (`Database.refusal`).
 """
 
 import contextlib
@@ -41,7 +41,7 @@ Migration = Sequence[str]
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
-        # Adds the subagent's name and the cost of calls without an entry. A fork contains entries
+        # Adds the subagent's name and the cost of model calls without an entry. A fork has entries
         # older than itself and a subagent's session doesn't, which distinguishes the two.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
@@ -54,7 +54,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     ),
     2: (schema.UNSENT_TABLE,),
     3: (
-        # Removes a field that nothing reads from tool results. Damaged bodies are not touched.
+        # Removes an unused field from tool results. Damaged bodies are not touched.
         """
         UPDATE bodies SET body = json_remove(body, '$.arguments_digest')
         WHERE instr(body, '"arguments_digest"') > 0 AND json_valid(body)

@@ -91,4 +91,4 @@ class EffortInForce:
             return None
         has = ", ".join(level for level in Effort if level in self.levels)
         used = self.level or f"its {DEFAULT_EFFORT}"
-        return f"{self.model} has no effort {self.asked}; using {used}. It has {has}."
+        return f"{self.model} has no effort {self.asked}, so {used} is used. It has {has}."

@@ -89,7 +89,7 @@ class Said(NamedTuple):
 class _Record(BaseModel):
     """Base of all stored records: frozen, and strict about unknown fields."""
 
-    # A class's validator is built with its first object: building all would take a tenth of the start.
+    # A class's validator is built with its first object; building all takes a tenth of the start-up time.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -142,7 +142,7 @@ class ImagePart(_Record):
 
     @property
     def kind(self) -> str:
-        """The word for it in texts: "document" for a PDF, else "image"."""
+        """What texts call this part: "document" for a PDF, else "image"."""
         return "document" if self.mime == PDF else "image"
 
     @property
@@ -901,7 +901,7 @@ class ContextEditEntry(BookkeepingEntry):
     """Changes how one entry is sent to the model.
 
     Made by the user (drop, mask, pin, restore, edit), or by the program after a provider refused
-    some parts of it (leave_out).
+    parts of the entry (leave_out).
     """
 
     letter = "k"

@@ -1,8 +1,8 @@
 """The SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-It also has those on the fields of a session's row that follow from its entries: leaf, last id,
-model, first message. The functions run in the caller's transaction. ``session`` is always a
-session's number in the file.
+Also those on the columns of a session's row that depend on its entries: leaf, last id, model, first
+message. The functions run in the caller's transaction. ``session`` is always a session's number in
+the file.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ have been appended yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
-    """Make an entry the session's leaf, and ``at`` (milliseconds) the time of its last use."""
+    """Make an entry the session's leaf; ``at`` (milliseconds) is the session's time of last use."""
     connection.execute(
         "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
     )

@@ -31,8 +31,8 @@ def insert_session(
 ) -> int:
     """Insert an empty session and return its number.
 
-    ``origin`` has the id of the session that it comes from (or None), the entry there, and the name
-    of the subagent that works in the new session, "" for none.
+    ``origin`` has the id of the session that the new one comes from (or None), the entry there, and
+    the name of the subagent that works in the new session, "" for none.
     """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
@@ -137,9 +137,9 @@ def finish(
 ) -> None:
     """Complete a fork of ``count`` entries (labels, parents, leaf), and make it visible.
 
-    The parent of an entry below a subagent entry that wasn't copied becomes that entry's parent.
-    New ids in the fork begin above all ids of the source, so that a reference to an entry that
-    wasn't copied never names a new one.
+    If an entry's parent is a subagent entry that wasn't copied, the entry is attached to the parent
+    of that subagent entry. New ids in the fork begin above all ids of the source, so that a
+    reference to an entry that wasn't copied never names a new one.
     """
     connection.execute(
         "INSERT INTO labels (session, id, text, created_at) "

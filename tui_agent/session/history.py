@@ -199,7 +199,7 @@ class History:
         return Leg(end, top.end)
 
     def _take_back(self, target: int | None) -> list[Leg]:
-        """Remove the legs after the leaf was last at ``target``, and return them, oldest first.
+        """Remove the legs made since the leaf was last at ``target``; return them, oldest first.
 
         Only the newest move and the entries after it can be removed; if the leaf wasn't at
         ``target`` there, returns [] and changes nothing.

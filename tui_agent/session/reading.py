@@ -136,9 +136,10 @@ class EntryReader:
                 self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Add newly appended entries to the cache, and to the tree's shape if no ids are missing between.
+        """Add newly appended entries to the cache.
 
-        Otherwise `spine` reads them later, with the entries of other programs.
+        Also adds them to the tree's shape if their ids follow on its last id. Otherwise `spine`
+        reads them later, with the entries of other programs.
         """
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:

@@ -164,13 +164,13 @@ class SessionInfo:
     """Number of entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """Id of the session that this one was forked from, or that started its subagent."""
+    """Id of the session that this one was forked from, or that started the subagent working here."""
     parent_entry: int | None
-    """Entry of ``parent_session`` at which this one was forked, or its subagent started."""
+    """Entry of ``parent_session`` at which this one was forked, or the subagent started."""
     agent: str
     """The name of the subagent that works in this session, "" for a conversation."""
     side_cost: float
-    """Cost in US dollars of calls without an entry, such as for its title or by its subagents."""
+    """Cost in US dollars of model calls without an entry, such as for the session's title."""
     first_message: str
     """Preview of the first message the user typed."""
     held_by: Holder | None
@@ -234,13 +234,16 @@ class Unsent:
 
 @frozen
 class LeafMove:
-    """One logged move of the leaf, by a move, an undo or a redo. A leaf of None: the beginning."""
+    """One logged change of the leaf, by a move, an undo or a redo.
+
+    A leaf of None is the beginning of the session.
+    """
 
     from_leaf: int | None
     to_leaf: int | None
     action: Literal["move", "undo", "redo"]
     at: int
-    """Time of the move, in milliseconds since the epoch."""
+    """Time of the change, in milliseconds since the epoch."""
 
 
 class TypedText(NamedTuple):

@@ -87,7 +87,7 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Count where the secrets occur in the whole store, and the copies of the entry to empty.
+    """Count the entries, blobs and texts with a secret, and the copies of the entry to empty.
 
     Takes seconds in a large store, so call it in a thread.
     """
@@ -111,7 +111,7 @@ def find(store: Store, removal: Removal) -> StoreFinding:
 
 
 def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
-    """Return those sessions of a finding that running programs hold, including this program."""
+    """Return the sessions of a finding that are held by running programs, including this one."""
     infos = [store.session(session_id) for session_id in finding.entries]
     return [info for info in infos if info.held_by is not None]
 
@@ -231,7 +231,7 @@ def completed_again(entry: Entry, estimate: Callable[[Entry], int]) -> Entry:
 
 
 def _without_opaque(entry: Entry, clean: Callable[[str], str], gone: frozenset[str]) -> Entry:
-    """Return an entry without the data that can't be edited.
+    """Return an entry without data in which a secret can't be replaced.
 
     This is the signed reasoning of any answer, a provider's compaction that contains a secret, and
     snapshots whose blobs are ``gone``.

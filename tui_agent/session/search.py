@@ -8,8 +8,8 @@ characters, which most Chinese words are. Preparing the text means:
 
 - spaces are put around each character of a script without spaces, so that each is a word and a run
   of them is a phrase;
-- ``myCamelCase`` is indexed as its parts, and as the rest from each part on, so that ``case``,
-  ``camelc`` and ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
+- ``myCamelCase`` is indexed as its parts, and as the rest of the word from each part on, so that
+  ``case``, ``camelc`` and ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
 """
 
 import re

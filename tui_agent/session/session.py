@@ -375,7 +375,7 @@ class Session:
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
         """Return, for each of ``ids`` not on the path, the first entry of its branch.
 
-        This is the entry on the way to it whose parent is on the path, or which is a root.
+        Of an entry and its ancestors, this is the one whose parent is on the path, else the root.
         """
         return self.reader.spine().departures(self._ids(), ids)
 
@@ -483,9 +483,9 @@ class Session:
     def recover(self) -> AssistantEntry | None:
         """Append the drafts left by programs that ended, as interrupted answers; return the newest.
 
-        Each is appended below the leaf that its program had, and this object's leaf moves to it if
-        it is at that entry. This object's own draft is included; the drafts of other live programs
-        are not. Returns None if there was nothing to append, or the session is read-only.
+        Each is appended below the leaf that its program had; if this object has the same leaf, its
+        leaf moves to the answer. This object's own draft is included; the drafts of other live
+        programs are not. Returns None if there was nothing to append, or the session is read-only.
         """
         if self.read_only:
             return None

@@ -30,7 +30,8 @@ class Headers(Sequence[EntryHeader]):
 
     ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` have one item per
     entry. ``parents`` has the parent of each entry whose parent isn't the id before its own.
-    ``read`` returns the headers of given ids. An index or position is one in this sequence.
+    ``read`` returns the headers of given ids. Indexes and positions count from the beginning of
+    this sequence.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Headers(Sequence[EntryHeader]):
         return self._part(ids, b"".join(part.letters for part in parts), tokens)
 
     def runs(self) -> list[tuple[int, int | None]]:
-        """Return (index of its first entry, index of that entry's parent) of each run.
+        """Return, for each run, the index of its first entry and the index of that entry's parent.
 
         In a run each entry's parent is the entry before it. The second index is None for a root and
         if the parent isn't in this sequence.

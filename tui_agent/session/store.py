@@ -133,7 +133,10 @@ class Store(StoreReader):
         return self.session(session_id)
 
     def set_key(self, session_id: str, key: str) -> None:
-        """Set the key of a session's run; raises StoreError if another session has the key."""
+        """Set the key by which a run without a screen finds its session when it is started again.
+
+        Raises StoreError if another session has the key.
+        """
         try:
             self._change(session_id, "key = ?", (valid(key),))
         except sqlite3.IntegrityError:

@@ -1,7 +1,7 @@
 """Reads the session file: lists of sessions, totals, blobs, and search in all sessions.
 
 It also finds out which programs are running (`StoreReader.alive`), from lock files in a directory
-beside the session file; those of ended programs are deleted.
+beside the session file. Lock files of ended programs are deleted.
 """
 
 import json
@@ -165,8 +165,8 @@ class StoreReader:
     def totals(self, session_id: str) -> SessionTotals:
         """Return a session's totals; raises SessionNotFound.
 
-        The tokens are those of all its entries. The cost includes calls without an entry, but not
-        entries copied by a fork, which the forked session paid for.
+        The tokens are those of all the session's entries. The cost includes model calls without an
+        entry. In a fork, it doesn't include the copied entries, which the original session paid for.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -192,7 +192,7 @@ class StoreReader:
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
     def side_costs(self, session_id: str) -> list[SideCost]:
-        """Return the costs of a session's calls without an entry, oldest first.
+        """Return the costs of a session's model calls without an entry, oldest first.
 
         Sessions of old versions have none, and purposes that this version doesn't know are left
         out. Raises SessionNotFound.

@@ -32,7 +32,7 @@ class ToolTraits:
     repeatable: bool = False
     """Whether a newer result makes an earlier successful result of the same call redundant."""
     repeats_failures: bool = False
-    """Whether that also applies to failed results, earlier or newer; requires ``repeatable``."""
+    """Whether ``repeatable`` also applies to failed results, both earlier and newer ones."""
     quotes: bool = False
     """Whether the output quotes stored text, so that error lines in it are not errors."""
     shows_past: bool = False
@@ -59,8 +59,8 @@ _UNKNOWN = ToolTraits()
 class TraitsByName(dict[str, ToolTraits]):
     """The traits of tools by name.
 
-    A missing name is looked up among the tools' ``imported_names``, whose ``reads``, ``writes`` and
-    ``waits`` it gets; any other name has the traits of an unknown tool.
+    A name that is missing, but among a tool's ``imported_names``, gets ``reads``, ``writes`` and
+    ``waits`` of that tool. Any other name has the traits of an unknown tool.
     """
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:

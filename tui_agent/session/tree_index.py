@@ -1,8 +1,8 @@
 """Parent, kind and size of all entries of a session in memory, to find paths without the database.
 
 A `Spine` of 100,000 entries takes a megabyte; headers and bodies are read only when they are shown
-or sent. It stores a parent only for entries that don't follow the preceding id. `active_ids` chooses
-the entries of a path that a request needs.
+or sent. It stores a parent only for entries whose parent isn't the preceding id. `active_ids`
+chooses the entries of a path that a request needs.
 """
 
 import re
@@ -258,7 +258,7 @@ class Spine:
     def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
         """Return, for each of ``ids`` not on a path, the first entry of the branch that it is on.
 
-        This is the entry on the way to it whose parent is on the path, or which is a root.
+        Of an entry and its ancestors, this is the one whose parent is on the path, else the root.
         """
         known: dict[int, int] = {}
         """The result for each run looked up so far, by the run's first entry."""

@@ -1,7 +1,7 @@
 """Sends requests to the model host, the process that runs litellm, and restarts it if needed.
 
-It builds litellm's arguments, and decides when the host hangs and is killed. ``link`` has the
-process and its pipes.
+This module builds litellm's arguments, and decides when the host counts as hung and is killed.
+``link`` has the process and its pipes.
 """
 
 import asyncio
@@ -197,8 +197,8 @@ class HostClient:
     async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
         """Return the next event of a request.
 
-        ``seconds`` is the time that the host may wait for the provider. If it is silent for
-        ``answer_timeout`` longer, it is killed.
+        ``seconds`` is the time that the host may wait for the provider. If the host stays silent
+        for ``answer_timeout`` seconds longer, it is killed.
 
         Raises:
             ModelError: the host ended or was killed.
@@ -220,7 +220,7 @@ class HostClient:
     # -- the process ------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Start the host in the background, unless it runs or starts, or this client is closed."""
+        """Start the host in the background, unless it runs already or this client is closed."""
         if (
             not self._closed
             and self._starting is None

@@ -115,7 +115,7 @@ class Connection:
             await self._caller.answer(call, limits, send)
         except SlowError as slow:
             await send(lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds})
-        except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
+        except Exception as error:  # noqa: BLE001 - providers' adapters raise any error
             failure = failure_facts(error, [call[name] for name in _SECRETS if call.get(name)])
             log.warning("request %s failed: %s", number, failure)
             await send(lines.FAILED, failure)
@@ -156,7 +156,7 @@ def load() -> Any:
     litellm.disable_token_counter = True
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
-    # A model may repeat the same chunk a hundred times, for example in the rule of a table.
+    # A model may repeat the same chunk a hundred times, for example in a table's ruled lines.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
     # litellm assembles the whole answer at its end only for its logs, which are off.
     litellm.stream_chunk_builder = lambda *_, **__: None
@@ -221,7 +221,11 @@ class Caller:
             await _close(stream)
 
     async def _begin(self, call: dict[str, Any]) -> Any:
-        """Send a request and return litellm's stream, if need be without unsupported parameters."""
+        """Send a request and return litellm's stream.
+
+        If litellm rejects parameters that the model doesn't support, the request is sent without
+        them.
+        """
         call = {
             **call,
             "stream": True,
@@ -242,7 +246,7 @@ class Caller:
     async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
         """Send an answer's chunks; return the provider's finish reason, None if it sent none.
 
-        litellm also reports "stop" if the connection broke, which is not returned.
+        litellm reports "stop" even if the connection broke; None is returned then.
         """
         chunks = aiter(stream)
         finish: str | None = None
@@ -296,7 +300,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return a litellm chunk's delta, with the fields in ``_FIELDS``, and its finish reason."""
+    """Return the delta of a litellm chunk, only the fields in ``_FIELDS``, and the finish reason."""
     choices = getattr(chunk, "choices", None)
     choice = {}
     if choices:
@@ -317,7 +321,8 @@ def _plain(thing: Any) -> dict[str, Any]:
 def _says_why(stream: Any) -> bool:
     """Return whether litellm's stream has received a finish reason from the provider.
 
-    Also True for a stream that doesn't store the reason. Gemini's comes with the last content.
+    Also True for a stream that doesn't store the reason. A reason that comes together with content,
+    like Gemini's, is stored as ``intermittent_finish_reason``.
     """
     names = ("received_finish_reason", "intermittent_finish_reason")
     return not hasattr(stream, names[0]) or any(

@@ -26,7 +26,7 @@ FINISHED: Final = "finished"
 """``["finished"]``: the last event of an answer."""
 
 FAILED: Final = "failed"
-"""``["failed", {...}]``: the last event of a request that failed; the fields of
+"""``["failed", {...}]``: the last event of a request that failed, with the fields of
 ``errors.Failure``."""
 
 LAST: Final = frozenset({FINISHED, FAILED})

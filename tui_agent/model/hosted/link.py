@@ -51,7 +51,7 @@ class HostGoneError(Exception):
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for a model host, without secrets.
 
-    Keys are sent with each request instead.
+    API keys are sent with each request instead.
     """
     kept = chosen_for("host", environ)
     return own(kept | read_proxies(environ).variables())
@@ -73,7 +73,7 @@ class Inbox(asyncio.Queue[Event | HostGoneError]):
 
 
 class Link:
-    """The connection to a running model host; ``host`` receives the event that it is ready."""
+    """The connection to a running model host, with an inbox for the host and for each request."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
     The host ends with this program. ``log_path``: file for its output; None discards it.
 
     Raises:
-        OSError: no process could be started.
+        OSError: no process could be started, or the log file can't be opened.
     """
     with _log_file(log_path) as log_file:
         process = await asyncio.create_subprocess_exec(

@@ -334,7 +334,7 @@ class GeminiReader(Reader):
         return []
 
     def _keep_text(self, size: int, signature: dict[str, str]) -> None:
-        """Keep the length of a text piece, added to the piece before if neither has a signature."""
+        """Keep the length of a text piece; pieces without signatures are kept as one."""
         last = self._kept[-1] if self._kept else {}
         if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
             last["text"] += size

@@ -43,8 +43,7 @@ _ERROR_BODY = 64 << 10
 """Maximum bytes read of an error response."""
 
 FINISH_GRACE_SECONDS = 2.0
-"""Seconds to wait for usage and the final event after the provider has sent the reason for the
-end."""
+"""Seconds to wait for usage and the final event after the finish reason has come."""
 
 _CLOSE_GRACE_SECONDS = 0.05
 """Seconds to wait after the final event for the end of the response, so that the connection can be
@@ -201,8 +200,8 @@ class Http:
     async def client(self, url: str) -> httpx.AsyncClient:
         """Return the httpx client for a URL's scheme and proxy; it is created on first use.
 
-        For https, that takes 30 ms to load the certificates. Raises WireFailure if the certificates
-        that the environment names can't be read.
+        For https, loading the certificates takes 30 ms. Raises WireFailure if the certificates that
+        the environment names can't be read.
         """
         scheme = "https" if url.lower().startswith("https:") else "http"
         proxy = read_proxies(self._environ).of(url)
@@ -300,7 +299,7 @@ def _post(
     timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
     url = f"{route.base_url}{call.path}"
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        # httpx's error contains the key.
+        # httpx's own error would contain the key.
         raise WireFailure(Failure("the key or a header has characters that can't be sent"))
     return client.build_request(
         "POST",
@@ -316,8 +315,8 @@ class _Patience:
     """Waits for the next piece of an answer within a time limit.
 
     The limit is ``first_byte_timeout`` until the first event, then ``stall_timeout``, and
-    ``FINISH_GRACE_SECONDS`` after the reason for the end. Comments, which keep a connection open,
-    don't extend it.
+    ``FINISH_GRACE_SECONDS`` after the finish reason. Comments, which keep a connection open, don't
+    extend it.
     """
 
     def __init__(self, limits: HostSettings) -> None:
@@ -334,7 +333,8 @@ class _Patience:
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
         """Start a new time limit after a piece was fed to the reader.
 
-        ``is_event``: the piece had a part of an event. ``with_more``: it made model events.
+        ``is_event``: the piece contained a part of an event. ``with_more``: the reader returned
+        model events for it.
         """
         if reader.finished and (with_more or not self._is_ending):
             self._is_ending = True
@@ -360,8 +360,8 @@ async def _read(
     """Feed the response's body to the reader and yield the events, in lists, as they arrive.
 
     Ends when the answer is complete or the connection ends. Raises WireFailure or httpx.HTTPError
-    for an error before the reader has the reason for the end, and WireFailure if the reader's
-    ``end`` finds the answer unusable.
+    for an error before the finish reason, and WireFailure if the reader's ``end`` finds the answer
+    unusable.
     """
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
@@ -379,7 +379,7 @@ async def _read(
             if failed is not None:
                 raise failed
     except (httpx.HTTPError, WireFailure):
-        # After the reason for the end, a broken connection or a timeout doesn't matter.
+        # After the finish reason, a broken connection or a timeout doesn't matter.
         if not reader.finished:
             raise
     if decoder is not None and not reader.done:

@@ -495,7 +495,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Reads answers in Anthropic's format, with text and thinking even if a block has no start event."""
+    """Reads answers in Anthropic's format, including text and thinking blocks without a start event."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)

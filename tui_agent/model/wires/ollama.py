@@ -114,7 +114,7 @@ def _call(call: RequestToolCall) -> dict[str, Any]:
 
 
 class OllamaReader(Reader):
-    """Reads Ollama's answers: JSON lines, each with whole calls."""
+    """Reads Ollama's answers: JSON lines, in which tool calls are always whole."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)

@@ -3,7 +3,7 @@
 Each request has the whole conversation as items, and nothing is stored at the provider (``store``
 is false, no ``previous_response_id``). The encrypted reasoning items of an answer are kept and sent
 back in their places. OpenAI refuses a reasoning item that isn't followed by its original item, so
-if those have changed, the reasoning is left out. Source:
+if that item has changed, the reasoning is left out. Source:
 https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
 """
 
@@ -272,7 +272,7 @@ def _replayed(
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
     """Return a message item for a text; with ``own_id``, in the form of the provider's items."""
-    # llama.cpp accepts an answer's message only with its type.
+    # llama.cpp requires the type even for an answer's message.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
         item |= {"role": "assistant", "content": text}
@@ -356,7 +356,7 @@ class _Item:
 
     @property
     def goes_back(self) -> bool:
-        """Whether the item itself allows sending it back with the answer.
+        """Whether the item can be sent back with the answer, judged by the item alone.
 
         Messages need text, reasoning items their content (encrypted or plain, because the provider
         doesn't store it), and items of the provider's tools must be complete.
@@ -619,8 +619,9 @@ class ResponsesReader(Reader):
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items to send back, each with whether to send the provider's id for it.
 
-        A reasoning item is sent back only if the item after it is, and the id only if the reasoning
-        before the item is: the provider refuses one without the other.
+        The provider refuses a reasoning item without the item after it: such reasoning is left
+        out. It also refuses an item with its id if the reasoning before it is missing: then the
+        id is left out or, for a call of the provider's own tools, the whole item.
         """
         kept: set[int] = set()
         followed = False
@@ -689,7 +690,8 @@ def _source(note: dict[str, Any], text: str) -> str | None:
 def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
     """Yield a `PageFound` for each page that a text cites.
 
-    Its ``text`` are the words before the citation, from the line's start or the citation before.
+    The page's ``text`` is the words before the citation, from the line's start or the end of the
+    previous citation.
     """
     text = as_text(part.get("text"))
     end = 0

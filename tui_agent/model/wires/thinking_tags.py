@@ -1,7 +1,7 @@
 """Separates reasoning in ``<think>`` tags from an answer's text, even if a stream splits the tags.
 
 Some servers' templates put the opening tag into the prompt. The answer then has only the closing
-tag, and the text before it turns out to be reasoning after it has been passed on as text.
+tag: when it comes, the reasoning before it has already been passed on as text.
 """
 
 from typing import Literal
@@ -100,7 +100,7 @@ class ThinkingTags:
         return [TextDelta(answer)]
 
     def _open(self, text: str, *, is_end: bool = False) -> list[ModelEvent]:
-        """Add text before which no opening tag came; a closing tag in it makes it reasoning.
+        """Add text that came without an opening tag; a closing tag in it makes it reasoning.
 
         ``is_end``: no more text follows, so nothing is held back.
         """
@@ -128,7 +128,7 @@ class ThinkingTags:
 
 
 def _without_begun_tag(text: str) -> tuple[str, str]:
-    """Return a text without the beginning of a closing tag at its end, and that beginning or ""."""
+    """Split a text before a begun closing tag at its end; the second part is "" if there is none."""
     for size in range(len(CLOSE) - 1, 0, -1):
         if text.endswith(CLOSE[:size]):
             return text[:-size], text[-size:]

@@ -89,8 +89,7 @@ class Reader(ABC):
         self.usage: dict[str, Any] = {}
         """The numbers reported so far, under the format's names or those of `usage_of`."""
         self.finished = False
-        """Whether the provider has sent the reason for the end; a broken connection is then
-        harmless."""
+        """Whether the provider has sent the finish reason; a broken connection is then harmless."""
         self.done = False
         """Whether the format's final event has been received, so that no more data is needed."""
 
@@ -140,8 +139,8 @@ class Reader(ABC):
     ) -> list[ModelEvent]:
         """Return a `UsageReport` in a list, or [] if the usage is unknown.
 
-        ``numbers`` are as for `usage_of`. ``cost`` is the provider's price in US dollars; None: by
-        the catalog. ``hour_writes`` is the number of tokens cached for an hour.
+        ``numbers`` are as for `usage_of`. ``cost`` is the provider's price in US dollars; if None,
+        the catalog's prices are used. ``hour_writes`` is the number of tokens cached for an hour.
         """
         usage = usage_of(numbers)
         if usage is None:
@@ -156,8 +155,9 @@ class Wire(Protocol):
     """A provider's format; modules of this package implement it."""
 
     def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-        """Return the HTTP call for a request; the body of a longer conversation begins the same.
+        """Return the HTTP call for a request.
 
+        When a conversation grows, the new body begins with the same bytes as the one before.
         Without ``with_reasoning``, reasoning is neither sent back nor requested.
         """
         ...
@@ -228,7 +228,8 @@ def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
 def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return messages with the system messages at the beginning joined into one.
 
-    Some servers' templates accept only one. Don't use it with cache marks, which need them apart.
+    Some servers' templates accept only one. Don't use this function with cache marks, because they
+    need separate messages.
     """
     messages = tuple(messages)
     head = list(takewhile(lambda message: message.role == "system", messages))
@@ -262,8 +263,8 @@ def kept_items(message: Message, name: str) -> list[Any] | None:
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
     """Return the items of a provider's own compaction, and the rest of the message.
 
-    The rest lacks the first part, which is the items' text, and blank texts. For a message without
-    a compaction: [] and the message itself.
+    The rest is the message without its first part (the items' text) and without blank texts. For a
+    message without a compaction: [] and the message itself.
     """
     kept = kept_items(message, "compacted")
     if kept is None:

@@ -264,8 +264,8 @@ class Reader(BlockReader):
     def _check_own(self, entry: UserEntry) -> bool:
         """Return True if Claude Code wrote a message for its own use.
 
-        That is a note, a command that the program carried out, or such a command's output. Call it for
-        every message in order: a note announces that a command follows.
+        That is a note, a command that the program carried out, or such a command's output. Call this
+        method for every message in order: a note announces that a command follows.
         """
         text = entry.text.lstrip()
         command = self._runs_command and _COMMAND.search(text) is not None

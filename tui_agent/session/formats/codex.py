@@ -6,7 +6,7 @@ event ``item_completed``, in older versions with ``user_message``.
 
 When a message is taken back, or a thread is forked, the thread continues in a new file that has only
 the new lines. Its first line may have a ``history_base``: the rollout that it continues, and the
-ordinal of the first line there that is not part of its history. Without one, it has no earlier
+ordinal of the first line there that is not part of its history. A file without one has no earlier
 history. The first file of a thread is named after the thread, later ones after the thread and
 another id.
 """
@@ -121,10 +121,10 @@ def _lineage(first: Rollout) -> list[Rollout]:
 
 
 def _named(near: Rollout, name: str) -> Iterator[Rollout]:
-    """Yield the other rollouts with an id in their file names, searching near one of them.
+    """Yield the rollouts with the id ``name`` in their file names, except ``near``.
 
-    If that one has been renamed, yields the files in its directory with the id in the first bytes.
-    Yields nothing if ``name`` is not an id.
+    Searches the directories around ``near``. If ``near`` has been renamed, yields the files in its
+    directory that have the id in their first bytes. Yields nothing if ``name`` is not an id.
     """
     path = near.source.path.absolute()
     if not is_session_id(name):

@@ -53,8 +53,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
     """Read a session from the store: with ``whole`` the tree, else only the path to the leaf.
 
     ``leaf`` is the copy's leaf, None for the session's. If that entry can't be read or, with
-    ``whole``, doesn't exist, the newest entry of the copy is its leaf. Moves are in a whole copy
-    only.
+    ``whole``, doesn't exist, the newest entry of the copy is its leaf. Only a whole copy has moves.
 
     Raises:
         SessionNotFound: there is no such session.

@@ -1,7 +1,7 @@
 """Reads Copilot CLI's sessions: files named ``events.jsonl`` with one event per line.
 
 A rewind removes events from the file, so the session is a single path. Images are separate events,
-which messages refer to. Seen in files of version 1.0.102.
+which messages refer to. This describes files of version 1.0.102.
 """
 
 from tui_agent.session.entries import (

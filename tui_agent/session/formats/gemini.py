@@ -2,8 +2,8 @@
 
 A message written again with the same id replaces the earlier one. A line with ``$set`` and
 ``messages`` lists all messages that the chat has from then on; ``$rewindTo`` names the message before
-which the chat continues. Seen in files of version 0.5x. The project's directory is in the file
-``.project_root`` next to the directory of the chats.
+which the chat continues. This describes files of version 0.5x. The project's directory is in the
+file ``.project_root`` next to the directory of the chats.
 """
 
 import json
@@ -37,7 +37,7 @@ class GeminiReader(SessionReader):
     """Reads messages in the form of Gemini's API, and adds each below the last entry."""
 
     provider: ClassVar[str]
-    """Prefix of the models' names, the provider that they belong to."""
+    """Prefix of the models' names: the id of their provider."""
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
@@ -46,7 +46,7 @@ class GeminiReader(SessionReader):
         """Ids of the calls whose results have been added."""
 
     def _blocks(self, message: Node) -> list[Node]:
-        """Return a message's content, a text, an object or a list, as a list of objects."""
+        """Return a message's content (a text, an object or a list) as a list of objects."""
         content = message.value.get("content")
         if isinstance(content, str):
             if content:

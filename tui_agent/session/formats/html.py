@@ -104,9 +104,9 @@ def write(
 
 
 class _Tree:
-    """A session's sections as a tree, and the HTML with links to them.
+    """A session's sections as a tree; its methods return HTML with links to the sections.
 
-    ``above`` has the number of the section above, by a section's number.
+    ``above`` maps a section's number to the number of the section above it.
     """
 
     def __init__(self, sections: Sequence[Section]) -> None:
@@ -119,9 +119,10 @@ class _Tree:
             self._below.setdefault(self.above.get(section.number), []).append(section)
 
     def listed(self, number: int | None) -> str:
-        """Return an HTML list of the sections below one, with user messages and lower sections.
+        """Return an HTML list of the sections directly below the section ``number``.
 
-        ``number`` is the upper section's; None lists the sections at the session's beginning.
+        Each has its user messages and a list of the sections below it. None lists the sections at
+        the session's beginning.
         """
         waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
         pieces: list[str] = []

@@ -1,7 +1,8 @@
 """Imports sessions: finds other programs' session files, reads them, and stores the new entries.
 
-If a session was imported before, only its new entries are added, or it is stored as a copy if the
-earlier ones differ; if it has been deleted since, it is undeleted. The files are only read.
+If a session was imported before, only its new entries are added; if its earlier entries differ from
+the stored ones, it is stored as a copy. A session that was deleted since then is brought back. The
+files are only read.
 """
 
 import hashlib
@@ -52,7 +53,7 @@ class DetectedFile:
     project: str
     """The directory that the file's sessions worked in; "" if the file doesn't say.
 
-    For a database of OpenCode with several directories their number (``3 projects``).
+    For a database of OpenCode with several directories, their number (``3 projects``).
     """
     changed_at: int
     """Milliseconds since the epoch."""
@@ -74,7 +75,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                     continue
                 try:
                     facts = path.stat()
-                except OSError:  # removed by now
+                except OSError:  # removed in the meantime
                     continue
                 if facts.st_size:
                     found[path] = DetectedFile(
@@ -178,7 +179,7 @@ def read_file(
 
 
 def _format(file: SourceFile, source: str | None) -> Format:
-    """Return the format with a name, or for None that of the file; refuses HTML and Markdown."""
+    """Return the format named ``source``, for None the file's; refuses HTML and Markdown."""
     if file.path.suffix.lower() in _TO_READ:
         raise ImportRefused(
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
@@ -219,8 +220,8 @@ def import_file(
         estimate: returns the tokens of an entry that has no count.
         source: name of the file's format; None to find it out.
         skip_damaged: skip lines that can't be read.
-        belongs_to: a directory. New sessions work in the directory that the file names if it is in
-            this one, else in this one. None to trust the file.
+        belongs_to: a directory. New sessions work in the directory that the file names if that is
+            inside ``belongs_to``, else in ``belongs_to`` itself. None to trust the file.
 
     Raises:
         ImportRefused: the file can't be read, or has no session that can.
@@ -392,7 +393,7 @@ class _SessionImport:
         return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
-        """Return True if the first ``count`` entries of a stored session equal these.
+        """Return True if the first ``count`` entries of a stored session equal those given.
 
         Fields that a store computes are not compared.
         """

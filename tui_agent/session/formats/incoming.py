@@ -350,7 +350,7 @@ class SessionReader:
         if the data is not base64; ``node`` is the object that contains it.
         """
         if not mime.startswith("image/"):
-            self.leave_out("attachment of another type than an image")
+            self.leave_out("attachment that is not an image")
             return None
         try:
             content = base64.b64decode(data, validate=True)
@@ -400,7 +400,7 @@ class BlockReader(SessionReader):
     arguments_key: ClassVar[str]
     """Key of the tool's arguments in such a block."""
     tool_names: ClassVar[Mapping[str, str]] = {}
-    """Our names for tools, by the other program's names, where they differ."""
+    """This program's names for tools, by the other program's names, where they differ."""
     image_in: "ClassVar[staticmethod[[Node], tuple[str, str]]]"
     """Returns an image block's data, in base64, and its MIME type."""
 

@@ -33,8 +33,8 @@ from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.previews import preview_of
 
 _EDITS = {
-    "drop": "dropped from the model's view",
-    "mask": "masked in the model's view",
+    "drop": "hidden from the model",
+    "mask": "cleared in the model's view",
     "pin": "pinned in the model's view",
     "restore": "restored to the model's view",
     "edit": "edited in the model's view",
@@ -103,7 +103,7 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
 
 
 def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
-    """Return the tool results among entries by the ids of their calls."""
+    """Return the tool results among ``entries``, by call id."""
     return {entry.call_id: entry for entry in entries if isinstance(entry, ToolResultEntry)}
 
 

@@ -122,7 +122,7 @@ class LineReader:
             else:
                 self._line(node, kind)
         if not self._sessions:
-            raise ImportRefused("The file holds no session.")
+            raise ImportRefused("The file contains no session.")
         if not (ended or cut_off):
             raise ImportRefused("The file is not complete: lines are missing. Export it again.")
         for session in self._sessions:

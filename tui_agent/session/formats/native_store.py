@@ -77,7 +77,7 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _copied(path: Path, place: Path) -> Path:
-    """Copy a store into the directory ``place``, with changes still in the write-ahead log.
+    """Copy a store into the directory ``place``, including changes in the write-ahead log.
 
     Returns the path of the copy.
     """

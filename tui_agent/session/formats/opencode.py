@@ -299,7 +299,7 @@ class _Reader(SessionReader):
         if url.startswith("data:image/") and ";base64," in url:
             return self.image(part, url.partition(";base64,")[2], mime)
         if url.startswith("data:"):
-            self.leave_out("attachment of another type than an image")
+            self.leave_out("attachment that is not an image")
             return None
         # The file's content, as the model saw it, is in a separate text part.
         return FilePart(path=name or url[:200], text="")

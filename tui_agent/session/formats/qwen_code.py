@@ -1,7 +1,7 @@
 """Reads Qwen Code's sessions: JSON lines with parents as in Claude Code, messages as in Gemini CLI.
 
 After a rewind, the dropped messages stay in the file, and the next message has the record before
-them as its parent. Seen in files of version 0.15.
+them as its parent. This describes files of version 0.15.
 """
 
 from tui_agent.session.formats.gemini import GeminiReader

@@ -63,7 +63,7 @@ class Node:
         self.where = where
 
     def refuse(self, problem: str) -> ImportRefused:
-        """Return, for raising, the error for a problem at this place."""
+        """Return the error to raise for a problem at this place."""
         return ImportRefused(f"{self.where}: {problem}.")
 
     def has(self, key: str) -> bool:
