@@ -147,7 +147,9 @@ class BashInput(ToolInput):
     command: str
     timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
     background: bool = False
-    terminal: bool = Field(default=False, description="Run as a job in a terminal; job types into it")
+    terminal: bool = Field(
+        default=False, description="Run as a job in a terminal; job types into it"
+    )
     network: bool = Field(default=False, description="Needs internet or a local port")
 
     @field_validator("command")
