@@ -306,7 +306,7 @@ ACTIONS = [
         ({"prompt.editor": "ctrl+x e, f12"}, {"prompt.editor": "ctrl+x e,f12"}, None),
         ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first must be ctrl+x"),
         ({"compact": "ctrl+x e"}, {"compact": "ctrl+x e"}, None),
-        ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have two keys"),
+        ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have sequences of two keys"),
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),

@@ -1,9 +1,9 @@
 """The error boundary of the full-screen program: closes a page that fails, and keeps running.
 
-Textual ends the program if any widget raises an error: when it is created, shown or painted, in a
-timer, after a refresh. Here, the error is reported and the page closed. After a failed action of
-the user (a key, a click, background work) the page stays open. A page's workers and handlers are
-cancelled before Textual removes its widgets.
+Textual ends the program if any widget raises an error, whether it is created, shown, painted or
+called by a timer. Here, the error is reported, and the page of the widget closed. After a failed
+action of the user (a key, a click) or failed background work, the page stays open. A page's workers
+and handlers are cancelled before Textual removes its widgets.
 
 Importing this module replaces Textual's dispatch of messages, for every widget of the process.
 """
@@ -204,7 +204,7 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Call ``end`` when the page is left, while its widgets still exist; at once if it was left."""
+        """Call ``end`` when the page is left, while its widgets still exist; now if it was left."""
         if self._is_left:
             end()
         else:

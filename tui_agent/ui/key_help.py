@@ -151,7 +151,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
         if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if second and (place not in _TYPING_PLACES or first != CHORD):
-            return f"[keys] {name} = “{keys}”: only the prompt can have two keys, and the first must be {CHORD}."
+            return f"[keys] {name} = “{keys}”: only the prompt can have sequences of two keys, and the first must be {CHORD}."
         if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
         if place in _TYPING_PLACES and (len(key) == 1 or key in _PUNCTUATION):
@@ -202,8 +202,8 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 def use_keys(main: Screen[Any], keymap: Mapping[str, str], last_notice: Path) -> Mapping[str, str]:
     """Apply the user's keymap (keys by action id), replacing the previous one; return its valid part.
 
-    Each invalid setting is shown as a warning. One notice names the actions that lost a key; it is
-    not repeated, even at later starts, as the file ``last_notice`` has the last one that was shown.
+    Each invalid setting is shown as a warning. One notice names the actions that lost a key. The
+    file ``last_notice`` stores it, so that it is not repeated, even at later starts.
     """
     found = check_keymap(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})

@@ -37,8 +37,8 @@ WORD_KEYS: Final = {
     "alt+left": "ctrl+left",
     "alt+d": "ctrl+f",
 }
-"""Keys that move by a word or erase the next one in a shell (or Alt with an arrow), with the key
-that does the same in Textual's text fields."""
+"""Keys that move by a word or erase the next word, as in a shell or with Alt and an arrow, each
+with the key that does the same in Textual's text fields."""
 
 
 class KeyOrder:
@@ -69,7 +69,8 @@ class KeyOrder:
         if event is self._passed or event.is_forwarded:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
-            # Textual takes a key as a sign of focus, so no key must arrive after the loss of focus.
+            # Textual takes a key as a sign of focus. So a key that was pressed before the terminal
+            # lost the focus must not arrive after the event that says so.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
@@ -88,8 +89,8 @@ class KeyOrder:
 
         A key with Alt is delivered without its character, which a text field would insert. If the
         key has no binding, a text field gets its replacement in `WORD_KEYS`. A field in which
-        Escape ends a mode gets Escape and the character instead, because terminals send the same
-        bytes for those two keys.
+        Escape ends a mode gets Escape and then the character, because terminals send the same bytes
+        for these two keys as for the character with Alt.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)

@@ -183,8 +183,8 @@ def _text(header: EntryHeader | Entry) -> str:
 def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
     """Return the to-dos and changed files of a path, and the running ones of ``jobs``.
 
-    To-dos that are all done are included only if they were set in the newest turn. Files in
-    checkpoints are not included.
+    To-dos that are all done are included only if they were set in the newest turn. Files that only
+    checkpoints name are not included.
     """
     todos = current_todos(path)
     done, count = done_of(todo.status for todo in todos)
@@ -231,8 +231,8 @@ def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
     """Return the files that the entries changed, by path, in the order of their last tool result.
 
     Line counts come from tool results; files named only by a summary or checkpoint have 0, and stay
-    where they were first named. Of a call that changed several files, only the one at its ``path``
-    is counted.
+    where they were first named. The counts of a call that changed several files are added to the
+    file at its ``path`` only.
     """
     found: dict[str, ChangedFile] = {}
     for entry in entries:

@@ -38,7 +38,8 @@ class Lending:
     def directory(self) -> Path:
         """Directory for the edited files, created on first use and removed when the program ends.
 
-        Creating it also removes the directories left behind by killed programs.
+        Creating it also removes the directories of earlier processes of this program that were
+        killed.
 
         Raises:
             OSError: it can't be created.
@@ -124,14 +125,15 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
     try:
         command = shlex.split(named) or ["vi"]
     except ValueError as error:
-        raise EditorError(f"Cannot read $EDITOR ({named}): {error}.") from error
+        reason = f"Cannot read the editor's command ({named}): {error}."
+        raise EditorError(reason) from error
     try:
         program = find_program(command[0], find_project(Path.cwd()))
         if program is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such program outside the project")
         return await lending.lend(app, [program, *command[1:], str(path)])
     except SuspendNotSupported as error:
-        raise EditorError("This terminal cannot be handed to an editor.") from error
+        raise EditorError("No editor can be opened in this terminal.") from error
     except OSError as error:
         reason = f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to your editor."
         raise EditorError(reason) from error

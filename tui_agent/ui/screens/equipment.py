@@ -1,8 +1,8 @@
 """The page of agents, skills, tools and MCP servers, with each server's state, tools and tokens.
 
-The agent's hub owns the servers. Through it, this page starts, restarts and reloads servers, signs
-out of them, lets them read hidden paths, and switches tools on and off; it saves the switches in the
-settings. Adding a server and switching agents are commands that it begins.
+The agent's hub owns the servers. Through the hub, this page starts, restarts and reloads servers,
+signs out of them, lets them read hidden paths, and switches tools on and off. The page saves which
+tools are off in the settings. To add a server or to switch the agent, it runs a command.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _MIN_WIDTH_FOR_FACTS: Final = 70
 
 NO_SERVERS = "  No servers. Press a to add one, or use `tui-agent mcp add`."
 APPLIES_LATER = (
-    "Applies to new sessions and after a model switch. ctrl+r applies it now; the next request is "
-    "then not read from the prompt cache."
+    "This applies to new sessions and after a model switch. ctrl+r applies it now; the next request"
+    " is then not read from the prompt cache."
 )
 
 LOG_BYTES = 200_000
@@ -544,7 +544,7 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It has no description.", 1_000))
     rule = Content(
-        visible(f'Allow it always, in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
+        visible(f'To always allow it, in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
     )
     if tool.omitted:
         about += Content(

@@ -52,7 +52,7 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     needs_argument: bool = False
-    """Whether the command needs an argument; choosing the row then puts it into the prompt."""
+    """Whether the command needs an argument. If so, choosing the row puts it into the prompt."""
     also: str = ""
     """Additional text that a search looks through."""
 

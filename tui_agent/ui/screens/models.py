@@ -84,13 +84,13 @@ def groups(
             others.append(row)
     yield from servers.items()
     yield from providers.items()
-    yield "No key yet: /login adds one", others
+    yield "No API key yet: /login adds one", others
 
 
 def _host_of(row: ModelRow) -> str:
     """Return where a model runs: its provider, or the user's server at the address they set.
 
-    The provider of a server's model is often only the API that it speaks, such as openai.
+    The provider of a model on such a server is often only the name of an API, such as openai.
     """
     known = PROVIDERS.get(row.provider)
     name = row.provider

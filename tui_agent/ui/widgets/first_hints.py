@@ -39,12 +39,12 @@ MAX_WRITTEN = 100
 
 _BEGINNER_HINTS = {
     "mode": "plan first, change later",
-    "context": "what fills the window",
+    "context": "what fills the context window",
     "tree": "all branches of the session",
     "help": "everything else",
 }
 _TIPS = (
-    ("undo", "takes back the last turn and its files"),
+    ("undo", "undoes the last turn and its file changes"),
     ("find", "finds text in the conversation"),
     ("history", "finds what you wrote before, in all sessions"),
     ("race", "runs several attempts at one task"),
@@ -155,8 +155,8 @@ class FirstHints(Widget, can_focus=True):
         self.title = "This is the demo: a scripted model, but real tools. No API key, no network."
         self.facts = self.recent = ()
         self.lines = (
-            ("tour", "then enter: a two-minute tour"),
-            ("help", "lists everything the demo can show"),
+            ("tour", "type this and press enter for a two-minute tour"),
+            ("help", "type this for a list of what the demo can show"),
             ("escape", "stops the demo's answer"),
             ("ctrl+q", "quit; the demo's files are in a scratch directory"),
             MARGIN,
@@ -165,7 +165,7 @@ class FirstHints(Widget, can_focus=True):
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show the beginner's hints, or one tip if the user has sent enough ``messages``.
 
-        Commands without a key in ``keymap`` are left out.
+        Commands without a key are left out. ``keymap`` has the user's keys by action id.
         """
         self.title = f"tui-agent {__version__}"
         known = {}

@@ -59,7 +59,7 @@ MIN_FREED = 200
 WARM_SECONDS = 60.0
 """Seconds before the prompt cache expires at which the gauge begins to show the remaining time."""
 LOW_CACHE_SHARE = 0.5
-"""The gauge shows the share of the last request that came from the prompt cache if it is lower."""
+"""If a smaller share of the last request came from the prompt cache, the gauge shows the share."""
 
 MIN_WIDTH_FOR_LABEL = 140
 """Least width, in cells, to add “of the context” to the numbers."""

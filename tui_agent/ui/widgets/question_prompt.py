@@ -36,7 +36,7 @@ OPEN = "open"
 MORE = "more"
 """The choice that the key ``m`` makes: list the remaining answers."""
 
-WORDS_HINT = "enter answers “no, but” with your text · tab: answer with a key"
+WORDS_HINT = "enter answers “no, but …” with your text · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 

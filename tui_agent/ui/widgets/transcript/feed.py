@@ -519,7 +519,7 @@ class LiveFeed:
 
 
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
-    """Replace the blocks of a stored answer by streamed blocks with the same call or text.
+    """Replace the blocks of a stored answer with streamed blocks that have the same call or text.
 
     The streamed blocks keep their folds and lines, so that nothing moves when an answer ends.
     """

@@ -634,8 +634,8 @@ class TranscriptModel:
     def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
         """Hide the blocks of an item that the language model doesn't see, and add what it sees instead.
 
-        This is the summary, after the rule of the compaction in force, and the placeholder of a
-        cleared entry.
+        A summary is added after the rule of the compaction in force, and a placeholder for a cleared
+        entry.
         """
         blocks: list[Block] = []
         for block in item.blocks:
