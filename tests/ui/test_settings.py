@@ -545,7 +545,7 @@ async def test_a_key_taken_from_another_action_is_said_once(tmp_path: Path) -> N
     async with stage.run() as pilot:
         (toast,) = [toast for toast in stage.toasts if "ctrl+t" in toast]
         assert toast.startswith("ctrl+t now runs thoughts; tree has lost this key. ctrl+k now runs")
-        assert toast.endswith('In [keys], set another key, or "" for none.')
+        assert toast.endswith('You can set another key in [keys], or "" for no key.')
         assert sum("ctrl+k" in toast for toast in stage.toasts) == 1
         await stage.main.controller.run("settings")
         await pilot.press("escape")

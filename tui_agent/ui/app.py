@@ -82,7 +82,7 @@ LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 class ControlCharacterFilter(LineFilter):
     """Removes control characters and text direction marks from everything that is drawn.
 
-    They have no width, so the layout does not change.
+    These characters have no width, so the layout does not change.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited

@@ -179,7 +179,8 @@ class TerminalDriver(LinuxDriver):
         While another program has the terminal, there is nothing to restore: stops at once.
         """
         if self._auto_restart:
-            # Not in the handler: the interrupted code may hold a lock that the ending threads need.
+            # Not done in the handler itself: the code that it interrupted may hold a lock that
+            # threads need in order to end.
             self._loop.call_soon_threadsafe(
                 self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP)
             )

@@ -91,7 +91,7 @@ class ErrorBoundary(App[Result]):
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
         """Report an error at ``node``, and close its page; the first screen always stays open.
 
-        ``message`` is the one being handled, if any. The page stays open if the message is an
+        ``message`` is the message being handled, if any. The page stays open if the message is an
         action of the user or the error is a `UserFacingError`, unless the message builds a widget.
         If widgets are missing because the page is still being built, the error is only logged, and
         the page closed only if the message is the key Escape.
@@ -204,7 +204,10 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Call ``end`` when the page is left, while its widgets still exist; now if it was left."""
+        """Call ``end`` when the page is left, while its widgets still exist.
+
+        If the page was left already, calls ``end`` at once.
+        """
         if self._is_left:
             end()
         else:
@@ -245,7 +248,7 @@ def _page_of(node: object) -> Screen[Any] | None:
 
 
 def _is_user_action(message: Message | None) -> bool:
-    """Return True for user input and messages that widgets post; False for Textual's own, and None."""
+    """Return True for user input and messages of widgets, False for Textual's messages and None."""
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__

@@ -33,7 +33,7 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 LAST_KEY_NOTICE = "keys-told.txt"
 """Name of the file with the last shown notice about actions that have lost a key."""
 
-NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
+NEW_KEY_HINT = 'You can set another key in [keys], or "" for no key.'
 """Ends the notice about actions that have lost a key: what the user can do about it."""
 
 
@@ -41,8 +41,9 @@ NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
 class Rebindable:
     """An action whose keys (comma-separated) can be changed.
 
-    ``help`` describes the action. Actions of the same ``place`` need different keys. A key of the
-    main screen or the prompt can also be a sequence, such as ``ctrl+x ctrl+e``, in the prompt only.
+    ``help`` describes the action. Actions of the same ``place`` need different keys. Keys of the
+    main screen and the prompt can be sequences, such as ``ctrl+x ctrl+e``, which only work in the
+    prompt.
     """
 
     id: str

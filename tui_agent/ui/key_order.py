@@ -44,8 +44,8 @@ with the key that does the same in Textual's text fields."""
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual gives a key to the widget that has the focus when the key arrives, but its effect may
-    move the focus or open a page later, so a burst of keys would all go to the first widget.
+    Textual gives a key to the widget that has the focus when the key arrives. But the key's effect
+    may move the focus or open a page later, so a burst of keys would all go to the first widget.
     """
 
     def __init__(self, app: App[Any], shown: Callable[[], Awaitable[None]]) -> None:

@@ -105,9 +105,9 @@ def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
-    """Return the outline: a row per message of the active path, oldest first, and per other branch.
+    """Return the outline: rows for the messages of the active path, oldest first, and for branches.
 
-    Labelled entries of the path and the leaf also have a row. The row of a branch comes after the
+    Each other branch has one row. Labelled entries of the path and the leaf also have a row. The row of a branch comes after the
     entry where the branch leaves the path. ``labels`` are by entry id. Subagents' branches and
     former attempts have no row.
     """
@@ -153,7 +153,10 @@ def _branches(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield a row per entry of a segment on the path that is outlined, labelled or the leaf."""
+    """Yield rows for those entries of a segment on the path that the outline shows.
+
+    They are messages and the like (`_OUTLINED`), labelled entries, and the leaf.
+    """
     on_path = segment.headers[: segment.active]
     places = {*on_path.of_kinds(_OUTLINED), *_positions(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(places)):

@@ -135,7 +135,7 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
     except SuspendNotSupported as error:
         raise EditorError("No editor can be opened in this terminal.") from error
     except OSError as error:
-        reason = f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to your editor."
+        reason = f"Cannot start {command[0]}: {error.strerror}. Set $VISUAL to your editor."
         raise EditorError(reason) from error
     finally:
         app.refresh(layout=True)

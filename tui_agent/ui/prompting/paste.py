@@ -8,7 +8,7 @@ from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
 
 FOLD_LINES = 12
-"""Maximum lines of a paste that is not shown as a chip."""
+"""Maximum lines of a paste that is not shown as a chip. A line feed at its end counts as a line."""
 FOLD_CHARACTERS = 2_000
 """Maximum characters of a paste that is not shown as a chip."""
 MAX_KNOWN = 20

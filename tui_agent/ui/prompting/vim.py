@@ -167,8 +167,8 @@ class Vim:
         """Return the effect of a key on ``text`` with the cursor at ``at``.
 
         ``key`` is a character or Textual's name of the key. None if the prompt has to handle the
-        key: in insert mode, any key but escape; in normal mode, escape without pending keys, and
-        named keys that vi does not use.
+        key: in insert mode, any key but escape; in the other modes, named keys that vi does not
+        use; and in normal mode, escape without pending keys.
         """
         if self.mode is Mode.INSERT:
             if key == "escape":

@@ -123,7 +123,7 @@ class CompactScreen(Dialog[None]):
         self._draft: Draft | None = None
         self._written: list[str] = []
         self._asked_about = ""
-        """The last command in the field for which the user was asked whether it is the focus."""
+        """The command that the user was last asked about (see `_asks_about_command`)."""
         self._writer = ""
         """The model that the user chose to write the summary; "" for the model of the settings."""
         self._showing = Later(self, self._flush)

@@ -77,17 +77,17 @@ v           order: as in the request, largest first, newest first
 V           group: none, by kind, by tool, by file
 o           show the whole request as JSON
 ctrl+o      show the conversation as the model sees it, or all of it
-[ ]         the map of the previous, the next request
-tab         to the timeline, and back
+[ ]         show the map of the previous or the next request
+tab         go to the timeline, and back
 esc q       back
 
 ●           in the provider's cache since the last request
 ○           not in the cache: the next request reads it at full price
 
 On the timeline
-←→          one step back, forward; home end: the first, the next request
-shift+←→    to the previous, the next mark
-ctrl+←→     a tenth of the session back, forward
+←→          one step back or forward; home and end: the first and the next request
+shift+←→    go to the previous or the next mark
+ctrl+←→     a tenth of the session back or forward
 enter       go to that request in the tree
 
 ◆           the history was summarised before this step
@@ -151,8 +151,8 @@ class ContextScreen(FramedPage[None]):
         Binding("v", "arrange('order')", "sort", id="context.sort"),
         Binding("V", "arrange('grouping')", "group", id="context.group"),
         Binding("o", "request", "json", id="context.json"),
-        Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
-        Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
+        Binding("left_square_bracket", "step(-1)", "previous request", id="context.step_back"),
+        Binding("right_square_bracket", "step(1)", "next request", id="context.step_on"),
         hidden("ctrl+o", "view", "what the model sees", id="context.view"),
         hidden("question_mark,f1", "keys", "keys", id="context.keys"),
     ]

@@ -1,8 +1,8 @@
 """The page of agents, skills, tools and MCP servers, with each server's state, tools and tokens.
 
 The agent's hub owns the servers. Through the hub, this page starts, restarts and reloads servers,
-signs out of them, lets them read hidden paths, and switches tools on and off. The page saves which
-tools are off in the settings. To add a server or to switch the agent, it runs a command.
+signs out of them, lets them read hidden paths, and switches tools on and off. It saves in the
+settings which tools are off. To add a server or to switch the agent, it runs a command.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class EquipmentScreen(FramedPage[None]):
                     None if settings.allow is None else list(settings.allow),
                 )
                 save(f'mcp."{server.name}".deny', list(settings.deny) or None)
-                kept = "kept in config.toml"
+                kept = "saved in config.toml"
             except ConfigError:
                 kept = "until the program ends; config.toml does not have this server"
             except OSError as error:
@@ -552,7 +552,8 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
         )
     unavailable = []
     if server.state is not ServerState.READY:
-        unavailable = [Content(f"{server.name} is {server.state.value} now.")]
+        _sign, _style, word = _STATE_SIGNS[server.state]
+        unavailable = [Content(f"The server {server.name} is not ready ({word}).")]
     return Content("\n").join([head, about, *unavailable, rule])
 
 

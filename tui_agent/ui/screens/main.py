@@ -62,7 +62,7 @@ SEND_NOW_DELAY = 0.5
 PRESSED_TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Binding ids of a block's actions whose key must be pressed twice.
 
-They cost money, move the leaf or change the context.
+These actions cost money, move the leaf or change the context.
 """
 REWIND_HINT = "Press Escape again to go back to an earlier message."
 
@@ -138,7 +138,8 @@ class MainScreen(SessionFrame):
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
         # Textual doesn't send a widget its first size if the screen's map was read between mounting
-        # and layout (Compositor.full_map adds new widgets silently). The prompt's cursor reads it.
+        # and layout (Compositor.full_map adds new widgets silently). The prompt's cursor reads the
+        # map.
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view

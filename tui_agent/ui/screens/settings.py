@@ -133,7 +133,7 @@ class SettingsScreen(PickerScreen[None]):
         if row.value != UNSET:
             return value_of(row)
         if row.key == "ui.theme":
-            return f"{self.app.theme} (as the terminal)"
+            return f"{self.app.theme} (from the terminal)"
         if row.key == "model" and agent is not None:
             return f"{agent.model} (chosen)"
         if row.key == "compaction.threshold" and agent is not None:

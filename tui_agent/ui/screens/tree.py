@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
-SEARCH_HINTS = "enter keep  ↓ next  ↑ previous  esc back"
+SEARCH_HINTS = "enter keep hits  ↓ next  ↑ previous  esc back"
 LABEL_HINTS = "enter save (empty: remove)  esc back"
 HINTS = (
     "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"

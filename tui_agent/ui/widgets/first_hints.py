@@ -155,8 +155,8 @@ class FirstHints(Widget, can_focus=True):
         self.title = "This is the demo: a scripted model, but real tools. No API key, no network."
         self.facts = self.recent = ()
         self.lines = (
-            ("tour", "type this and press enter for a two-minute tour"),
-            ("help", "type this for a list of what the demo can show"),
+            ("tour", "then enter: a two-minute tour"),
+            ("help", "lists everything the demo can show"),
             ("escape", "stops the demo's answer"),
             ("ctrl+q", "quit; the demo's files are in a scratch directory"),
             MARGIN,

@@ -1,6 +1,6 @@
 """`Options`, an option list that avoids two crashes of Textual's `OptionList`.
 
-Textual's list crashes if a page key is pressed before the first layout, or a removed row is clicked.
+Textual's list crashes on a page key before the first layout, and on a click on a removed row.
 """
 
 from textual.events import Click

@@ -35,7 +35,7 @@ PLACEHOLDERS = (
 )
 """Placeholders of the empty prompt, longest first. `Prompt.set_placeholders` replaces the braces."""
 READ_ONLY_PLACEHOLDERS = (
-    "Read-only · {palette} lists all commands · fork continues in a copy",
+    "Read-only · {palette} lists all commands · /fork continues in a copy",
     "Read-only · /fork continues in a copy",
     "Read-only",
 )
@@ -295,7 +295,7 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._history_walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        """Replace the text with ``text``, with chips for recent pastes; put the cursor at its end."""
+        """Replace the text with ``text``, with chips for recent pastes, and go to its end."""
         self.load_text(self._pastes.fold_known(clean(text)))
         self.move_cursor(self.document.end)
 
@@ -345,8 +345,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def restore(self, text: str) -> None:
         """Put a sent text back into the prompt, on the lines above the draft if there is one.
 
-        A restored text that was not edited counts as no draft: it is replaced. If ``/`` is typed
-        right after a text that was restored without a draft, the command replaces the text.
+        A restored text that was not edited is not treated as a draft: it is replaced. If ``/`` is
+        typed right after a text that was restored without a draft, the command replaces the text.
         """
         draft = ""
         if self.text != self._restored:
@@ -635,7 +635,7 @@ class Prompt(TextArea, inherit_bindings=False):
         return ""
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002, FBT001, FBT002 - as inherited
-        """Return the start of the cursor's whole line, even if the line is wrapped on the screen."""
+        """Return the start of the cursor's whole line, even if that is wrapped on the screen."""
         return self.cursor_location[0], 0
 
     def get_cursor_line_end_location(self) -> tuple[int, int]:

@@ -495,7 +495,7 @@ class ShellBlock(FoldingBlock):
 
 
 def _share_shown(truncation: Truncation, lines: str = "") -> str:
-    """Return how much is shown of how much: in lines, or in bytes if only lines were shortened.
+    """Return how much of an output is shown: in lines, or in bytes if only lines were shortened.
 
     ``lines`` is written after numbers of lines.
     """
