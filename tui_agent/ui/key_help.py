@@ -152,7 +152,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
         if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if second and (place not in _TYPING_PLACES or first != CHORD):
-            return f"[keys] {name} = “{keys}”: only the prompt can have sequences of two keys, and the first must be {CHORD}."
+            return f"[keys] {name} = “{keys}”: only the prompt can have sequences of two keys; they begin with {CHORD}."
         if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
         if place in _TYPING_PLACES and (len(key) == 1 or key in _PUNCTUATION):

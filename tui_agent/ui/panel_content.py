@@ -107,9 +107,9 @@ def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
     """Return the outline: rows for the messages of the active path, oldest first, and for branches.
 
-    Each other branch has one row. Labelled entries of the path and the leaf also have a row. The row of a branch comes after the
-    entry where the branch leaves the path. ``labels`` are by entry id. Subagents' branches and
-    former attempts have no row.
+    Each other branch has one row, after the entry where the branch leaves the path. Labelled
+    entries of the path and the leaf also have a row. ``labels`` are by entry id. Subagents'
+    branches and former attempts have no row.
     """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
