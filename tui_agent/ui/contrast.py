@@ -31,7 +31,7 @@ TINTS: Final = {
     "ground-removed-part": ("error", 0.25),
     "ground-match": ("warning", 0.35),
 }
-"""Tinted grounds: the theme colour mixed into the background, and its share (0 to 1)."""
+"""Tinted grounds: a theme colour, and its share (0 to 1) in the mix with the background."""
 
 GROUNDS: Final = (
     "background",
@@ -51,8 +51,8 @@ COLOURED_ROLES: Final = {
     "role-tool": "secondary",
     "role-heading": "secondary",
 }
-"""Coloured text roles (links, the user's messages, tool calls, headings), with the theme colour
-that each starts from."""
+"""Roles of coloured text (links, the user's messages, tool calls, headings), each with the theme
+colour that it starts from."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -61,7 +61,8 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Paler text roles, with the share of the foreground in its mix with the background (0 to 1)."""
+"""Roles of paler text, each with the share (0 to 1) of the foreground that is mixed with the
+background."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 

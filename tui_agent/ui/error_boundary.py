@@ -48,7 +48,7 @@ class ErrorBoundary(App[Result]):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_started = False
-        """Whether the start is complete; before, an error of the first screen ends the program."""
+        """Whether the start is complete. Until then, errors of the first screen end the program."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
         """Tasks that are handling a message, with the message's receiver."""
         self.ended: set[asyncio.Task[Any]] = set()

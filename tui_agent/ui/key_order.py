@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_CHECKS: Final = 20
-"""Maximum number of checks whether a key has been handled; then the next key is sent anyway."""
+"""Maximum number of checks whether a key has been handled; after them, the next key is sent
+anyway."""
 CHECK_SECONDS: Final = 0.05
 """Seconds between two checks."""
 COMMAND_SECONDS: Final = 1.0
 """Maximum seconds for which keys wait until the previous command has opened its page or question."""
 MAX_OPENING_CHECKS: Final = 200
-"""Maximum number of checks whether an opening page can take keys; then it gets them anyway."""
+"""Maximum number of checks whether an opening page can take keys; after them, it gets keys
+anyway."""
 
 
 WORD_KEYS: Final = {

@@ -29,7 +29,7 @@ from tui_agent.tools.todo import TodoTool, current_todos, done_of, is_of_newest_
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Maximum number of changed files listed: those changed last."""
+"""Maximum number of changed files that are listed, the last changed ones."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
 """Kinds of entries that have a row in the outline. Others have one only if labelled or the leaf."""
@@ -58,7 +58,10 @@ class OutlineRow:
 
 @frozen
 class ChangedFile:
-    """A file that the session changed: lines added and removed, and the last entry to do so."""
+    """A file that the session changed, with the lines added and removed.
+
+    ``entry_id`` is the id of the last entry that changed the file.
+    """
 
     path: str
     additions: int = 0

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
 """Keys in the sentences of `PROMPT_KEYS`; other single letters are words there."""
 _MEANT: Final = {"o": "transcript.open"}
-"""For a key that several actions have by default: the action that `PROMPT_KEYS` mentions, if it is
-not the first of them."""
+"""For a default key of several actions: the action that `PROMPT_KEYS` describes, unless that is the
+first one."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send (during a run: after the step; twice: at once)"),

@@ -301,7 +301,7 @@ def _alt(letter: str) -> events.Key:
 
 
 def _is_key(written: str) -> bool:
-    """Return True if a sequence of the kitty keyboard protocol names an existing key and text."""
+    """Return True if a sequence of the kitty keyboard protocol has valid codes of key and text."""
     found = _re_extended_key.fullmatch(written)
     if found is None:
         return False

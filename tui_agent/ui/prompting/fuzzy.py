@@ -1,7 +1,8 @@
-"""Fuzzy matching, scored like fzf: word starts and capitals count, gaps cost. Pure.
+"""Fuzzy matching, scored like fzf: word starts and capitals earn points, gaps cost some. Pure.
 
-Textual's own search is exponential in the length of the text; this one is linear in how often the
-query's letters occur. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
+Textual's own search is exponential in the length of the text; this one is linear in the number of
+times that the query's letters occur. Source of the points: https://github.com/junegunn/fzf,
+``algo.go``.
 """
 
 from collections.abc import Sequence

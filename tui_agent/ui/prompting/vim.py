@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
 _COUNT_DIGITS = 9
-"""Maximum digits of a count; further ones change nothing."""
+"""Maximum digits of a count; further digits are ignored."""
 _MOTIONS = frozenset("hl 0^$wWeEbB")
 """Motions whose target depends only on text and cursor; a count repeats them."""
 _ABBREVIATIONS = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}

@@ -66,10 +66,10 @@ APPLIES_LATER = (
 )
 
 LOG_BYTES = 200_000
-"""Maximum bytes of a server's log that are shown: the last ones."""
+"""Maximum bytes that are shown of a server's log, from its end."""
 
 MESSAGES_SHOWN = 3
-"""Maximum messages of a server that are shown: the newest. Its log has all."""
+"""Maximum number of a server's messages that are shown, the newest ones. Its log has them all."""
 
 MAX_NAMED = 6
 """Maximum prompts, resources or templates of a server that are listed by name."""
@@ -209,7 +209,7 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return a row's server and tool names, to find the row after a change; None for a line.
+    """Return a row's server and tool names, to find it after a change; None if it has no server.
 
     The tool's name is None in the row of a server.
     """

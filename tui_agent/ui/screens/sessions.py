@@ -256,7 +256,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_delete(self) -> None:
-        """Ask whether to delete the highlighted session; refuse for the open one and asides."""
+        """Ask whether to delete the highlighted session; refuse for the open one and for asides."""
         info = self._info(self.highlighted)
         if info is None:
             return

@@ -30,7 +30,7 @@ MODEL_SETTINGS = frozenset({"model", "small_model", "compaction.model"})
 
 
 def _when_effective(key: str) -> str:
-    """Return a sentence on when a change takes effect, a space before it; "" if it does at once."""
+    """Return a space and a sentence on when a change takes effect; "" if it does at once."""
     when = takes_effect(key)
     if when:
         return f" A change takes effect {when}."

@@ -109,7 +109,7 @@ LARGE_TREE_ENTRIES = 20_000
 PAINT_SECONDS = 0.12
 """Seconds between updates of a growing summary."""
 MAX_SUMMARY_LINES = 8
-"""Maximum lines of the growing summary that are shown: the last ones."""
+"""Maximum lines that are shown of the growing summary, from its end."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
 """Work that writes a summary; called with a function that takes each new piece of its text."""

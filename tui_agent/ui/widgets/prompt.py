@@ -295,7 +295,10 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._history_walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        """Replace the text with ``text``, with chips for recent pastes, and go to its end."""
+        """Replace the text with ``text``, and move the cursor to its end.
+
+        Recent pastes in ``text`` become chips.
+        """
         self.load_text(self._pastes.fold_known(clean(text)))
         self.move_cursor(self.document.end)
 

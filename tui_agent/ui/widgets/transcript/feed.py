@@ -284,7 +284,7 @@ class LiveFeed:
                 del self._shells[call_id], self._cards[call_id]
 
     def _insert_above_answer(self, item: Item) -> int:
-        """Append an item, but before the streamed answer if there is one. Return the item's index."""
+        """Append an item, or insert it before the streamed answer if any; return its index."""
         with self._before_tail():
             live = None
             if self._live is not None:
