@@ -84,7 +84,7 @@ class MainScreen(SessionFrame):
         hidden("alt+up", "take_back", "take back", id="take_back"),
         hidden("ctrl+end", "scroll_conversation('end')", "newest", id="newest"),
         hidden("ctrl+home", "scroll_conversation('home')", "oldest", id="oldest"),
-        hidden("shift+f3", "copy_code", "copy the last code", id="copy_code"),
+        hidden("shift+f3", "copy_code", "copy the last code block", id="copy_code"),
         hidden("ctrl+up", "show_message(-1)", "your previous message", id="message_before"),
         hidden("ctrl+down", "show_message(1)", "your next message", id="message_after"),
         *(

@@ -30,7 +30,7 @@ SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this sessi
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key: the model's id and its server, as servers may have the same id."""
+    """Return a row's unique key: the model's id and its server, as two servers may have this id."""
     return f"{row.id} {row.server}".rstrip()
 
 
