@@ -395,6 +395,10 @@ async def test_the_editor_edits_the_whole_text_or_is_not_there(
         await pilot.press("ctrl+x", "ctrl+e")
         await until(lambda: stage.main.prompt.text != "text", pilot)
         assert stage.main.prompt.text == "text and more"
+        editor.write_text('#!/bin/sh\nrm "$1"\n')
+        await pilot.press("ctrl+x", "ctrl+e")
+        await until(lambda: "Cannot read the edited file" in stage.main.notice.message, pilot)
+        assert stage.main.prompt.text == "text and more"
 
 
 def offered(stage: object) -> list[str]:

@@ -97,7 +97,7 @@ async def edit_in_editor(app: App[Any], text: str, name: str) -> str | None:
     Returns None if the editor exits with an error. Newlines at the end are removed.
 
     Raises:
-        EditorError: no editor can be started, or the text can't be written.
+        EditorError: no editor can be started, or the file can't be written or read.
     """
     try:
         path = lending.directory / name
@@ -109,6 +109,8 @@ async def edit_in_editor(app: App[Any], text: str, name: str) -> str | None:
         if code != 0:
             return None
         return user_text(path.read_bytes()).replace("\r\n", "\n").rstrip("\n")
+    except OSError as error:
+        raise EditorError(f"Cannot read the edited file: {error.strerror}.") from error
     finally:
         path.unlink(missing_ok=True)
 
