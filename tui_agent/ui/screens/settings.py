@@ -133,11 +133,11 @@ class SettingsScreen(PickerScreen[None]):
         if row.value != UNSET:
             return value_of(row)
         if row.key == "ui.theme":
-            return f"{self.app.theme} (from the terminal)"
+            return f"{self.app.theme} (auto)"
         if row.key == "model" and agent is not None:
             return f"{agent.model} (chosen)"
         if row.key == "compaction.threshold" and agent is not None:
-            return f"{tokens(agent.context_size().threshold or 0)} (from the window)"
+            return f"{tokens(agent.context_size().threshold or 0)} (auto)"
         return value_of(row)
 
     def highlight(self, key: str | None) -> None:
