@@ -304,7 +304,7 @@ ACTIONS = [
             None,
         ),
         ({"prompt.editor": "ctrl+x e, f12"}, {"prompt.editor": "ctrl+x e,f12"}, None),
-        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first must be ctrl+x"),
+        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "they begin with ctrl+x"),
         ({"compact": "ctrl+x e"}, {"compact": "ctrl+x e"}, None),
         ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have sequences of two keys"),
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
@@ -513,7 +513,7 @@ async def test_the_help_has_the_users_keys(tmp_path: Path) -> None:
         await press(pilot, "backspace", "f1")
         assert isinstance(stage.app.screen, HelpScreen)
         text = screen_text(stage)
-        assert "j k move, w opens whole outputs" in text
+        assert "j, k move; w opens in full" in text
         assert "alt+enter" not in next(row for row in text.split("\n") if "queue the" in row)
         await write(pilot, "inserts")
         assert "alt+y inserts it" in screen_text(stage)
