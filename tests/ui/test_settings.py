@@ -513,7 +513,7 @@ async def test_the_help_has_the_users_keys(tmp_path: Path) -> None:
         await press(pilot, "backspace", "f1")
         assert isinstance(stage.app.screen, HelpScreen)
         text = screen_text(stage)
-        assert "j, k move; w opens in full" in text
+        assert "j k move, w opens whole outputs" in text
         assert "alt+enter" not in next(row for row in text.split("\n") if "queue the" in row)
         await write(pilot, "inserts")
         assert "alt+y inserts it" in screen_text(stage)

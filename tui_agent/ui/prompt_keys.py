@@ -19,7 +19,7 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send (during a run: after the step; twice: at once)"),
     ("alt+enter", "during a run: queue the message until the run ends"),
     ("escape ctrl+c", "stop the run; twice in an empty prompt: rewind or quit"),
-    ("tab", "go to the conversation (j, k move; o opens in full)"),
+    ("tab", "read the conversation: j k move, o opens whole outputs"),
     ("shift+enter ctrl+j", "start a new line; enter after a backslash does, too"),
     ("up down", "older or newer messages, from the first or last line"),
     ("/name @file #12", "run a command, attach a file or image, name an entry"),
