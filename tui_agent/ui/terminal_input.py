@@ -67,8 +67,8 @@ _UNMISTAKABLE: Final = LazyPattern(
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
 """A key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
 _SHIFT_F3: Final = "\x1b[1;2R"
-"""Shift+F3, as xterm and tmux send it. A report that the cursor is at row 1, column 2 is the same
-sequence, but the program never asks for a report."""
+"""Shift+F3 of xterm and tmux. A report that the cursor is at row 1, column 2 is the same sequence,
+but the program never asks for a report."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )

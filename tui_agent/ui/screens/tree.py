@@ -397,7 +397,7 @@ class TreeScreen(FramedPage[None]):
             controller.frontend.files_changed()
             controller.frontend.restore_message(prompt_text(plan.prompt))
             if moved[0]:
-                controller.say(f"Went to {name_of_place(plan.leaf)}, {moved[0]} · /undo goes back")
+                controller.say(f"Went to {name_of_place(plan.leaf)}, {moved[0]} · /undo returns")
 
     async def _ask_for_focus(
         self, question: str, about: str, *, may_skip: bool = False
