@@ -48,7 +48,7 @@ class TerminalGone(Message):
 
 
 class TerminalDriver(LinuxDriver):
-    """Replaces bytes that are not UTF-8, and posts `TerminalGone` when the terminal disappears.
+    """Replaces input that is not UTF-8, and posts `TerminalGone` when the terminal disappears.
 
     Until the first frame, it keeps the early prompt on the screen and buffers the keys.
     """

@@ -39,7 +39,7 @@ WORD_KEYS: Final = {
     "alt+left": "ctrl+left",
     "alt+d": "ctrl+f",
 }
-"""Keys that move by a word or erase the next word, as in a shell or with Alt and an arrow, each
+"""Keys that move by a word or erase the next word (those of a shell, and Alt with an arrow), each
 with the key that does the same in Textual's text fields."""
 
 

@@ -32,7 +32,8 @@ MAX_FILES = 12
 """Maximum number of changed files that are listed, the last changed ones."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries that have a row in the outline. Others have one only if labelled or the leaf."""
+"""Kinds of entries that have a row in the outline. Other entries have one only if they are labelled
+or the leaf."""
 
 
 @frozen
@@ -108,11 +109,11 @@ def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
-    """Return the outline: rows for the messages of the active path, oldest first, and for branches.
+    """Return the outline: the messages of the active path, oldest first, and the other branches.
 
-    Each other branch has one row, after the entry where the branch leaves the path. Labelled
-    entries of the path and the leaf also have a row. ``labels`` are by entry id. Subagents'
-    branches and former attempts have no row.
+    Each of these branches has one row, after the entry where it leaves the path. Labelled entries
+    of the path and the leaf also have a row. ``labels`` are by entry id. Subagents' branches and
+    former attempts have no row.
     """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
