@@ -102,7 +102,7 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-# Seconds between paints. With Textual's 1/60, what has changed would wait 8 ms on average.
+# Seconds between paints. With Textual's 1/60, a change would wait 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 

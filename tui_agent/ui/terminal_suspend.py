@@ -119,7 +119,7 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
     """Open a file in $VISUAL, $EDITOR or vi; return the editor's exit code.
 
     Raises:
-        EditorError: no editor can be started. One inside the project is not used.
+        EditorError: no editor can be started. An editor inside the project is not used.
     """
     from tui_agent.files.own_git import find_project
 

@@ -248,7 +248,7 @@ class _CoarseOrder:
 
 
 def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
-    """Return a search function for the letters of ``text`` in order, with any gaps between them.
+    """Return a function that finds the letters of ``text`` in order, with any gaps between them.
 
     The search takes linear time.
     """

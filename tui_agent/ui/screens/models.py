@@ -46,8 +46,8 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return the models sorted: the current one, those in ``used``, usable ones, the others.
 
-    ``current`` is a model id; ``used`` has ids, the most recently used first. A model is usable if it
-    needs no key or its key is set.
+    ``current`` is a model id; ``used`` has ids, the most recently used first. A model is usable if
+    it needs no API key or its key is set.
     """
     places = {model: place for place, model in enumerate(used)}
     return sorted(
@@ -149,7 +149,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             self._say(NO_SERVER)
 
     def _usable(self) -> list[ModelRow]:
-        """Return the models that have a key or need none, except the demo's."""
+        """Return the models that have an API key or need none, except the demo's."""
         found = []
         for row in self._models or ():
             if row.has_key and row.provider != "demo":
