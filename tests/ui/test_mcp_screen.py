@@ -48,7 +48,7 @@ async def test_a_tool_is_switched_off_for_the_model_and_kept(tmp_path: Path, pla
         await stage.main.controller.run("mcp", "")
         await stage.until_text("1 of 1 server ready · 2 tools", pilot)
         await pilot.press("down", "down", "down", "down", "space")
-        await stage.until_text("fail is off, kept in config.toml", pilot)
+        await stage.until_text("fail is off, saved in config.toml", pilot)
         assert saved == {'mcp."tracker".allow': ["add"], 'mcp."tracker".deny': None}
         await pilot.press("escape")
         await stage.say("hi", pilot)

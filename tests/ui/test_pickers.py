@@ -239,7 +239,7 @@ async def test_models_stand_in_groups_and_one_can_be_for_this_session_only(stage
         await pilot.press("f2")
         await rows(stage, pilot, 5)
         text = screen_text(stage)
-        headings = ["Recent", "Anthropic", "Ollama", "No key yet: /login adds one"]
+        headings = ["Recent", "Anthropic", "Ollama", "No API key yet: /login adds one"]
         assert [text.index(heading) for heading in headings] == sorted(
             text.index(heading) for heading in headings
         )

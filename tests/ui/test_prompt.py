@@ -270,7 +270,7 @@ async def test_the_list_of_paths_closes_with_its_word(tmp_path: Path) -> None:
 async def test_a_question_mark_alone_shows_keys_and_stays_text(stage: Stage) -> None:
     async with stage.run() as pilot:
         await press(pilot, "question_mark")
-        assert "during a run: after the step" in screen_text(stage)
+        assert "during a run: after the step; twice: at once" in screen_text(stage)
         assert "all keys, commands and settings" in screen_text(stage)
         await press(pilot, "up", "tab")
         assert stage.main.prompt.text == "?"
@@ -394,6 +394,10 @@ async def test_the_editor_edits_the_whole_text_or_is_not_there(
         monkeypatch.setenv("VISUAL", str(editor))
         await pilot.press("ctrl+x", "ctrl+e")
         await until(lambda: stage.main.prompt.text != "text", pilot)
+        assert stage.main.prompt.text == "text and more"
+        editor.write_text('#!/bin/sh\nrm "$1"\n')
+        await pilot.press("ctrl+x", "ctrl+e")
+        await until(lambda: "Cannot read the edited file" in stage.main.notice.message, pilot)
         assert stage.main.prompt.text == "text and more"
 
 

@@ -226,7 +226,7 @@ def test_words_beside_the_gauge() -> None:
         "full"
     ]
     told = [extras(GaugeReading(size, warm_until=left), 0.0)[0] for left in (300, 61, 60, 0)]
-    assert told == ["window guessed", "window guessed", "warm 1m", "cold"]
+    assert told == ["window guessed", "window guessed", "cache warm 1m", "cache cold"]
 
 
 def test_the_status_follows_a_run() -> None:

@@ -304,9 +304,9 @@ ACTIONS = [
             None,
         ),
         ({"prompt.editor": "ctrl+x e, f12"}, {"prompt.editor": "ctrl+x e,f12"}, None),
-        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "the first must be ctrl+x"),
+        ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "they begin with ctrl+x"),
         ({"compact": "ctrl+x e"}, {"compact": "ctrl+x e"}, None),
-        ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have two keys"),
+        ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have sequences of two keys"),
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),
@@ -545,7 +545,7 @@ async def test_a_key_taken_from_another_action_is_said_once(tmp_path: Path) -> N
     async with stage.run() as pilot:
         (toast,) = [toast for toast in stage.toasts if "ctrl+t" in toast]
         assert toast.startswith("ctrl+t now runs thoughts; tree has lost this key. ctrl+k now runs")
-        assert toast.endswith('In [keys], set another key, or "" for none.')
+        assert toast.endswith('You can set another key in [keys], or "" for no key.')
         assert sum("ctrl+k" in toast for toast in stage.toasts) == 1
         await stage.main.controller.run("settings")
         await pilot.press("escape")

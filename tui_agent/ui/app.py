@@ -1,8 +1,9 @@
 """The Textual application: starts and ends the program, and handles what all screens share.
 
-It applies themes, puts keys in order, writes the terminal's title and other sequences, copies text
-to the clipboard, and tunes the garbage collector after the start. The caller decides what is shown
-first (`LoadServices`); the session and its commands belong to the controller of `MainScreen`.
+It applies themes, makes keys take effect in the order typed, writes the terminal's title and other
+escape sequences, copies text to the clipboard, and tunes the garbage collector after the start. The
+caller decides what is shown first (`LoadServices`); the session and its commands belong to the
+controller of `MainScreen`.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ GC_THRESHOLDS = (20_000, 10, 10)
 """Thresholds of the garbage collector, set after the start (see `gc.set_threshold`).
 
 A full collection takes 75 ms in a session of 100,000 entries; with Python's default thresholds,
-reading the session's tree causes five.
+reading the session's tree causes five of them.
 """
 
 QUIT_HINT = "Press ctrl+c again to quit."
@@ -81,7 +82,7 @@ LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 class ControlCharacterFilter(LineFilter):
     """Removes control characters and text direction marks from everything that is drawn.
 
-    They have no width, so the layout does not change.
+    These characters have no width, so the layout does not change.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
@@ -101,7 +102,7 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-# Seconds between paints. With Textual's 1/60, a key or a first word waits 8 ms on average.
+# Seconds between paints. With Textual's 1/60, a change would wait 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 
@@ -111,7 +112,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
     PAUSE_GC_ON_SCROLL = True
-    # Replaces Textual's reactive, whose changes repaint the whole screen; no widget shows it.
+    # Replaces Textual's `sub_title`, which repaints the whole screen at every change. No widget
+    # shows it, only the terminal's title.
     sub_title = var("")
     BINDINGS = [
         hidden("ctrl+q", "leave", "Quit", priority=True),
@@ -125,7 +127,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         """Create the application.
 
         ``load`` is called once, after the first paint. ``memory`` stores whether the terminal's
-        background is light, for the theme at the next start; None stores nothing.
+        background is light, for the theme at the next start; with None, nothing is stored.
         """
         # With NO_COLOR, only the terminal's own colours are used; bold, dim, underline and reverse
         # show emphasis.
@@ -163,8 +165,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     def apply_look(self, look: Look) -> None:
         """Apply the theme and motion settings.
 
-        Sets the theme only if its setting has changed since the last call. If it is None or
-        unknown, the theme follows the terminal's background.
+        Sets the theme only if its setting has changed since the last call. If the setting is None
+        or names no known theme, the theme follows the terminal's background.
         """
         if look.reduced_motion:
             self.animation_level = "none"
@@ -288,8 +290,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     def end(self, number: int) -> bool:
         """Exit because of signal ``number``, with code 128 + ``number``, without asking the user.
 
-        Ends a program that has borrowed the terminal first. On SIGHUP, the agent continues detached
-        if ``ui.closed_terminal`` says so.
+        If another program has borrowed the terminal, ends that program first. On SIGHUP, the agent
+        continues detached if ``ui.closed_terminal`` says so.
 
         Returns False, and does nothing, if the signal comes from a key meant for the program that
         has borrowed the terminal, such as an editor.
@@ -326,8 +328,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     def on_resize(self, event: events.Resize) -> None:
         """Repaint if quick resizes ended at the old size, and check the size once resizing stops.
 
-        Textual sees no change at the old size, but the terminal has lost the cells cut off
-        meanwhile.
+        Textual sees no change if the old size is back, but the terminal has lost the cells that
+        were cut off in between.
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()

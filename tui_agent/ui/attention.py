@@ -1,9 +1,10 @@
-"""Gets the user's attention: terminal title, progress bar, bell, desktop notification, own command.
+"""Gets the user's attention: by title, progress bar, bell, desktop notification and user command.
 
-Title and progress bar always show the agent's state. The others are used while the user is away, if
-a question waits, a run of at least 10 s has ended, or an aside needs the user. The user counts as
-away if the terminal has reported that it lost the focus or, in terminals that don't report it, if
-no key was pressed for 10 s. An aside rings the bell for a user at the terminal, too.
+Title and progress bar of the terminal always show the agent's state. The others are used while the
+user is away, if a question waits, a run of at least 10 s has ended, or an aside needs the user. The
+user counts as away if the terminal has reported that it lost the focus. In terminals that don't
+report their focus, the user counts as away if no key was pressed for 10 s. An aside rings the bell
+even if the user is at the terminal.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Attention:
             self.show(Sign.IDLE)
 
     def opened(self, agent: Agent) -> None:
-        """Show the state of a session that came on the screen, which may be at work already."""
+        """Show the state of a session that came on the screen; its agent may already be working."""
         self._is_running = agent.running
         began = self._controller.progress.began
         self._since = began if agent.running and began else self._controller.clock()

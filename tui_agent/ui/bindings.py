@@ -32,7 +32,8 @@ def keys_of(
 ) -> Mapping[str, list[Binding]]:
     """Return the bindings of each key, without repeated actions.
 
-    ``keymap`` (comma-separated keys by binding id) replaces the default keys of its bindings.
+    ``keymap`` (comma-separated keys by binding id) replaces the default keys of the bindings that
+    it names.
     """
     found: dict[str, list[Binding]] = {}
     for own, binding in BindingsMap(bindings):

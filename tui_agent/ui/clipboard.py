@@ -72,8 +72,9 @@ def native_tools(
 ) -> list[Sequence[str]]:
     """Return the commands to try for copying text (``reading``: for reading an image), best first.
 
-    They may not be installed. Except on macOS, a tool is listed only if its environment variable is
-    set. So over ssh without a display there are none: a tool would use the remote clipboard.
+    Some of them may be missing on this machine. Except on macOS, a tool is listed only if its
+    environment variable is set. So the list is empty over ssh without a display, where a tool would
+    use the clipboard of the remote machine.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]

@@ -1,4 +1,4 @@
-"""Makes the text colours of every theme readable (contrast by WCAG 2), and defines our own themes.
+"""Makes the text colours of each theme readable (contrast by WCAG 2); defines the program's themes.
 
 A ground is a background colour that text is drawn on. :func:`readable_variables` adjusts a theme's
 text colours until they are readable on every ground.
@@ -31,7 +31,7 @@ TINTS: Final = {
     "ground-removed-part": ("error", 0.25),
     "ground-match": ("warning", 0.35),
 }
-"""Tinted grounds: the theme colour mixed into the background, and its share (0 to 1)."""
+"""Tinted grounds: a theme colour, and its share (0 to 1) in the mix with the background."""
 
 GROUNDS: Final = (
     "background",
@@ -51,8 +51,8 @@ COLOURED_ROLES: Final = {
     "role-tool": "secondary",
     "role-heading": "secondary",
 }
-"""Coloured text roles (links, the user's messages, tool calls, headings), with the theme colour
-that each starts from."""
+"""Roles of coloured text (links, the user's messages, tool calls, headings), each with the theme
+colour that it starts from."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -61,7 +61,8 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Paler text roles, with the share of the foreground in its mix with the background (0 to 1)."""
+"""Roles of paler text, each with the share (0 to 1) of the foreground that is mixed with the
+background."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 
@@ -126,8 +127,8 @@ def with_contrast(color: Color, grounds: Sequence[Color], least: float = MIN_CON
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a theme's variables plus readable colours for the text roles, grounds and signs.
 
-    If the theme defines a role, its colour is the starting point. If the theme's colours can't be
-    computed with, because it uses the terminal's, each role gets the name of a theme colour.
+    If the theme defines a role's colour, the computation starts from it. If the theme uses the
+    terminal's own colours, which are unknown, each role gets the name of a theme colour instead.
     """
     try:
         colours: dict[str, Color] = {}
@@ -166,8 +167,9 @@ def _is_color(variables: Mapping[str, str], name: str) -> bool:
 def _distinct_colours(colours: Mapping[str, Color]) -> dict[str, Color]:
     """Return the colour of each role in `COLOURED_ROLES`.
 
-    This is the theme's colour, with a hue of `_OTHER_HUES` if its own is within `_MIN_HUE_DISTANCE`
-    of an earlier role's or the error colour's. Only the user's own messages may be as red as errors.
+    Each starts as the theme's colour. If its hue is within `_MIN_HUE_DISTANCE` of the hue of an
+    earlier role or of the error colour, it gets a hue of `_OTHER_HUES`. Only the role of the user's
+    messages is not compared with the error colour.
     """
     found: dict[str, Color] = {}
     for role, name in COLOURED_ROLES.items():
@@ -206,7 +208,7 @@ def _distance(one: float, other: float) -> float:
 
 
 def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return names of theme colours for roles, grounds and signs, for a theme of unknown colours."""
+    """Return names of theme colours for roles, grounds and signs of a theme without RGB values."""
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()

@@ -48,7 +48,7 @@ class TerminalGone(Message):
 
 
 class TerminalDriver(LinuxDriver):
-    """Replaces undecodable input, and posts `TerminalGone` when the terminal disappears.
+    """Replaces input that is not UTF-8, and posts `TerminalGone` when the terminal disappears.
 
     Until the first frame, it keeps the early prompt on the screen and buffers the keys.
     """
@@ -179,7 +179,8 @@ class TerminalDriver(LinuxDriver):
         While another program has the terminal, there is nothing to restore: stops at once.
         """
         if self._auto_restart:
-            # Not in the handler: the interrupted code may hold a lock that the ending threads need.
+            # Not done in the handler itself: the code that it interrupted may hold a lock that
+            # threads need in order to end.
             self._loop.call_soon_threadsafe(
                 self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP)
             )

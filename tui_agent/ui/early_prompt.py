@@ -23,8 +23,8 @@ MAX_TYPED_BYTES = 65_536
 """Maximum bytes of early input; a terminal buffers 4,095 bytes of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
-"""Matches an Escape byte that begins no key sequence. In buffered input, the pause after a typed
-Escape is lost."""
+"""Matches an Escape byte that begins no key sequence. Buffered input lacks the pause by which a
+typed Escape is recognised otherwise."""
 ESCAPE_KEY = b"\x1b[27u"
 """Unambiguous sequence of the Escape key."""
 

@@ -1,9 +1,9 @@
 """The error boundary of the full-screen program: closes a page that fails, and keeps running.
 
-Textual ends the program if any widget raises an error: when it is created, shown or painted, in a
-timer, after a refresh. Here, the error is reported and the page closed. After a failed action of
-the user (a key, a click, background work) the page stays open. A page's workers and handlers are
-cancelled before Textual removes its widgets.
+Textual ends the program if any widget raises an error, whether it is created, shown, painted or
+called by a timer. Here, the error is reported, and the page of the widget closed. After a failed
+action of the user (a key, a click) or failed background work, the page stays open. A page's workers
+and handlers are cancelled before Textual removes its widgets.
 
 Importing this module replaces Textual's dispatch of messages, for every widget of the process.
 """
@@ -48,7 +48,7 @@ class ErrorBoundary(App[Result]):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_started = False
-        """Whether the start is complete; before, an error of the first screen ends the program."""
+        """Whether the start is complete. Until then, errors of the first screen end the program."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
         """Tasks that are handling a message, with the message's receiver."""
         self.ended: set[asyncio.Task[Any]] = set()
@@ -91,7 +91,7 @@ class ErrorBoundary(App[Result]):
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
         """Report an error at ``node``, and close its page; the first screen always stays open.
 
-        ``message`` is the one being handled, if any. The page stays open if the message is an
+        ``message`` is the message being handled, if any. The page stays open if the message is an
         action of the user or the error is a `UserFacingError`, unless the message builds a widget.
         If widgets are missing because the page is still being built, the error is only logged, and
         the page closed only if the message is the key Escape.
@@ -204,7 +204,10 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Call ``end`` when the page is left, while its widgets still exist; at once if it was left."""
+        """Call ``end`` when the page is left, while its widgets still exist.
+
+        If the page was left already, calls ``end`` at once.
+        """
         if self._is_left:
             end()
         else:
@@ -245,7 +248,7 @@ def _page_of(node: object) -> Screen[Any] | None:
 
 
 def _is_user_action(message: Message | None) -> bool:
-    """Return True for user input and messages that widgets post; False for Textual's own, and None."""
+    """Return True for user input and messages of widgets, False for Textual's messages and None."""
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__

@@ -26,10 +26,10 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""Seconds for which an event of a type waits, to be shown together with later ones.
+"""Seconds, by event type, for which an event waits so that later ones are shown together with it.
 
-An event with text ends the wait. Waiting lets the next request go out before a screen update, which
-runs on the same thread.
+An event with text ends the wait. Screen updates run on the agent's thread: because of the wait, the
+next request is sent before the update.
 """
 ENDING_SECONDS: Final = 0.02
 """Seconds for which a new entry waits, so that the answer's last words are painted first."""
@@ -60,7 +60,7 @@ class Inbox:
         self._is_notified = False
         self._delayed = Later(receiver, self._notify)
         self._holds_words = False
-        """Whether the pending notification is for text only; other events are sent at once."""
+        """Whether the pending notification is for text only; any other event ends its wait."""
 
     def put(self, event: AgentEvent) -> None:
         """Add an event, and notify the receiver now or after a pause (see the class).

@@ -33,7 +33,7 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 LAST_KEY_NOTICE = "keys-told.txt"
 """Name of the file with the last shown notice about actions that have lost a key."""
 
-NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
+NEW_KEY_HINT = 'You can set another key in [keys], or "" for no key.'
 """Ends the notice about actions that have lost a key: what the user can do about it."""
 
 
@@ -41,8 +41,9 @@ NEW_KEY_HINT = 'In [keys], set another key, or "" for none.'
 class Rebindable:
     """An action whose keys (comma-separated) can be changed.
 
-    ``help`` describes the action. Actions of the same ``place`` need different keys. A key of the
-    main screen or the prompt can also be a sequence, such as ``ctrl+x ctrl+e``, in the prompt only.
+    ``help`` describes the action. Actions of the same ``place`` need different keys. Keys of the
+    main screen and the prompt can be sequences, such as ``ctrl+x ctrl+e``, which only work in the
+    prompt.
     """
 
     id: str
@@ -151,7 +152,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
         if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if second and (place not in _TYPING_PLACES or first != CHORD):
-            return f"[keys] {name} = “{keys}”: only the prompt can have two keys, and the first must be {CHORD}."
+            return f"[keys] {name} = “{keys}”: only the prompt can have sequences of two keys; they begin with {CHORD}."
         if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
         if place in _TYPING_PLACES and (len(key) == 1 or key in _PUNCTUATION):
@@ -202,8 +203,8 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 def use_keys(main: Screen[Any], keymap: Mapping[str, str], last_notice: Path) -> Mapping[str, str]:
     """Apply the user's keymap (keys by action id), replacing the previous one; return its valid part.
 
-    Each invalid setting is shown as a warning. One notice names the actions that lost a key; it is
-    not repeated, even at later starts, as the file ``last_notice`` has the last one that was shown.
+    Each invalid setting is shown as a warning. One notice names the actions that lost a key. The
+    file ``last_notice`` stores it, so that it is not repeated, even at later starts.
     """
     found = check_keymap(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})

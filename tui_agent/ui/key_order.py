@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_CHECKS: Final = 20
-"""Maximum number of checks whether a key has been handled; then the next key is sent anyway."""
+"""Maximum number of checks whether a key has been handled; after them, the next key is sent
+anyway."""
 CHECK_SECONDS: Final = 0.05
 """Seconds between two checks."""
 COMMAND_SECONDS: Final = 1.0
 """Maximum seconds for which keys wait until the previous command has opened its page or question."""
 MAX_OPENING_CHECKS: Final = 200
-"""Maximum number of checks whether an opening page can take keys; then it gets them anyway."""
+"""Maximum number of checks whether an opening page can take keys; after them, it gets keys
+anyway."""
 
 
 WORD_KEYS: Final = {
@@ -37,15 +39,15 @@ WORD_KEYS: Final = {
     "alt+left": "ctrl+left",
     "alt+d": "ctrl+f",
 }
-"""Keys that move by a word or erase the next one in a shell (or Alt with an arrow), with the key
-that does the same in Textual's text fields."""
+"""Keys that move by a word or erase the next word (those of a shell, and Alt with an arrow), each
+with the key that does the same in Textual's text fields."""
 
 
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual gives a key to the widget that has the focus when the key arrives, but its effect may
-    move the focus or open a page later, so a burst of keys would all go to the first widget.
+    Textual gives a key to the widget that has the focus when the key arrives. But the key's effect
+    may move the focus or open a page later, so a burst of keys would all go to the first widget.
     """
 
     def __init__(self, app: App[Any], shown: Callable[[], Awaitable[None]]) -> None:
@@ -69,7 +71,8 @@ class KeyOrder:
         if event is self._passed or event.is_forwarded:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
-            # Textual takes a key as a sign of focus, so no key must arrive after the loss of focus.
+            # Textual takes a key as a sign of focus. So a key that was pressed before the terminal
+            # lost the focus must not arrive after the event that says so.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
@@ -88,8 +91,8 @@ class KeyOrder:
 
         A key with Alt is delivered without its character, which a text field would insert. If the
         key has no binding, a text field gets its replacement in `WORD_KEYS`. A field in which
-        Escape ends a mode gets Escape and the character instead, because terminals send the same
-        bytes for those two keys.
+        Escape ends a mode gets Escape and then the character, because terminals send the same bytes
+        for these two keys as for the character with Alt.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)

@@ -29,10 +29,11 @@ from tui_agent.tools.todo import TodoTool, current_todos, done_of, is_of_newest_
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Maximum number of changed files listed: those changed last."""
+"""Maximum number of changed files that are listed, the last changed ones."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries that have a row in the outline. Others have one only if labelled or the leaf."""
+"""Kinds of entries that have a row in the outline. Other entries have one only if they are labelled
+or the leaf."""
 
 
 @frozen
@@ -58,7 +59,10 @@ class OutlineRow:
 
 @frozen
 class ChangedFile:
-    """A file that the session changed: lines added and removed, and the last entry to do so."""
+    """A file that the session changed, with the lines added and removed.
+
+    ``entry_id`` is the id of the last entry that changed the file.
+    """
 
     path: str
     additions: int = 0
@@ -105,10 +109,10 @@ def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
-    """Return the outline: a row per message of the active path, oldest first, and per other branch.
+    """Return the outline: the messages of the active path, oldest first, and the other branches.
 
-    Labelled entries of the path and the leaf also have a row. The row of a branch comes after the
-    entry where the branch leaves the path. ``labels`` are by entry id. Subagents' branches and
+    Each of these branches has one row, after the entry where it leaves the path. Labelled entries
+    of the path and the leaf also have a row. ``labels`` are by entry id. Subagents' branches and
     former attempts have no row.
     """
     index = TreeIndex(headers, leaf)
@@ -153,7 +157,10 @@ def _branches(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield a row per entry of a segment on the path that is outlined, labelled or the leaf."""
+    """Yield rows for those entries of a segment on the path that the outline shows.
+
+    They are messages and the like (`_OUTLINED`), labelled entries, and the leaf.
+    """
     on_path = segment.headers[: segment.active]
     places = {*on_path.of_kinds(_OUTLINED), *_positions(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(places)):
@@ -183,8 +190,8 @@ def _text(header: EntryHeader | Entry) -> str:
 def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
     """Return the to-dos and changed files of a path, and the running ones of ``jobs``.
 
-    To-dos that are all done are included only if they were set in the newest turn. Files in
-    checkpoints are not included.
+    To-dos that are all done are included only if they were set in the newest turn. Files that only
+    checkpoints name are not included.
     """
     todos = current_todos(path)
     done, count = done_of(todo.status for todo in todos)
@@ -231,8 +238,8 @@ def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
     """Return the files that the entries changed, by path, in the order of their last tool result.
 
     Line counts come from tool results; files named only by a summary or checkpoint have 0, and stay
-    where they were first named. Of a call that changed several files, only the one at its ``path``
-    is counted.
+    where they were first named. The counts of a call that changed several files are added to the
+    file at its ``path`` only.
     """
     found: dict[str, ChangedFile] = {}
     for entry in entries:

@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
 """Keys in the sentences of `PROMPT_KEYS`; other single letters are words there."""
 _MEANT: Final = {"o": "transcript.open"}
-"""For a key that several actions have by default: the action that `PROMPT_KEYS` mentions, if it is
-not the first of them."""
+"""For a default key of several actions: the action that `PROMPT_KEYS` describes, unless that is the
+first one."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
-    ("enter", "send; during a run: after the step; again: at once"),
+    ("enter", "send (during a run: after the step; twice: at once)"),
     ("alt+enter", "during a run: queue the message until the run ends"),
-    ("escape ctrl+c", "stop; twice in an empty prompt: go back, or quit"),
-    ("tab", "into the conversation: j k move, o opens whole outputs"),
-    ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
-    ("up down", "earlier messages, from the first or last line"),
-    ("/name @file #12", "a command, attach a file or image, an entry"),
+    ("escape ctrl+c", "stop the run; twice in an empty prompt: rewind or quit"),
+    ("tab", "read the conversation: j k move, o opens whole outputs"),
+    ("shift+enter ctrl+j", "start a new line; enter after a backslash does, too"),
+    ("up down", "older or newer messages, from the first or last line"),
+    ("/name @file #12", "run a command, attach a file or image, name an entry"),
     ("!command", "run a shell command; !!command keeps it from the model"),
     ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
     ("ctrl+p", "find a command, a key or a setting"),
-    ("alt+up", "take back the last waiting message; up does in an empty prompt"),
+    ("alt+up", "take back the last waiting message; in an empty prompt, up does, too"),
     (
         "any other letter",
         "in the conversation: starts a message, unless it is a key of the block",
     ),
     ("ctrl+c", "copy the selection, or clear the prompt; up restores its text"),
-    ("ctrl+x ctrl+s", "in sequence: set the draft aside; again: bring it back"),
+    ("ctrl+x ctrl+s", "in sequence: put the draft away; again: bring it back"),
     ("ctrl+x ctrl+b", "in sequence: move the running command to the background"),
     ("ctrl+v", "attach the image in the clipboard"),
     ("ctrl+x ctrl+e", "in sequence: edit the prompt in $VISUAL or $EDITOR"),
@@ -40,7 +40,7 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("ctrl+z", "suspend the program; fg in the shell resumes it"),
     (
         "ctrl+k ctrl+u ctrl+w",
-        "erase to the end or start of the line, or a word; ctrl+y inserts it",
+        "erase to the line's end or start, or a word; ctrl+y inserts it again",
     ),
     ("ctrl+_ alt+_", "undo and redo edits of the prompt"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),

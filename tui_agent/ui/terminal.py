@@ -47,7 +47,7 @@ Other terminals may print such a sequence or misunderstand it.
 """
 
 _PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
-"""First versions with a progress bar, by ``TERM_PROGRAM``; older ones show a notification."""
+"""First versions with a progress bar, by ``TERM_PROGRAM``; older ones notify the user instead."""
 
 _VTE_WITH_PROGRESS = 8_000
 """First ``VTE_VERSION`` (GNOME Terminal, Ptyxis and others) with a progress bar: VTE 0.80."""
@@ -125,7 +125,7 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
     """Return the sequence that sets the terminal's progress bar; "" if the terminal has none.
 
     Sources: the documentation of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs
-    ST at the end.
+    the string terminator (ESC and a backslash) at the end.
     """
     if shows_progress(environment):
         return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment)

@@ -67,8 +67,8 @@ _UNMISTAKABLE: Final = LazyPattern(
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
 """A key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
 _SHIFT_F3: Final = "\x1b[1;2R"
-"""Shift+F3 of xterm and tmux. A report of a cursor in the first line is the same, but the program
-never asks for one."""
+"""Shift+F3 of xterm and tmux. A report that the cursor is at row 1, column 2 is the same sequence,
+but the program never asks for a report."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )
@@ -78,7 +78,7 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal reported its background colour; ``light``: its brightness is over 50 %."""
+    """The terminal reported its background colour; ``light``: whether it is brighter than 50 %."""
 
     light: bool
 
@@ -171,8 +171,8 @@ class InputParser(XTermParser):
     def _sequence(self, data: str, at: int, *, continues: bool) -> Generator[Message, None, int]:
         """Yield the messages of the sequence at ``at``, and return the index after it.
 
-        If the sequence is incomplete, keeps it and returns the length of the data. ``continues``:
-        the data begins with the piece kept before.
+        If the sequence is incomplete, keeps it and returns the length of the data. ``continues``
+        tells whether the data begins with a piece that was kept before.
         """
         found = _WHOLE.match(data, at)
         if found is not None:
@@ -301,7 +301,7 @@ def _alt(letter: str) -> events.Key:
 
 
 def _is_key(written: str) -> bool:
-    """Return True if a sequence of the kitty keyboard protocol names an existing key and text."""
+    """Return True if a sequence of the kitty keyboard protocol has valid codes of key and text."""
     found = _re_extended_key.fullmatch(written)
     if found is None:
         return False

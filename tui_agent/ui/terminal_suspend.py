@@ -38,7 +38,8 @@ class Lending:
     def directory(self) -> Path:
         """Directory for the edited files, created on first use and removed when the program ends.
 
-        Creating it also removes the directories left behind by killed programs.
+        Creating it also removes the directories of earlier processes of this program that were
+        killed.
 
         Raises:
             OSError: it can't be created.
@@ -96,7 +97,7 @@ async def edit_in_editor(app: App[Any], text: str, name: str) -> str | None:
     Returns None if the editor exits with an error. Newlines at the end are removed.
 
     Raises:
-        EditorError: no editor can be started, or the text can't be written.
+        EditorError: no editor can be started, or the file can't be written or read.
     """
     try:
         path = lending.directory / name
@@ -108,6 +109,8 @@ async def edit_in_editor(app: App[Any], text: str, name: str) -> str | None:
         if code != 0:
             return None
         return user_text(path.read_bytes()).replace("\r\n", "\n").rstrip("\n")
+    except OSError as error:
+        raise EditorError(f"Cannot read the edited file: {error.strerror}.") from error
     finally:
         path.unlink(missing_ok=True)
 
@@ -116,7 +119,7 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
     """Open a file in $VISUAL, $EDITOR or vi; return the editor's exit code.
 
     Raises:
-        EditorError: no editor can be started. One inside the project is not used.
+        EditorError: no editor can be started. An editor inside the project is not used.
     """
     from tui_agent.files.own_git import find_project
 
@@ -124,16 +127,17 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
     try:
         command = shlex.split(named) or ["vi"]
     except ValueError as error:
-        raise EditorError(f"Cannot read $EDITOR ({named}): {error}.") from error
+        reason = f"Cannot read the editor's command ({named}): {error}."
+        raise EditorError(reason) from error
     try:
         program = find_program(command[0], find_project(Path.cwd()))
         if program is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such program outside the project")
         return await lending.lend(app, [program, *command[1:], str(path)])
     except SuspendNotSupported as error:
-        raise EditorError("This terminal cannot be handed to an editor.") from error
+        raise EditorError("No editor can be opened in this terminal.") from error
     except OSError as error:
-        reason = f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to your editor."
+        reason = f"Cannot start {command[0]}: {error.strerror}. Set $VISUAL to your editor."
         raise EditorError(reason) from error
     finally:
         app.refresh(layout=True)

@@ -178,7 +178,7 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _rated(query: str, candidate: Candidate) -> Candidate:
-    """Return the candidate with ``score`` and ``offsets`` for the query; 0 and () if none matches.
+    """Return the candidate with ``score`` and ``offsets`` for the query; 0 and () without a match.
 
     A match in the name, the part of the label after its last slash, scores more.
     """
@@ -248,7 +248,7 @@ class _CoarseOrder:
 
 
 def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
-    """Return a search function for the letters of ``text`` in order, with any gaps between them.
+    """Return a function that finds the letters of ``text`` in order, with any gaps between them.
 
     The search takes linear time.
     """

@@ -26,8 +26,8 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 def dropped_files(text: str) -> str | None:
     """Return ``@`` mentions of the files whose paths a pasted text contains, a space after each.
 
-    None if the text has anything else than paths of existing files, or more than `MAX_FILES` paths,
-    or only an unquoted path that is not an image, which may be meant as text.
+    None if the text has anything but paths of existing files, or more than `MAX_FILES` paths. Also
+    None for a single unquoted path that is not an image, because it may be meant as text.
     """
     if len(text) > MAX_CHARACTERS or not text.strip():
         return None

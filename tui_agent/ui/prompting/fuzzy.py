@@ -1,7 +1,8 @@
-"""Fuzzy matching, scored like fzf: word starts and capitals count, gaps cost. Pure.
+"""Fuzzy matching, scored like fzf: word starts and capitals earn points, gaps cost some. Pure.
 
-Textual's own search is exponential in the length of the text; this one is linear in how often the
-query's letters occur. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
+Textual's own search is exponential in the length of the text; this one is linear in the number of
+times that the query's letters occur. Source of the points: https://github.com/junegunn/fzf,
+``algo.go``.
 """
 
 from collections.abc import Sequence
@@ -100,10 +101,10 @@ def _places_of(
 def _joined(
     at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
 ) -> _Place:
-    """Return the place of a letter at ``at``, which continues the previous letter's better place.
+    """Return the place of a letter at ``at``, with the better of two places of the previous letter.
 
-    ``adjacent`` is directly before ``at``, ``nearest`` is the best one before a gap; ``own`` are
-    the points of the letter without its ``bonus``.
+    ``adjacent`` is the place directly before ``at``, and ``nearest`` the best one before a gap.
+    ``own`` is the number of points of the letter without its ``bonus``.
     """
     follows = None
     if adjacent is not None:

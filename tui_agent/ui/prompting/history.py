@@ -49,7 +49,7 @@ class PromptHistory:
         return self.draft
 
     def add(self, text: str) -> None:
-        """Add a sent message as the newest, unless it repeats the last one, and `reset`."""
+        """Add a sent message as the newest, unless it repeats the last one; then call `reset`."""
         if not self._sent or self._sent[0] != text:
             self._sent.insert(0, text)
         self.reset()

@@ -8,7 +8,7 @@ from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
 
 FOLD_LINES = 12
-"""Maximum lines of a paste that is not shown as a chip."""
+"""Maximum lines of a paste that is not shown as a chip. A line feed at its end counts as a line."""
 FOLD_CHARACTERS = 2_000
 """Maximum characters of a paste that is not shown as a chip."""
 MAX_KNOWN = 20
@@ -30,11 +30,11 @@ class PasteStore(dict[str, str]):
         """The last pasted texts, newest last, including those of sent prompts."""
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the texts that `fold_known` looks for; present chips keep their texts."""
+        """Apply ``clean`` to the texts that `fold_known` looks for, not to the texts of chips."""
         self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
 
     def fold_known(self, text: str) -> str:
-        """Return ``text`` with a chip in place of every known paste, including earlier prompts'."""
+        """Return ``text`` with a chip in place of each recent paste, also those in sent prompts."""
         for pasted in sorted(self._known, key=len, reverse=True):
             if pasted in text:
                 text = text.replace(pasted, self.fold(pasted))
@@ -64,5 +64,5 @@ class PasteStore(dict[str, str]):
         return text
 
     def chips(self, line: str) -> list[tuple[int, int]]:
-        """Return the (start, end) columns of the known chips in a line, left to right."""
+        """Return the (start, end) columns of the stored chips in a line, left to right."""
         return [match.span() for match in _CHIP.finditer(line) if match[0] in self]

@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
 _COUNT_DIGITS = 9
-"""Maximum digits of a count; further ones change nothing."""
+"""Maximum digits of a count; further digits are ignored."""
 _MOTIONS = frozenset("hl 0^$wWeEbB")
 """Motions whose target depends only on text and cursor; a count repeats them."""
 _ABBREVIATIONS = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
@@ -48,7 +48,7 @@ class Step:
 class Span:
     """The range of text that an operator acts on, ``end`` excluded.
 
-    ``lines``: it consists of whole lines, including their line feeds.
+    ``lines`` tells whether it consists of whole lines, including their line feeds.
     """
 
     start: int
@@ -167,8 +167,8 @@ class Vim:
         """Return the effect of a key on ``text`` with the cursor at ``at``.
 
         ``key`` is a character or Textual's name of the key. None if the prompt has to handle the
-        key: in insert mode, any key but escape; in normal mode, escape without pending keys, and
-        named keys that vi does not use.
+        key: in insert mode, any key but escape; in the other modes, named keys that vi does not
+        use; and in normal mode, escape without pending keys.
         """
         if self.mode is Mode.INSERT:
             if key == "escape":
@@ -324,7 +324,7 @@ class Vim:
         return min(int(self._count or 1), 10_000)
 
     def _move(self, key: str) -> None:
-        """Move the cursor by a motion, or apply the pending operator to the text it passes over."""
+        """Move the cursor by a motion, or apply the pending operator to the text in between."""
         if key in {"j", "k", "G", "gg"}:
             self._move_lines(key)
             return
@@ -346,7 +346,8 @@ class Vim:
         if key in "wW":
             to = self._end_of_words(key, to)
         inclusive = key in "e$Eft" or (key in ";," and self._finds_forward(key))
-        # With t and the character next to the cursor, the operator acts on the cursor's character.
+        # If t searches for the character after the cursor, the cursor stays where it is, and the
+        # operator acts on the character under it.
         is_beside = key == "t" and text[at + 1 : at + 2] == self._find[1]
         if key in "fFtT;," and to == at and not is_beside:
             self._drop_pending()

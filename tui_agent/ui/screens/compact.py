@@ -47,10 +47,11 @@ WEIGH_SECONDS = 0.4
 OUTDATED = "The conversation has continued without this summary, so it will not be used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 COMMAND_TYPED = (
-    "This is a command. Escape goes back and puts it into the prompt; Enter uses it as the focus."
+    "This is a command. Escape goes back and puts it into the prompt; Enter makes the summary focus"
+    " on this text."
 )
 KEYS = {
-    "plan": "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
+    "plan": "enter summarise  ↑/↓ end earlier/later  pgup/pgdn by a turn  esc back",
     "writing": "esc stop",
     "edit": "ctrl+s apply  esc back",
     "waiting": "ctrl+s apply after this step  ctrl+n not now  esc back, keeping your changes",
@@ -122,7 +123,7 @@ class CompactScreen(Dialog[None]):
         self._draft: Draft | None = None
         self._written: list[str] = []
         self._asked_about = ""
-        """The command in the field about which the user has been asked whether it is the focus."""
+        """The command that the user was last asked about (see `_asks_about_command`)."""
         self._writer = ""
         """The model that the user chose to write the summary; "" for the model of the settings."""
         self._showing = Later(self, self._flush)
@@ -216,7 +217,7 @@ class CompactScreen(Dialog[None]):
         if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             keys = f"enter prune old outputs instead  {keys}"
         if phase is CompactPhase.REFUSED and self._boundaries:
-            keys = f"↑/↓ choose where it ends  {keys}"
+            keys = f"↑/↓ end earlier/later  {keys}"
         self.keys.show(keys)
         match phase:
             case CompactPhase.PLAN:
@@ -245,7 +246,8 @@ class CompactScreen(Dialog[None]):
     def action_summarise(self) -> None:
         """Start writing the summary; if the compaction was refused, prune old outputs instead.
 
-        While the agent works, only shows a warning. A command in the field is asked about first.
+        While the agent works, only shows a warning. If there is a command in the field, asks first
+        whether it is meant as the focus.
         """
         if self._agent.running:
             self._show_line(WORKING, "warning")

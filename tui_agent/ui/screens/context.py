@@ -52,7 +52,7 @@ REST_SECONDS = 0.08
 
 REDRAW_SECONDS = 0.5
 """Minimum seconds between an event and the redrawing of the timeline. If drawing is slow, the pause
-is nine times its duration."""
+is nine times as long as the last drawing took."""
 
 MAX_CACHED_MAPS = 8
 """Maximum number of cached maps of sent requests, which are used for stepping back and forth."""
@@ -66,7 +66,7 @@ NEXT_KEYS = "←→ step  enter open in the tree  tab blocks  ? keys  esc back"
 ALL_KEYS = """enter       read the block; unfold or fold the group
 ← →         fold, unfold
 p           pin: never cleared, and kept verbatim by a compaction
-x           hide from the model (a result with its call)
+x           hide from the model (a tool result together with its call)
 m           clear: replace by a one-line placeholder
 e           edit: send your text in its place, from the next request on
 b           bring back: send it unchanged again
@@ -77,17 +77,17 @@ v           order: as in the request, largest first, newest first
 V           group: none, by kind, by tool, by file
 o           show the whole request as JSON
 ctrl+o      show the conversation as the model sees it, or all of it
-[ ]         the map of the previous, the next request
-tab         to the timeline, and back
+[ ]         show the map of the previous or the next request
+tab         go to the timeline, and back
 esc q       back
 
 ●           in the provider's cache since the last request
 ○           not in the cache: the next request reads it at full price
 
 On the timeline
-←→          one step back, forward; home end: the first, the next request
-shift+←→    to the previous, the next mark
-ctrl+←→     a tenth of the session back, forward
+←→          one step back or forward; home and end: the first and the next request
+shift+←→    go to the previous or the next mark
+ctrl+←→     a tenth of the session back or forward
 enter       go to that request in the tree
 
 ◆           the history was summarised before this step
@@ -99,9 +99,10 @@ enter       go to that request in the tree
 ANSWER_FIRST = "The agent waits for your answer. You can undo an edit when the agent is done."
 WORK_FIRST = "The agent is working. You can undo an edit when it is done."
 OVERTAKEN = (
-    "The conversation has continued since the last edit. b brings back the block under the cursor."
+    "The conversation has continued since the last edit, so it can't be undone. b brings back the"
+    " block under the cursor."
 )
-PAST = "This request was already sent. Only the next one can be changed (end on the timeline)."
+PAST = "This request was already sent. Only the next one can be changed: press end on the timeline."
 NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
 
 
@@ -150,8 +151,8 @@ class ContextScreen(FramedPage[None]):
         Binding("v", "arrange('order')", "sort", id="context.sort"),
         Binding("V", "arrange('grouping')", "group", id="context.group"),
         Binding("o", "request", "json", id="context.json"),
-        Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
-        Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
+        Binding("left_square_bracket", "step(-1)", "previous request", id="context.step_back"),
+        Binding("right_square_bracket", "step(1)", "next request", id="context.step_on"),
         hidden("ctrl+o", "view", "what the model sees", id="context.view"),
         hidden("question_mark,f1", "keys", "keys", id="context.keys"),
     ]
@@ -205,7 +206,7 @@ class ContextScreen(FramedPage[None]):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether no redrawing of the timeline or map is scheduled."""
+        """Whether no redrawing of the timeline, or of the map of a sent request, is scheduled."""
         return not (self._drawing.is_waiting or self._following.is_waiting)
 
     def _draw_map(self) -> None:
@@ -237,7 +238,7 @@ class ContextScreen(FramedPage[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot every request on the path; keep the cursor on its step, else put it on the last."""
+        """Plot every request on the path; keep the cursor on its step, else move it to the last."""
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(REDRAW_SECONDS, 9 * (perf_counter() - start))
@@ -501,9 +502,10 @@ class ContextScreen(FramedPage[None]):
             self._say(f"{edit_cost.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
-        """Undo the last edit if no entry followed it; if an edit waits for an answer, cancel that.
+        """Undo the last edit if no entry followed it.
 
-        If nothing can be undone, or while the agent works, shows why.
+        If an edit waits for the user's confirmation, cancels that edit instead. If nothing can be
+        undone, or while the agent works, shows why.
         """
         if self._asking is not None:
             self._asking = None

@@ -1,4 +1,4 @@
-"""The base class of dialogs, shown over another screen, and the dialogs of general questions."""
+"""The base class of dialogs, which open over another screen, and dialogs for general questions."""
 
 from __future__ import annotations
 

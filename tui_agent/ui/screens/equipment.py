@@ -1,8 +1,8 @@
 """The page of agents, skills, tools and MCP servers, with each server's state, tools and tokens.
 
-The agent's hub owns the servers. Through it, this page starts, restarts and reloads servers, signs
-out of them, lets them read hidden paths, and switches tools on and off; it saves the switches in the
-settings. Adding a server and switching agents are commands that it begins.
+The agent's hub owns the servers. Through the hub, this page starts, restarts and reloads servers,
+signs out of them, lets them read hidden paths, and switches tools on and off. It saves in the
+settings which tools are off. To add a server or to switch the agent, it runs a command.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ _MIN_WIDTH_FOR_FACTS: Final = 70
 
 NO_SERVERS = "  No servers. Press a to add one, or use `tui-agent mcp add`."
 APPLIES_LATER = (
-    "Applies to new sessions and after a model switch. ctrl+r applies it now; the next request is "
-    "then not read from the prompt cache."
+    "This applies to new sessions and after a model switch. ctrl+r applies it now; the next request"
+    " is then not read from the prompt cache."
 )
 
 LOG_BYTES = 200_000
-"""Maximum bytes of a server's log that are shown: the last ones."""
+"""Maximum bytes that are shown of a server's log, from its end."""
 
 MESSAGES_SHOWN = 3
-"""Maximum messages of a server that are shown: the newest. Its log has all."""
+"""Maximum number of a server's messages that are shown, the newest ones. Its log has them all."""
 
 MAX_NAMED = 6
 """Maximum prompts, resources or templates of a server that are listed by name."""
@@ -209,7 +209,7 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return a row's server and tool names, to find the row after a change; None for a line.
+    """Return a row's server and tool names, to find it after a change; None if it has no server.
 
     The tool's name is None in the row of a server.
     """
@@ -353,7 +353,7 @@ class EquipmentScreen(FramedPage[None]):
                     None if settings.allow is None else list(settings.allow),
                 )
                 save(f'mcp."{server.name}".deny', list(settings.deny) or None)
-                kept = "kept in config.toml"
+                kept = "saved in config.toml"
             except ConfigError:
                 kept = "until the program ends; config.toml does not have this server"
             except OSError as error:
@@ -544,7 +544,7 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It has no description.", 1_000))
     rule = Content(
-        visible(f'Allow it always, in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
+        visible(f'To always allow it, in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
     )
     if tool.omitted:
         about += Content(
@@ -552,7 +552,8 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
         )
     unavailable = []
     if server.state is not ServerState.READY:
-        unavailable = [Content(f"{server.name} is {server.state.value} now.")]
+        _sign, _style, word = _STATE_SIGNS[server.state]
+        unavailable = [Content(f"The server {server.name} is not ready ({word}).")]
     return Content("\n").join([head, about, *unavailable, rule])
 
 

@@ -36,7 +36,7 @@ MIN_HEIGHT_FOR_KEYS = 20
 MIN_WIDTH_FOR_KEY_COLUMN = 60
 """Minimum width of the screen, in cells, to show a column of keys in the list."""
 SMALL_WORD = 2
-"""Maximum length of words that a search ignores if there are longer ones, such as do, I, a."""
+"""Maximum length of words, such as do, I and a, that a search ignores if it has longer words."""
 NAME_CELLS = 20
 KEY_CELLS = 14
 
@@ -52,7 +52,7 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     needs_argument: bool = False
-    """Whether the command needs an argument; choosing the row then puts it into the prompt."""
+    """Whether the command needs an argument. If so, choosing the row puts it into the prompt."""
     also: str = ""
     """Additional text that a search looks through."""
 

@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum characters of a job's output that are shown: the last ones."""
+"""Maximum characters that are shown of a job's output, from its end."""
 
 TAKEN_KEYS = "ctrl+] give the terminal back"
 RELEASE = "ctrl+right_square_bracket"

@@ -62,7 +62,7 @@ SEND_NOW_DELAY = 0.5
 PRESSED_TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Binding ids of a block's actions whose key must be pressed twice.
 
-They cost money, move the leaf or change the context.
+These actions cost money, move the leaf or change the context.
 """
 REWIND_HINT = "Press Escape again to go back to an earlier message."
 
@@ -84,7 +84,7 @@ class MainScreen(SessionFrame):
         hidden("alt+up", "take_back", "take back", id="take_back"),
         hidden("ctrl+end", "scroll_conversation('end')", "newest", id="newest"),
         hidden("ctrl+home", "scroll_conversation('home')", "oldest", id="oldest"),
-        hidden("shift+f3", "copy_code", "copy the last code", id="copy_code"),
+        hidden("shift+f3", "copy_code", "copy the last code block", id="copy_code"),
         hidden("ctrl+up", "show_message(-1)", "your previous message", id="message_before"),
         hidden("ctrl+down", "show_message(1)", "your next message", id="message_after"),
         *(
@@ -138,7 +138,8 @@ class MainScreen(SessionFrame):
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
         # Textual doesn't send a widget its first size if the screen's map was read between mounting
-        # and layout (Compositor.full_map adds new widgets silently), which the prompt's cursor does.
+        # and layout (Compositor.full_map adds new widgets silently). The prompt's cursor reads the
+        # map.
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view
@@ -290,8 +291,9 @@ class MainScreen(SessionFrame):
     def keeps_from_page(self, event: events.Key | events.Paste) -> bool:
         """Keep a key from a page that has just opened without the user's request.
 
-        Returns True if it did: for text and Enter, until the user pauses typing. The text goes to
-        the prompt if this screen was on top before, otherwise it is dropped.
+        Returns True if the key was kept from the page. Only text and Enter are, until the user
+        pauses typing. The text goes to the prompt if this screen was on top before, otherwise it is
+        dropped.
         """
         page, until = self._unseen
         now = self.clock()
@@ -657,9 +659,9 @@ class MainScreen(SessionFrame):
     def _as_text(self, event: events.Key) -> str | None:
         """Return the text to type for a key; None if the key's action should run instead.
 
-        Returns "", and holds the character back, on the first press of a key of an action in
-        `PRESSED_TWICE`, and of a key of the conversation that does nothing on the focused block. If
-        a different character follows, both are returned.
+        Returns "", and holds the character back, at the first press of a key that has to be pressed
+        twice (`PRESSED_TWICE`), and for a key that acts on other blocks, but not on the focused
+        one. If a different character follows, both are returned.
         """
         held = self._held_letter
         self._held_letter = ""

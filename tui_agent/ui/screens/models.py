@@ -30,7 +30,7 @@ SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this sessi
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key: the model's id and its server, as servers may have the same id."""
+    """Return a row's unique key: the model's id and its server, as two servers may have this id."""
     return f"{row.id} {row.server}".rstrip()
 
 
@@ -46,8 +46,8 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return the models sorted: the current one, those in ``used``, usable ones, the others.
 
-    ``current`` is a model id; ``used`` has ids, the most recently used first, perhaps repeated. A model is usable if it
-    needs no key or its key is set.
+    ``current`` is a model id; ``used`` has ids, the most recently used first, perhaps repeated. A
+    model is usable if it needs no API key or its key is set.
     """
     places: dict[str, int] = {}
     for place, model in enumerate(used):
@@ -86,13 +86,13 @@ def groups(
             others.append(row)
     yield from servers.items()
     yield from providers.items()
-    yield "No key yet: /login adds one", others
+    yield "No API key yet: /login adds one", others
 
 
 def _host_of(row: ModelRow) -> str:
     """Return where a model runs: its provider, or the user's server at the address they set.
 
-    The provider of a server's model is often only the API that it speaks, such as openai.
+    The provider of a model on such a server is often only the name of an API, such as openai.
     """
     known = PROVIDERS.get(row.provider)
     name = row.provider
@@ -151,7 +151,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             self._say(NO_SERVER)
 
     def _usable(self) -> list[ModelRow]:
-        """Return the models that have a key or need none, except the demo's."""
+        """Return the models that have an API key or need none, except the demo's."""
         found = []
         for row in self._models or ():
             if row.has_key and row.provider != "demo":

@@ -23,14 +23,14 @@ _BUILT_IN_DECISIONS: tuple[tuple[str, str, str], ...] = (
     ("allow", "any command", "in the sandbox, by mode"),
     ("allow", "read-only commands: ls, cat, rg …", "even without a sandbox"),
     ("allow", "changing files of the project", "only in auto-edit"),
-    ("ask", "git commit, a host, a path outside", "in the sandbox, too"),
+    ("ask", "git commit, hosts, outside paths", "in the sandbox, too"),
     ("allow", "everything: never ask", '[permissions] "*" = "allow"'),
 )
 """Built-in decisions that can't be written as rules, each as action, subject and condition."""
 
 _DECISION_NOTE = (
-    "This is decided by what a call does, before the built-in rules; your own rules override it. "
-    "See docs/permissions.md."
+    "This is not a rule: what a tool call does decides, before the built-in rules. Your own rules "
+    "override it. See docs/permissions.md."
 )
 
 
@@ -71,7 +71,7 @@ class PermissionsScreen(PickerScreen[None]):
             rows.append(Option(self._row(rule, kinds, patterns), id=key))
         lines = [line for line in _BUILT_IN_DECISIONS if has_words(" ".join(line), wanted)]
         if lines:
-            head = "Built in, by what a call does · docs/permissions.md"
+            head = "Built in, by what a tool call does · docs/permissions.md"
             rows.append(self.heading_row(head, "faint"))
         width = max((cell_len(subject) for _, subject, _ in lines), default=0)
         for action, subject, when in lines:

@@ -1,4 +1,4 @@
-"""Base class of the pages on which the user picks a row of a filtered list; two simple pickers."""
+"""Base class of pages on which the user picks a row of a filtered list, and two simple pickers."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast

@@ -85,7 +85,7 @@ async def act_on_runner(
             race.stop(number)
         case "diff":
             await race.diff(number, other)
-        case "steer":  # a working runner gets it before its next step, an ended one starts again
+        case "steer":  # a working runner gets the text before its next step, an ended one restarts
             if text := await controller.ask(TextLine(f"Message to {runner.name}", confirm="send")):
                 await race.steer(number, text)
         case "take":

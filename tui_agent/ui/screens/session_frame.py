@@ -208,7 +208,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
     def refresh_facts(self) -> None:
         """Update all widgets around the session from its agent.
 
-        If the agent has a model, also cancels the first start's question for one.
+        If the agent has a model, also cancels the question for a model that the first start asks.
         """
         from tui_agent.ui.gauge_reading import budget_words, gauge_reading
 
@@ -332,7 +332,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
     def restore_message(self, text: str) -> None:
         """Put an undone message before the draft.
 
-        It replaces the message restored before, unless the user has changed that.
+        Replaces the message that was restored before, unless the user has changed that message.
         """
         self.prompt.restore(text)
         self.prompt.focus()

@@ -1,7 +1,7 @@
 """The page of sessions: searches, opens, renames, forks, exports, deletes and restores sessions.
 
-The page itself renames, deletes and restores in the store. The session to open or fork is its
-result, on which the command that opened the page acts.
+The page itself renames, deletes and restores sessions in the store. Its result is the session to
+open or fork, which is done by the command that opened the page.
 """
 
 import asyncio
@@ -88,7 +88,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
     HEADING = "Sessions"
     PLACEHOLDER = "/ searches the text of all sessions"
     EMPTY = "No session matches."
-    KEYS = "enter open  / search  e title  f fork  E export  xx delete  u undo  v here  esc back"
+    KEYS = (
+        "enter open  / search  e title  f fork  E export  xx delete  u undo  v this directory only"
+        "  esc back"
+    )
     SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
     """Keys shown while the filter has the focus, where letters are text."""
 
@@ -253,7 +256,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_delete(self) -> None:
-        """Ask whether to delete the highlighted session; refuse for the open one and asides."""
+        """Ask whether to delete the highlighted session; refuse for the open one and for asides."""
         info = self._info(self.highlighted)
         if info is None:
             return

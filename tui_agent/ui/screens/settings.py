@@ -30,7 +30,7 @@ MODEL_SETTINGS = frozenset({"model", "small_model", "compaction.model"})
 
 
 def _when_effective(key: str) -> str:
-    """Return a sentence, after a space, on when a change takes effect; "" if it does at once."""
+    """Return a space and a sentence on when a change takes effect; "" if it does at once."""
     when = takes_effect(key)
     if when:
         return f" A change takes effect {when}."
@@ -133,11 +133,11 @@ class SettingsScreen(PickerScreen[None]):
         if row.value != UNSET:
             return value_of(row)
         if row.key == "ui.theme":
-            return f"{self.app.theme} (terminal's)"
+            return f"{self.app.theme} (auto)"
         if row.key == "model" and agent is not None:
             return f"{agent.model} (chosen)"
         if row.key == "compaction.threshold" and agent is not None:
-            return f"{tokens(agent.context_size().threshold or 0)} (by the window)"
+            return f"{tokens(agent.context_size().threshold or 0)} (auto)"
         return value_of(row)
 
     def highlight(self, key: str | None) -> None:

@@ -1,7 +1,8 @@
 """The page of the session tree: shows every branch; moves, merges, forks, labels and summarises.
 
-The page asks the questions, stores labels and forks in the store. Moves with their files are made by
-`tui_agent.app.moves`, merges by the agent's navigator, and compaction, races and undo by commands.
+The page asks the questions, stores labels, and copies sessions in the store. Moves, with their
+changes of files, are made by `tui_agent.app.moves`, and merges by the agent's navigator. Commands
+compact, start races and undo.
 """
 
 import asyncio
@@ -58,8 +59,8 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
-SEARCH_HINTS = "enter keep  ↓ next  ↑ previous  esc back"
-LABEL_HINTS = "enter keep, empty removes  esc back"
+SEARCH_HINTS = "enter keep hits  ↓ next  ↑ previous  esc back"
+LABEL_HINTS = "enter save (empty: remove)  esc back"
 HINTS = (
     "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"
     "  y copy  u undo  space preview  ? keys  esc back"
@@ -67,22 +68,22 @@ HINTS = (
 """The line of keys; as many as fit are shown, the last two always."""
 
 KEYS = """\
-↑ ↓ pgup pgdn home end   move; j k g G too
-→                        unfold, open a row of calls, next branch
+↑ ↓ pgup pgdn home end   move; so do j k g G
+→                        unfold, open a row of tool calls, or go to the next branch
 ←                        fold, or go back to where the branch starts
-enter, double click      go there; your own message: edit it
-shift+enter, c           go there and continue after it
+enter, double click      go to the entry; if it is your message, edit it again
+shift+enter, c           go to the entry and continue after it
 /                        search all text; n and N: other hits
 ctrl+o                   show less, or everything
-space                    preview; tab goes into it
+space                    show or hide the preview; tab moves into it
 l                        label
-M                        merge: summarise this branch where you are
+M                        merge: add a summary of this branch where you are
 s                        summarise everything before the entry, after a preview
 f                        fork: a new session that ends at the entry
 P                        open the session this one came from
 d                        diff of the files between the entry and where you are
 D                        diff of the model's context between the entry and where you are
-r                        race: one prompt several times, from the entry
+r                        race: run one prompt several times, from the entry
 o                        open the conversation of a subagent or runner
 y                        copy
 u, ctrl+r                undo and redo the last action, including files
@@ -108,7 +109,7 @@ LARGE_TREE_ENTRIES = 20_000
 PAINT_SECONDS = 0.12
 """Seconds between updates of a growing summary."""
 MAX_SUMMARY_LINES = 8
-"""Maximum lines of the growing summary that are shown: the last ones."""
+"""Maximum lines that are shown of the growing summary, from its end."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
 """Work that writes a summary; called with a function that takes each new piece of its text."""
@@ -312,10 +313,10 @@ class TreeScreen(FramedPage[None]):
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
     async def _find_typed(self, event: Input.Changed) -> None:
-        """Mark the entries that contain the typed text, and go to one of them.
+        """Mark the entries that contain the typed text.
 
-        This is the first at or after the entry where the search began. An empty text removes the
-        marks. Does nothing while a label is typed in the same field.
+        Then goes to the first of them at or after the entry where the search began. An empty text
+        removes the marks. Does nothing while a label is typed in the same field.
         """
         store = self._controller.services.store
         outline = self.session_tree.outline
@@ -455,7 +456,7 @@ class TreeScreen(FramedPage[None]):
 
     @work(group="tree-move", exclusive=True)
     async def _merge(self, tip: int) -> None:
-        about = f"Adds a summary of the branch up to #{tip} where you are. You do not move."
+        about = f"Adds a summary of the branch, up to #{tip}, where you are. You do not move."
         focus = await self._ask_for_focus("Merge this branch?", about)
         if focus is not None and await self._summarise(
             lambda progress: self._agent.navigator.merge(tip, focus=focus, progress=progress)
@@ -528,7 +529,7 @@ class TreeScreen(FramedPage[None]):
         elif files := await self._agent.files.diff(entry):
             self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
-            self.notice.say_briefly("No file change is recorded between this entry and here.")
+            self.notice.say_briefly("No file change is recorded from this entry to where you are.")
 
     async def action_contexts(self) -> None:
         if (line := self.session_tree.line) is None:

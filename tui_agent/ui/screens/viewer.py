@@ -1,4 +1,4 @@
-"""The page that shows a long text in full, such as an output, a block of the context, a request."""
+"""The page that shows a long text in full: an output, a block of the context or a request."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

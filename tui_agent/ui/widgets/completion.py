@@ -104,7 +104,10 @@ class CompletionPopup(Options, can_focus=False):
                 self._find(token, picks_single=picks_single)
 
     def argument_of(self, name: str) -> str:
-        """Return the argument of the command ``name`` as in its help. "" if it is unknown or has none."""
+        """Return the argument of the command ``name``, as its help shows it.
+
+        "" if there is no such command or it takes no argument.
+        """
         command = find(name, self._commands())
         if command is None:
             return ""

@@ -39,12 +39,12 @@ MAX_WRITTEN = 100
 
 _BEGINNER_HINTS = {
     "mode": "plan first, change later",
-    "context": "what fills the window",
+    "context": "what fills the context window",
     "tree": "all branches of the session",
     "help": "everything else",
 }
 _TIPS = (
-    ("undo", "takes back the last turn and its files"),
+    ("undo", "undoes the last turn and its file changes"),
     ("find", "finds text in the conversation"),
     ("history", "finds what you wrote before, in all sessions"),
     ("race", "runs several attempts at one task"),
@@ -165,7 +165,7 @@ class FirstHints(Widget, can_focus=True):
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show the beginner's hints, or one tip if the user has sent enough ``messages``.
 
-        Commands without a key in ``keymap`` are left out.
+        Commands without a key are left out. ``keymap`` has the user's keys by action id.
         """
         self.title = f"tui-agent {__version__}"
         known = {}

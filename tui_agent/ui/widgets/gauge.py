@@ -59,7 +59,7 @@ MIN_FREED = 200
 WARM_SECONDS = 60.0
 """Seconds before the prompt cache expires at which the gauge begins to show the remaining time."""
 LOW_CACHE_SHARE = 0.5
-"""The gauge shows the share of the last request that came from the prompt cache if it is lower."""
+"""Share of the last request read from the prompt cache, below which the gauge shows this share."""
 
 MIN_WIDTH_FOR_LABEL = 140
 """Least width, in cells, to add “of the context” to the numbers."""
@@ -94,7 +94,10 @@ class GaugeReading:
     shares: Mapping[Standing, int] = field(default_factory=dict)
     """Tokens of the history by context status. The rest of the history is in context (``SENT``)."""
     pinged: float | None = None
-    """US dollars spent since the last answer on pings that keep the prompt cache warm; or None."""
+    """US dollars spent since the last answer on pings that keep the prompt cache warm.
+
+    None without pings.
+    """
     has_summary: bool = False
     """Whether a prepared summary is ready for the next compaction."""
     can_compact: bool = False
@@ -188,9 +191,9 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     if reading.has_summary:
         found.append("summary ready")
     if reading.warm_until is not None and (left := reading.warm_until - now) <= WARM_SECONDS:
-        found.append(f"warm {ceil(left / 60)}m" if left > 0 else "cold")
+        found.append(f"cache warm {ceil(left / 60)}m" if left > 0 else "cache cold")
     elif reading.pinged is not None:
-        found.append(f"kept warm {money(reading.pinged)}")
+        found.append(f"cache kept warm {money(reading.pinged)}")
     if reading.cache_share is not None and reading.cache_share < LOW_CACHE_SHARE:
         found.append(f"cache {reading.cache_share:.0%}")
     if (

@@ -39,7 +39,7 @@ class SessionHeader(Widget):
         """Return the content of the line.
 
         If it doesn't fit, the start of the directory is cut first, then the end of the title. If
-        `cramped`, the line contains only the least size of the terminal.
+        `cramped`, the line says only how large the terminal has to be.
         """
         width = self.size.width
         if self.cramped:

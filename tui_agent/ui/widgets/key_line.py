@@ -58,8 +58,8 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
     """Return the hints that fit in ``room`` cells.
 
-    The last ``keep`` hints always stay. Of the others, ``↑↓`` is dropped first, and then one after
-    another from the end.
+    The last ``keep`` hints always stay. If the others don't fit, ``↑↓`` is left out first, then as
+    many as necessary from the end.
     """
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:

@@ -39,7 +39,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Replace what is shown by ``message``."""
+        """Show ``message`` in place of the current one."""
         self._clearing.stop()
         self.warnings = 0
         self.severity = severity

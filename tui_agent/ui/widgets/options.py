@@ -1,6 +1,6 @@
 """`Options`, an option list that avoids two crashes of Textual's `OptionList`.
 
-Textual's crashes if a page key is pressed before the first layout, and on a click on a removed row.
+Textual's list crashes on a page key before the first layout, and on a click on a removed row.
 """
 
 from textual.events import Click

@@ -20,7 +20,8 @@ class PlainText(Static):
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
         """Replace the text.
 
-        Does nothing if the text is the same, and causes no layout while the widget is hidden.
+        Does nothing if the text is the same string, and causes no layout while the widget is
+        hidden.
         """
         shown = self.content
         if isinstance(content, str) and isinstance(shown, str) and content == shown:

@@ -35,14 +35,14 @@ PLACEHOLDERS = (
 )
 """Placeholders of the empty prompt, longest first. `Prompt.set_placeholders` replaces the braces."""
 READ_ONLY_PLACEHOLDERS = (
-    "Read-only · {palette} lists all commands · fork continues in a copy",
+    "Read-only · {palette} lists all commands · /fork continues in a copy",
     "Read-only · /fork continues in a copy",
     "Read-only",
 )
 """Placeholders of the prompt in a read-only session, longest first."""
 
 _MAX_STASHED_CHARS = 40
-"""Maximum number of characters of a draft that was put away in the placeholder."""
+"""Maximum number of characters that the placeholder shows of the draft that was put away."""
 _COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
 """Matches a command without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -295,12 +295,15 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._history_walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        """Replace the text by ``text``, with chips for known pastes, and move the cursor to its end."""
+        """Replace the text with ``text``, and move the cursor to its end.
+
+        Recent pastes in ``text`` become chips.
+        """
         self.load_text(self._pastes.fold_known(clean(text)))
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the text by ``text``, and add the former text to the history.
+        """Replace the prompt's text with ``text``, and add the former text to the history.
 
         The former text isn't added if it is blank or came from the history unchanged.
         """
@@ -345,8 +348,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def restore(self, text: str) -> None:
         """Put a sent text back into the prompt, on the lines above the draft if there is one.
 
-        A restored text that was not edited counts as no draft: it is replaced. If ``/`` is typed
-        right after a text that was restored without a draft, the command replaces the text.
+        A restored text that was not edited is not treated as a draft: it is replaced. If ``/`` is
+        typed right after a text that was restored without a draft, the command replaces the text.
         """
         draft = ""
         if self.text != self._restored:
@@ -358,7 +361,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Replace a restored text that was not edited by ``earlier``; "" clears the prompt.
+        """Restore ``earlier`` in place of a restored, unedited text; if it is "", clear the prompt.
 
         Also restores ``earlier`` if the prompt is empty. Keeps any other text.
         """
@@ -635,11 +638,11 @@ class Prompt(TextArea, inherit_bindings=False):
         return ""
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002, FBT001, FBT002 - as inherited
-        """Return the start of the cursor's line; in a wrapped line, not that of the row on screen."""
+        """Return the start of the cursor's whole line, even if that is wrapped on the screen."""
         return self.cursor_location[0], 0
 
     def get_cursor_line_end_location(self) -> tuple[int, int]:
-        """Return the end of the cursor's line; in a wrapped line, not that of the row on screen."""
+        """Return the end of the cursor's whole line, even if the line is wrapped on the screen."""
         row = self.cursor_location[0]
         return row, len(self.document.get_line(row))
 
@@ -771,10 +774,10 @@ class Prompt(TextArea, inherit_bindings=False):
         return path
 
     def _update_completion(self) -> None:
-        """If the completion list is outdated, list the commands that match now, else close it.
+        """Update an outdated completion list: list the commands that match now, or close it.
 
-        The list can be outdated because a key may be handled before the messages about the text that
-        earlier keys changed.
+        The list can be outdated because a key may be handled before the messages about the changes
+        that earlier keys made. It is closed if the word at the cursor is not a command.
         """
         choice = self._popup.choice
         token = self._token()
@@ -791,7 +794,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.complete(path)
 
     def _show_argument(self) -> None:
-        """Show a hint at the argument of the typed command, dimmed after it, until one is typed."""
+        """Show what argument the typed command takes, dimmed after it, until the user types one."""
         hint = ""
         typed = _COMMAND.fullmatch(self.text)
         if typed is not None and self.cursor_location == self.document.end:

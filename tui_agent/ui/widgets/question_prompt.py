@@ -36,7 +36,7 @@ OPEN = "open"
 MORE = "more"
 """The choice that the key ``m`` makes: list the remaining answers."""
 
-WORDS_HINT = "enter answers “no, but” with your text · tab: answer with a key"
+WORDS_HINT = "enter answers “no, but …” with your text · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 
@@ -433,7 +433,7 @@ class QuestionPrompt(VerticalGroup):
             if at is not None and at.id:
                 hint = f"{LETTER_HINT} {self._key_of(at.id)}"
         elif below > 0:
-            opens = " · PgDn · o opens" * self._choices.display
+            opens = " · PgDn · o opens all" * self._choices.display
             hint = f"{plural(below, 'more line')}{opens}"
         self._hint.display = bool(hint)
         self._hint.update(hint)

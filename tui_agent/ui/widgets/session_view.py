@@ -1,8 +1,8 @@
 """The part of the main screen that shows the open session and reacts to the agent's events.
 
-Decides what each event changes on the screen, including the widgets around it (session_frame.py),
-and when questions appear and disappear. Records warnings for `/doctor`, and passes the user's answers
-and the actions chosen in the conversation to the agent and the controller.
+Decides what each event changes on the screen, also in the widgets around the session
+(session_frame.py), and when questions appear and disappear. Records warnings for `/doctor`. Passes
+the user's answers, and the actions chosen in the conversation, to the agent and the controller.
 
 Mounted after the first paint, because importing its parts takes longer than painting the prompt.
 """
@@ -432,7 +432,7 @@ class SessionView(BackgroundContainer):
     def announce_question(self) -> None:
         """Show a chip about the waiting question on the top screen, unless that is the main screen.
 
-        Chips on other screens are removed; all chips are, if no question waits.
+        Removes the chips on all other screens. If no question waits, removes all chips.
         """
         asked = self.question.asked
         stack = self.app.screen_stack

@@ -46,7 +46,7 @@ MIN_TREE_ROWS = 6
 class _Line:
     """A line of the panel; ``tail`` is at its right edge.
 
-    Choosing the line shows the entry with the id ``entry``. None: choosing it does nothing.
+    Choosing the line shows the entry with the id ``entry``; if that is None, nothing happens.
     """
 
     spans: tuple[StyledSpan, ...] = ()

@@ -31,7 +31,7 @@ _FIRST_ACTIONS = (
 MIN_WIDTH_FOR_USED = 100
 """Least width, in cells, to show the tokens used by the session."""
 MIN_WIDTH_FOR_USED_LABEL = 140
-"""Least width, in cells, to label that number in full."""
+"""Least width, in cells, to label the number of used tokens in full."""
 MIN_WIDTH_FOR_TODAY = 80
 """Least width, in cells, to show the day's budget."""
 _PALETTE = "command_palette"

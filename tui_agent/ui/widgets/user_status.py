@@ -101,7 +101,7 @@ class UserStatusLine(Widget):
         )
         first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
-        if command != self._command:  # The settings name another one now.
+        if command != self._command:  # The settings name another command now.
             return
         self.text = one_line(first, 500)
         if problem and not self._has_failed:

@@ -28,9 +28,9 @@ from tui_agent.ui.widgets.transcript.line_view import diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_spans
 
 LOOP_RESULTS = 3
-"""Maximum number of results shown for a repeated call."""
+"""Maximum number of results shown for a repeated tool call."""
 LOOP_LINES = 3
-"""Maximum number of lines shown for each result of a repeated call."""
+"""Maximum number of lines shown for each result of a repeated tool call."""
 
 MAX_FIRST = 7
 """Maximum number of rows listed at first for a choice; the last one is “more…” if rows are left."""

@@ -441,8 +441,8 @@ class EndingBlock(MarkerBlock):
     """Says why an answer failed or was cut off. Never sent to the model.
 
     ``retry`` is the key with which the user can retry the request; "" for none. With
-    ``may_be_retried``, the block is muted until `fail` or `withdraw_retry`, because the program may
-    still retry the request automatically.
+    ``may_be_retried``, the block is muted until `fail` or `withdraw_retry` is called, because the
+    program may still retry the request automatically.
     """
 
     is_sendable = False

@@ -89,7 +89,7 @@ _ENDINGS = {
     Verdict.SILENT: "The model answered nothing",
     Verdict.THINKING: "The model only thought and answered nothing",
 }
-"""Markers of answers that are not whole."""
+"""Markers of incomplete answers."""
 
 
 @frozen

@@ -184,7 +184,7 @@ class CardBlock(FoldingBlock):
             self.invalidate()
 
     def outdate(self) -> None:
-        """Mark the to-do list that this call wrote as replaced by a later one, which folds it."""
+        """Mark the to-do list that this call wrote as replaced by a later one, and fold it."""
         self.is_outdated = True
         self.fold_by_default()
         self.invalidate()
@@ -382,7 +382,7 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._row_limit(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            # Without a truncation, it was stored because the text lacks some of its bytes.
+            # Without a truncation, the full output was stored because the text lacks some bytes.
             what = "Some control characters or bytes are left out"
             if self.metadata.truncation is not None:
                 share = _share_shown(self.metadata.truncation, lines=" lines")
@@ -495,7 +495,7 @@ class ShellBlock(FoldingBlock):
 
 
 def _share_shown(truncation: Truncation, lines: str = "") -> str:
-    """Return how much is shown of how much: in lines, or in bytes if only lines were shortened.
+    """Return how much of an output is shown: in lines, or in bytes if only lines were shortened.
 
     ``lines`` is written after numbers of lines.
     """

@@ -45,7 +45,7 @@ class Code:
         self._states: dict[int, tuple[str, ...]] = {}
 
     def replace(self, start: int, lines: Iterable[str]) -> None:
-        """Replace all lines from index ``start`` on by ``lines``."""
+        """Replace all lines from index ``start`` on with ``lines``."""
         del self.lines[start:]
         self.lines.extend(line.expandtabs(TAB_SIZE) for line in lines)
         first = start // CHUNK

@@ -284,7 +284,7 @@ class LiveFeed:
                 del self._shells[call_id], self._cards[call_id]
 
     def _insert_above_answer(self, item: Item) -> int:
-        """Append an item, but before the streamed answer if there is one. Return the item's index."""
+        """Append an item, or insert it before the streamed answer if any; return its index."""
         with self._before_tail():
             live = None
             if self._live is not None:
@@ -519,7 +519,7 @@ class LiveFeed:
 
 
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
-    """Replace the blocks of a stored answer by streamed blocks with the same call or text.
+    """Replace the blocks of a stored answer with streamed blocks that have the same call or text.
 
     The streamed blocks keep their folds and lines, so that nothing moves when an answer ends.
     """

@@ -22,7 +22,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 
 MIN_TEXT_WIDTH = 8
-"""Least width of text, in cells. If nesting leaves less, its decoration is left out."""
+"""Least width of text, in cells. If nesting leaves less, bullets and quote bars are left out."""
 MAX_TEXT_WIDTH = 100
 """Greatest width of prose, in cells. Code, tables and diffs use the whole width."""
 COPY: StyledSpan = ("copy", "muted code act:code")

@@ -101,7 +101,7 @@ def needs_gap(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items by index. Drops the least recently used item that is not pinned if full."""
+    """The loaded items by index. If full, drops the least recently used item that is not pinned."""
 
     def __init__(self, pinned: set[int]) -> None:
         super().__init__()

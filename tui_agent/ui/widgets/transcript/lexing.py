@@ -126,7 +126,10 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
 def _lex_from(
     lexer: RegexLexer, text: str, state: tuple[str, ...]
 ) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
-    """Lex like ``RegexLexer.get_tokens_unprocessed``, but from a given state; also return the last."""
+    """Lex like ``RegexLexer.get_tokens_unprocessed``, but from a given state.
+
+    Returns the tokens, as (kind, text), and the last state.
+    """
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)
     tokens: list[tuple[Any, str]] = []

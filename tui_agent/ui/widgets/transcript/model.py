@@ -632,10 +632,10 @@ class TranscriptModel:
         self._estimate()
 
     def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
-        """Hide the blocks of an item that the language model doesn't see, and add what it sees instead.
+        """Hide the blocks of an item that the language model doesn't see, and add what it sees.
 
-        This is the summary, after the rule of the compaction in force, and the placeholder of a
-        cleared entry.
+        Adds the summary after the rule of the compaction in force, and the placeholder of a cleared
+        entry.
         """
         blocks: list[Block] = []
         for block in item.blocks:

@@ -1,8 +1,9 @@
 """The conversation: shows an agent's entries and events, and decides when to redraw.
 
-The widget around it passes the events. It reads the agent and its session, and never changes them.
-Events are applied in feed.py, items are kept in model.py, lines are drawn in viewport.py, and keys and
-mouse are handled in pane.py. Also unfolds and shows what the find bar has found.
+The widget around the transcript passes the events. The transcript reads the agent and its session,
+and never changes them. Events are applied in feed.py, items are kept in model.py, lines are drawn
+in viewport.py, and keys and mouse are handled in pane.py. The transcript also unfolds and shows
+what the find bar has found.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
-"""Finished turns: finds a turn, decides what of it is hidden while it is folded, and makes its line.
+"""Finds finished turns, decides what a folded turn hides, and makes the line that it shows.
 
-A folded turn shows one line instead of the work between the user's message and the answer. model.py
-decides which turns are folded, and remembers it.
+This line replaces the work between the user's message and the answer. model.py decides which turns
+are folded, and keeps the user's choices.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -299,7 +299,7 @@ class Viewport(ScrollView):
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure the items up to a page above and below, so that paging corrects no estimates."""
+        """Measure the items up to a page away, so that paging finds no estimates to correct."""
         before = self.model.heights.total
         missing = self.page_height
         index = self.top.index - 1

@@ -19,7 +19,7 @@ MAX_DEPTH = 12
 """Maximum number of indentation levels that are drawn; deeper lines show only the last levels."""
 
 _MIN_FOLDED_ROWS = 3
-"""Least number of rows of a branch off the path that is folded at first."""
+"""Least number of rows with which a branch off the path is folded at first."""
 
 
 @dataclass(frozen=True)

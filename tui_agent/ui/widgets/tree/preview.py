@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 MAX_ENTRIES = 40
-"""Maximum number of entries shown for a group of calls, and of those searched for changed files."""
+"""Maximum number of entries that are shown for a group of calls, or searched for changed files."""
 
 _OPENED = 2
 """Maximum number of entries in a row whose blocks are unfolded: one, or a call with its result."""
@@ -49,7 +49,7 @@ _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return entries by their ids. System prompts become user entries, because those are shown."""
+    """Return entries by ids. System prompts become user entries, which a transcript can show."""
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 

@@ -70,8 +70,8 @@ class SessionTree(LineList):
 
         entry_id: int
         continue_from_here: bool
-        """Whether to move to the entry itself. Otherwise a move to a user's message goes to before it,
-        so that the message can be edited."""
+        """Whether to move to the entry itself. Otherwise a move to a user's message goes to the
+        entry before the message, so that the user can edit it."""
 
     def __init__(
         self,

@@ -237,7 +237,7 @@ class RowTexts:
             ends += not below
             stack += below
         if ends > 1:
-            facts.append(wording.plural(ends, "end"))
+            facts.append(wording.plural(ends, "branch"))
         return f"⊞ {' · '.join(facts)}"
 
     def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
