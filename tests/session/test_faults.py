@@ -395,6 +395,27 @@ def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path:
         assert store.sessions()[0].entry_count == 3
 
 
+def test_a_file_is_migrated_while_another_sqlite_client_has_it_open(old_file: Path) -> None:
+    with closing(sqlite3.connect(old_file)) as other:
+        with Store(old_file) as store:
+            store.rename(store.sessions()[0].id, "in the log only")
+            assert other.execute("SELECT title FROM sessions").fetchone() == ("in the log only",)
+        with Store(old_file, migrations=NEWER) as store:
+            (info,) = store.sessions()
+            assert (info.title, info.entry_count, store.damage()) == ("IN THE LOG ONLY", 2, "")
+        assert other.execute("SELECT notes FROM sessions").fetchone() == ("migrated",)
+    with Store(old_file, migrations=NEWER) as store:
+        assert store.sessions()[0].title == "IN THE LOG ONLY"
+    assert not old_file.with_name(f"s.db.v{OLD}.bak2").exists()
+
+
+def test_a_migration_that_loses_costs_changes_nothing(old_file: Path) -> None:
+    with Store(old_file) as store, store.writer() as connection:
+        connection.execute("INSERT INTO side_costs VALUES (1, 1, 'title', 0.5)")
+    with pytest.raises(StoreDamaged, match="without loss"):
+        Store(old_file, migrations={OLD: ("DELETE FROM side_costs",)})
+
+
 def test_a_file_in_use_or_read_only_is_not_migrated(old_file: Path) -> None:
     with Store(old_file) as store:
         with pytest.raises(StoreBusy, match="close them first"):

@@ -3,9 +3,9 @@
 The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives a crash of the
 program. A power failure may lose the last transactions, but never corrupts the file.
 
-Before an older file is migrated it is backed up, and the backup is kept. A copy is then migrated
-and checked, and renamed over the file. If anything fails before the rename, the old file is
-unchanged.
+Before an older file is migrated it is backed up, and the backup is kept. The migration and its checks
+are one transaction, so that nothing changes if anything fails, and other SQLite clients may have the
+file open.
 
 A lock file next to the session file (suffix ``.lock``) is locked while a program has the store
 open. Once the session file has been found damaged, deleted or replaced, this program writes nothing
@@ -76,8 +76,19 @@ MIGRATIONS: Mapping[int, Migration] = {
 }
 """The migration from each older schema version, the first being 1, to the next."""
 
-_COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
-"""Tables that must have the same number of rows before and after a migration."""
+_COUNTED = (
+    "sessions",
+    "entries",
+    "bodies",
+    "labels",
+    "leaf_moves",
+    "drafts",
+    "blobs",
+    "blob_uses",
+    "unsent",
+    "side_costs",
+)
+"""Tables that must have the same number of rows before and after a migration, if they existed before."""
 
 T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
@@ -98,63 +109,68 @@ _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
     """Migrate the file at ``path`` from schema ``found`` to ``target``; return the backup's path.
 
-    No program may have the file open, not even the caller.
-
     Raises:
-        StoreDamaged: the migrated copy failed its check; the file is unchanged.
+        StoreDamaged: the migrated tables failed their check; the file is unchanged.
         sqlite3.Error: a statement failed; the file is unchanged.
+        OSError: the backup can't be written; the file is unchanged.
     """
+    backup = _free_backup_name(path, found)
+    try:
+        _back_up(path, backup)
+        # Closing the connection rolls back a transaction that failed.
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            before = _counts(connection)
+            for version in range(found, target):
+                for statement in migrations[version]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            _check(connection, before, path)
+            connection.execute("COMMIT")
+    except BaseException:
+        backup.unlink(missing_ok=True)
+        raise
+    return backup
+
+
+def _free_backup_name(path: Path, found: int) -> Path:
     suffix = f".v{found}.bak"
     backup = path.with_name(path.name + suffix)
     number = 1
     while backup.exists():
         number += 1
         backup = path.with_name(f"{path.name}{suffix}{number}")
-    copy = path.with_name(path.name + ".migrating")
-    copy.unlink(missing_ok=True)
-    try:
-        # The backup gets its name only once it is complete, as the program may be killed meanwhile.
-        _copy(path, copy)
-        copy.replace(backup)
-        _copy(backup, copy)
-        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
-            for version in range(found, target):
-                for statement in migrations[version]:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        _check(backup, copy, path)
-        _sync(copy)
-    except BaseException:
-        for leftover in (copy, backup):
-            leftover.unlink(missing_ok=True)
-        raise
-    copy.replace(path)
-    _sync(path.parent)
     return backup
 
 
-def _copy(source: Path, target: Path) -> None:
-    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new)
-        # A single file without a journal, so that a rename moves all of it.
-        new.execute("PRAGMA journal_mode = DELETE")
-    target.chmod(0o600)
-    _sync(target)
+def _back_up(path: Path, backup: Path) -> None:
+    # The backup gets its name only once it is complete, as the program may be killed meanwhile.
+    unfinished = path.with_name(path.name + ".migrating")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(unfinished)) as new:
+            old.backup(new)
+            # A single file without a journal, so that a rename moves all of it.
+            new.execute("PRAGMA journal_mode = DELETE")
+        unfinished.chmod(0o600)
+        _sync(unfinished)
+        unfinished.replace(backup)
+        _sync(path.parent)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
-def _check(backup: Path, copy: Path, path: Path) -> None:
-    with closing(sqlite3.connect(backup)) as old, closing(sqlite3.connect(copy)) as new:
-        trouble = new.execute("PRAGMA quick_check").fetchone()[0] != "ok"
-        trouble = trouble or new.execute("PRAGMA foreign_key_check").fetchone() is not None
-        before = _counts(old)
-        after = _counts(new)
-        if trouble or any(after.get(table) != count for table, count in before.items()):
-            raise StoreDamaged(
-                f"The session file {path} could not be converted to this version without loss. "
-                "It was not changed."
-            )
+def _check(connection: sqlite3.Connection, before: Mapping[str, int], path: Path) -> None:
+    """Raise StoreDamaged if the migrated tables are damaged or have lost rows."""
+    is_damaged = connection.execute("PRAGMA quick_check").fetchone()[0] != "ok"
+    is_orphaned = connection.execute("PRAGMA foreign_key_check").fetchone() is not None
+    after = _counts(connection)
+    has_lost = any(after.get(table) != count for table, count in before.items())
+    if is_damaged or is_orphaned or has_lost:
+        raise StoreDamaged(
+            f"The session file {path} could not be converted to this version without loss. "
+            "It was not changed."
+        )
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:
