@@ -154,6 +154,35 @@ def test_a_backup_put_in_the_place_of_the_open_file_stays_whole(
         assert (store.damage(), len(open_session(store, session.id).path())) == ("", 40)
 
 
+def test_a_file_that_replaced_an_open_one_is_not_opened_before_that_is_closed(
+    tmp_path: Path,
+) -> None:
+    backup = tmp_path / "backup.db"
+    restored = filled(backup, 400)
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        session = open_session(store, store.create_session("/").id)
+        session.append_many([said("in the log only") for _ in range(40)])
+        backup.rename(path)
+        with pytest.raises(StoreBusy, match="was replaced while other programs have it open"):
+            Store(path, busy_timeout=50)
+    for _ in range(2):
+        with Store(path) as store, Store(path):
+            assert (store.damage(), len(open_session(store, restored).path())) == ("", 400)
+
+
+def test_the_last_of_several_programs_empties_the_log_of_a_replaced_file(tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    restored = filled(backup, 400)
+    path = tmp_path / "s.db"
+    with Store(path), Store(path) as store:
+        session = open_session(store, store.create_session("/").id)
+        session.append_many([said("in the log only") for _ in range(40)])
+        backup.rename(path)
+    with Store(path) as store:
+        assert (store.damage(), len(open_session(store, restored).path())) == ("", 400)
+
+
 def test_a_path_that_is_lost_while_the_file_is_open_is_a_store_error(tmp_path: Path) -> None:
     place = tmp_path / "place"
     with Store(place / "s.db") as store:

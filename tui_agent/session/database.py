@@ -8,8 +8,8 @@ are one transaction, so that nothing changes if anything fails, and other SQLite
 file open.
 
 A lock file next to the session file (suffix ``.lock``) is locked while a program has the store open
-for writing. Once the session file has been found damaged, deleted or replaced, this program writes
-nothing more to it (`Database.refusal`).
+for writing, and contains the session file's inode number. Once the session file has been found
+damaged, deleted or replaced, this program writes nothing more to it (`Database.refusal`).
 """
 
 import contextlib
@@ -291,7 +291,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections and unlock the file; it can't be used any more. Idempotent."""
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):
             if connection is not self._opener:
                 connection.close()
         self._connections.clear()
@@ -321,9 +321,36 @@ class Database:
         """
         lock.release()
         try:
-            yield lock.take()
+            is_alone = lock.take()
+            if not is_alone:
+                # The pause is random, so that two waiting programs don't retry in step.
+                time.sleep(os.urandom(1)[0] / 10_000)
+            yield is_alone
         finally:
             self._share(lock)
+
+    def _require_same_file(self, lock: FileLock) -> None:
+        """Refuse a file that replaced the one that other programs have open.
+
+        Their write-ahead log is still beside it, and SQLite would apply the log to this file.
+
+        Raises:
+            StoreBusy: they still had it open after the timeout.
+        """
+        found = _identity(self.path)
+        if found is None:
+            return
+        inode = str(found[1])
+        deadline = time.monotonic() + self._busy_timeout / 1000
+        while lock.read() not in {"", inode}:
+            with self._alone(lock) as is_alone:
+                if is_alone:
+                    lock.write(inode)
+                    return
+            if time.monotonic() > deadline:
+                raise StoreBusy(
+                    f"The session file {self.path} was replaced while other programs have it open: close them first."
+                )
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -419,12 +446,15 @@ class Database:
             # Every program that may write the file shares this lock, and a program that creates or
             # migrates the file takes it exclusively.
             self._share(self._presence)
+            self._require_same_file(self._presence)
             connection = self._open_for_writing(self._presence)
         if connection is None:
             connection = self._open_for_reading()
         self._opener = connection
         self._connections[threading.current_thread()] = connection
         self._file = _identity(self.path)
+        if self._presence is not None and self._file is not None:
+            self._presence.write(str(self._file[1]))
 
     def _connect_and_inspect(self, mode: str) -> tuple[sqlite3.Connection, int]:
         """Return a new connection and the version of the file's schema (see `_inspect`)."""
@@ -488,9 +518,6 @@ class Database:
         with self._alone(lock) as is_alone:
             if is_alone:
                 self._build()
-            else:
-                # The pause is random, so that two waiting programs don't retry in step.
-                time.sleep(os.urandom(1)[0] / 10_000)
         return is_alone
 
     def _build(self) -> None:
