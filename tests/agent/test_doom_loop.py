@@ -17,7 +17,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.news import MAX_CALLS_EXAMINED, call_key
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.agent.repeated_text import CHECKED_CHARS, find_repetition
+from tui_agent.agent.repeated_text import CHECKED_CHARS, Repetition, find_repetition
 from tui_agent.app.permission_text import question
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, ToolStatus, UserEntry
 
@@ -193,6 +193,11 @@ def test_a_text_that_repeats_itself_is_stopped_soon(unit):
         "```\n" + "[0, 0, 0, 0, 0, 0, 0, 0],\n" * 100,
         "+" + "-" * 78 + "+\n" + ("|" + " " * 78 + "|\n") * 24,
         '{"name": "item", "state": "ok", "values": [0, 0, 0], "is new": false},\n' * 80,
+        "The result:\n"
+        + "".join(
+            f"- Test number {n} ran in {3 * n} ms and passed with {n} warnings on this machine.\n"
+            for n in range(1, 70)
+        ),
         "",
     ],
 )
@@ -301,9 +306,19 @@ async def test_a_yes_is_for_the_whole_run_and_not_for_the_next(tmp_path: Path) -
     assert len([event for event in harness.events if isinstance(event, PermissionAsked)]) == 2
 
 
+COUNTING = "I will now look at file number {} once more because it may matter here. "
+
+
+def first_found(text: str) -> tuple[int, Repetition]:
+    """Return the first checked length of a text with a repetition, and the repetition."""
+    for end in range(CHECKED_CHARS, len(text) + 1, CHECKED_CHARS):
+        if found := find_repetition(text[:end]):
+            return end, found
+    raise AssertionError
+
+
 def test_sentences_that_differ_in_numbers_are_not_called_the_same_characters() -> None:
-    row = "I will now look at file number {} once more because it may matter here. "
-    rows = [row.format(number) for number in range(40)]
+    rows = [COUNTING.format(number) for number in range(100)]
     same = find_repetition(rows[0] * 40)
     other = find_repetition("".join(rows))
 
@@ -313,3 +328,23 @@ def test_sentences_that_differ_in_numbers_are_not_called_the_same_characters() -
     assert other.amount == (
         f"{other.rounds} times in a row the same text, except for numbers and the order of words"
     )
+
+
+@pytest.mark.parametrize("between", ["", "1 2 3 4 5 6 7 8 9. "])
+def test_a_loop_that_only_counts_is_stopped_at_the_length_of_data(between: str) -> None:
+    text = "Start. " + "".join(COUNTING.format(number) + between for number in range(200))
+    end, found = first_found(text)
+    assert 6_000 < end < 8_000
+    assert text[:end][: -found.extra] == (
+        f"Start. {COUNTING.format(0)}{between}{COUNTING.format(1)}"
+    ), "two rounds are left"
+
+
+def test_a_loop_of_sentences_is_cut_at_the_end_of_one() -> None:
+    order = ["so I look at the whole file again", "because the error may come from there"]
+    rows = [", ".join(order[::way]) + ".\n" for way in (1, -1, 1)]
+    text = "Start.\n" + "".join(rows) * 10 + "Because"
+    found = find_repetition(text)
+    assert found is not None
+    assert not found.is_exact
+    assert text[: -found.extra] == "Start.\n" + "".join(rows[:2])

@@ -165,6 +165,31 @@ def test_rows_that_call_a_tool_are_no_data() -> None:
     assert find_repeated_calls("".join(counted[:5]), {"recall"}) is None
 
 
+ROW = '{"name": "read", "arguments": {"path": "calc.py"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        (f"I read it.\n{ROW * 3}", True),
+        (f'{ROW * 3}{{"name": "re', True),
+        (f"<tool_call>\n{ROW}</tool_call>\n\n" * 3, True),
+        (f"{ROW}Now once more:\n" * 3, False),
+        (f"{ROW * 3}That is how a call looks.\n", False),
+        (f"{ROW * 3}That is how a", False),
+        (f"```json\n{ROW * 5}", False),
+        (f"```json\n{ROW * 12}", True),
+        (f"```json\n{ROW}```\n" * 12, True),
+    ],
+)
+def test_only_consecutive_calls_at_the_end_are_a_repetition(text: str, *, is_found: bool) -> None:
+    found = find_repeated_calls(text, {"read"})
+    assert (found is not None) is is_found
+    if found is not None:
+        assert text[: -found.extra].count(ROW) == 2
+        assert text[: -found.extra].endswith(ROW)
+
+
 async def test_equal_calls_written_as_text_end_the_answer(tmp_path: Path) -> None:
     row = '{"name": "read", "arguments": {"path": "calc.py", "offset": 21}}\n'
     rules = (Rule("doom_loop", "*", Action.DENY, "default"),)

@@ -230,9 +230,10 @@ def test_the_command_line_tells_the_same_as_text_and_as_json(
         walked(session, model=MODEL)
         session.move(None)
         name, total = session.id, sum(session.reader.costs().values())
+        requests = len(session.reader.requests())
     assert run(["cost", name]) == 0
     text = capsys.readouterr().out
-    assert f"${total:.2f} for {len(session.reader.requests())} requests" in text
+    assert f"${total:.2f} for {requests} requests" in text
     assert "left at #" in text
     assert "$0.00                this branch" in text, "it has cost nothing yet"
     assert run(["cost", name, "--json"]) == 0

@@ -83,6 +83,17 @@ def test_damaged_lines_are_named_by_their_numbers(
     assert told.rstrip().endswith("2 lines could not be read and were left out: 5, 11.")
 
 
+def test_an_option_that_was_given_is_not_advised(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    newer = tmp_path / "newer.jsonl"
+    newer.write_text('{"type": "session", "format": "tui-agent", "version": 99}\n')
+    assert run(["sessions", "import", str(newer), "--skip-damaged"]) == 1
+    told = capsys.readouterr().err
+    assert "written by a newer tui-agent" in told
+    assert "--skip-damaged" not in told
+
+
 def test_json_lines_name_what_was_left_out_and_why_a_file_was_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

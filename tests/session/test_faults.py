@@ -9,8 +9,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -19,6 +21,7 @@ from scripts.faults.rows import ROWS
 from tests.support.texts import answered, said, texts
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.session import schema
+from tui_agent.session.database import salvage
 from tui_agent.session.entries import Entry, ToolResultEntry, ToolStatus
 from tui_agent.session.errors import (
     EntryDamaged,
@@ -37,6 +40,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 Reopen = Callable[..., Session]
+T = TypeVar("T")
 NOBODY = 65_534
 
 
@@ -115,8 +119,119 @@ def test_a_file_that_is_deleted_while_it_is_open_is_told_and_can_still_be_read(
         store.path.write_bytes(b"somebody else's")
     with pytest.raises(StoreReadOnly, match="was deleted or replaced while it was open"):
         session.append(said("b"))
+    with pytest.raises(StoreReadOnly, match="was deleted or replaced while it was open"):
+        store.rewrite()
     assert texts(session.path()) == ["a"]
+    assert in_thread(lambda: texts(open_session(store, session.id).path())) == ["a"]
     assert session.read_only
+
+
+def in_thread(work: Callable[[], T]) -> T:
+    """Return what ``work`` returns in a new thread, which ends before this returns."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(work).result(timeout=60)
+
+
+@pytest.mark.parametrize("refused_first", [False, True])
+def test_a_backup_put_in_the_place_of_the_open_file_stays_whole(
+    tmp_path: Path, *, refused_first: bool
+) -> None:
+    backup = tmp_path / "backup.db"
+    restored = filled(backup, 400)
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        session = open_session(store, store.create_session("/").id)
+        session.append_many([said("in the log only") for _ in range(40)])
+        path.rename(tmp_path / "moved.db")
+        backup.rename(path)
+        assert in_thread(lambda: len(open_session(store, session.id).path())) == 40
+        if refused_first:
+            with pytest.raises(StoreReadOnly, match="replaced while it was open"):
+                store.create_session("/")
+    with Store(path) as store:
+        assert (store.damage(), len(open_session(store, restored).path())) == ("", 400)
+    with Store(tmp_path / "moved.db") as store:
+        assert (store.damage(), len(open_session(store, session.id).path())) == ("", 40)
+
+
+def test_a_file_that_replaced_an_open_one_is_not_opened_before_that_is_closed(
+    tmp_path: Path,
+) -> None:
+    backup = tmp_path / "backup.db"
+    restored = filled(backup, 400)
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        session = open_session(store, store.create_session("/").id)
+        session.append_many([said("in the log only") for _ in range(40)])
+        backup.rename(path)
+        with pytest.raises(StoreBusy, match="was replaced while other programs have it open"):
+            Store(path, busy_timeout=50)
+    for _ in range(2):
+        with Store(path) as store, Store(path):
+            assert (store.damage(), len(open_session(store, restored).path())) == ("", 400)
+
+
+def test_the_last_of_several_programs_empties_the_log_of_a_replaced_file(tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    restored = filled(backup, 400)
+    path = tmp_path / "s.db"
+    with Store(path), Store(path) as store:
+        session = open_session(store, store.create_session("/").id)
+        session.append_many([said("in the log only") for _ in range(40)])
+        backup.rename(path)
+    with Store(path) as store:
+        assert (store.damage(), len(open_session(store, restored).path())) == ("", 400)
+
+
+def test_a_path_that_is_lost_while_the_file_is_open_is_a_store_error(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    with Store(place / "s.db") as store:
+        place.rename(tmp_path / "elsewhere")
+        place.touch()
+        with pytest.raises(StoreReadOnly, match="deleted or replaced"):
+            store.create_session("/")
+
+
+def test_a_writer_that_waited_while_the_file_was_replaced_is_refused(store: Store) -> None:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        with store.writer():
+            written = pool.submit(store.create_session, "/")
+            assert not wait([written], timeout=0.1).done
+            store.path.rename(store.path.with_name("moved.db"))
+        with pytest.raises(StoreReadOnly, match="deleted or replaced"):
+            written.result(timeout=60)
+
+
+def test_a_closed_store_is_neither_read_nor_written(store: Store) -> None:
+    store.close()
+    store.close()
+    uses: list[Callable[[], object]] = [
+        store.sessions,
+        store.rewrite,
+        lambda: store.create_session("/"),
+    ]
+    for use in uses:
+        with pytest.raises(StoreUnavailable, match="has been closed"):
+            use()
+
+
+def test_threads_that_ended_leave_no_open_connections(store: Store) -> None:
+    def open_files() -> int:
+        return len(list(Path("/dev/fd").iterdir()))
+
+    before = open_files()
+    for _ in range(30):
+        in_thread(store.sessions)
+    assert open_files() < before + 10
+
+
+def test_nothing_damaged_is_nothing_to_salvage() -> None:
+    def fetch(_ids: Sequence[int]) -> list[int]:
+        raise StoreDamaged("")
+
+    lost: list[int] = []
+    assert salvage(fetch, [], lost.append) == salvage(fetch, [1, 2, 3], lost.append) == []
+    assert lost == [1, 2, 3]
 
 
 @pytest.mark.parametrize("what", ["file", "directory", "both"])
@@ -174,6 +289,8 @@ def test_a_path_that_can_not_be_a_file_is_refused_and_an_empty_file_is_a_new_one
     assert not (tmp_path / "missing.db").exists()
 
     (tmp_path / "s.db").touch()
+    with pytest.raises(StoreUnavailable, match="is empty"):
+        Store(tmp_path / "s.db", read_only=True)
     with Store(tmp_path / "s.db") as store:
         assert store.sessions() == []
 
@@ -393,6 +510,34 @@ def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path:
             )
     with Store(crashed, migrations=NEWER) as store:
         assert store.sessions()[0].entry_count == 3
+
+
+def test_a_file_is_migrated_while_another_sqlite_client_has_it_open(old_file: Path) -> None:
+    with closing(sqlite3.connect(old_file)) as other:
+        with Store(old_file) as store:
+            store.rename(store.sessions()[0].id, "in the log only")
+            assert other.execute("SELECT title FROM sessions").fetchone() == ("in the log only",)
+        with Store(old_file, migrations=NEWER) as store:
+            (info,) = store.sessions()
+            assert (info.title, info.entry_count, store.damage()) == ("IN THE LOG ONLY", 2, "")
+        assert other.execute("SELECT notes FROM sessions").fetchone() == ("migrated",)
+    with Store(old_file, migrations=NEWER) as store:
+        assert store.sessions()[0].title == "IN THE LOG ONLY"
+    assert not old_file.with_name(f"s.db.v{OLD}.bak2").exists()
+
+
+def test_a_file_that_can_not_be_backed_up_is_refused(old_file: Path) -> None:
+    old_file.with_name("s.db.migrating").mkdir()
+    with pytest.raises(StoreUnavailable, match=r"can't be opened: Is a directory\."):
+        Store(old_file, migrations=NEWER)
+    assert version_of(old_file) == OLD
+
+
+def test_a_migration_that_loses_costs_changes_nothing(old_file: Path) -> None:
+    with Store(old_file) as store, store.writer() as connection:
+        connection.execute("INSERT INTO side_costs VALUES (1, 1, 'title', 0.5)")
+    with pytest.raises(StoreDamaged, match="without loss"):
+        Store(old_file, migrations={OLD: ("DELETE FROM side_costs",)})
 
 
 def test_a_file_in_use_or_read_only_is_not_migrated(old_file: Path) -> None:

@@ -33,6 +33,7 @@ from tui_agent.session.errors import (
     EntryNotFound,
     SessionHeld,
     SessionNotFound,
+    StoreError,
     StoreFull,
 )
 from tui_agent.session.records import DraftText, Unsent
@@ -251,6 +252,18 @@ def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(
     assert texts(session.path()) == ["secret plan"]
     assert len(store.search("secret")) == 1
     assert store.purge() == 0
+
+
+def test_a_key_belongs_to_one_session_that_is_not_deleted(store: Store) -> None:
+    first = store.create_session("/").id
+    second = store.create_session("/").id
+    store.set_key(first, "nightly")
+    with pytest.raises(StoreError, match="Another session has the same key"):
+        store.set_key(second, "nightly")
+    store.delete(first)
+    store.set_key(second, "nightly")
+    with pytest.raises(StoreError, match="Another session has the same key"):
+        store.undelete(first)
 
 
 def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(

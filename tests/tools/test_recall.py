@@ -9,13 +9,18 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.session_paths import PathBuilder
 from tui_agent.agent.archive import SessionArchive
+from tui_agent.agent.attachments import files_back
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.context.recalling import recall_limits
+from tui_agent.context.recalling import outline, recall_limits
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.truncation import OutputLimits
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
+    ToolMetadata,
     ToolResultEntry,
     ToolStatus,
 )
@@ -189,3 +194,63 @@ async def test_a_long_entry_comes_back_with_the_lines_in_use_and_an_outline(tmp_
     assert any(re.fullmatch(r"(\d+): … value_n\1", row) for row in brought)
     assert brought[-1].startswith("[Lines 1-")
     assert f'"#{cut.id} 1-9000"' in brought[-1]
+
+
+LIMITS = OutputLimits(tokens=2_000)
+ITEMS = [{"id": number, "name": f"item_{number}", "text": "some words"} for number in range(2_000)]
+
+
+@pytest.mark.parametrize("following", [[], ["a second line"], ["the next line is long, too" * 900]])
+@pytest.mark.parametrize(
+    ("first", "name"), [("word " * 20_000, ""), (json.dumps(ITEMS), "item_1000"), ("é" * 9_000, "")]
+)
+def test_of_a_first_line_that_is_too_long_the_beginning_and_names_are_shown(
+    first: str, name: str, following: list[str]
+) -> None:
+    shown = dict(outline([first, *following], {}, LIMITS))
+    beginning, _, names = shown[0].partition("…")
+    assert first.startswith(beginning)
+    assert len(beginning) > 900
+    assert name in names
+    assert len(shown[0]) <= LIMITS.line_chars
+    assert sum(len(text.encode()) for text in shown.values()) < 6_000
+    assert shown.get(1, "") in {"", *following}
+
+
+def test_the_long_line_after_a_short_one_is_shown_too() -> None:
+    shown = dict(outline(["Result:", json.dumps(ITEMS), "End."], {}, LIMITS))
+    assert shown[0] == "Result:"
+    assert shown[1].startswith(json.dumps(ITEMS)[:900])
+    assert "item_1000" in shown[1]
+
+
+def test_a_first_line_of_usual_length_is_shown_whole() -> None:
+    lines = ["first " * 49, *(f"value_{number} is set" for number in range(3_000))]
+    assert outline(lines, {}, LIMITS)[0] == (0, lines[0])
+
+
+async def test_a_long_line_comes_back_with_its_beginning(tmp_path: Path) -> None:
+    call = Call(
+        "bash", json.dumps({"command": "printf 'begins here'; printf ' word%.0s' $(seq 20000)"})
+    )
+    harness, script, _ = await worked(tmp_path, "list", call, window=16_384)
+    (cut,) = results(harness)
+    script[:] = [Reply(calls=(recall(f"#{cut.id}"),))]
+    await harness.say("What was it?")
+    brought = results(harness)[-1].output.split("\n")
+    assert brought[0].startswith("1: begins here word word")
+    assert brought[-1].startswith("[The beginning of line 1 of 1. For the rest: ")
+
+
+def test_a_file_with_a_long_first_line_comes_back_with_one_number_before_it(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("begins here " + "word " * 20_000)
+    build = PathBuilder()
+    build.user("write it")
+    build.run(
+        "write", {"path": "long.txt"}, "", metadata=ToolMetadata(modified_files=("long.txt",))
+    )
+    counter = TokenCounter("test/model")
+    [part] = files_back(build.path, resolve(build.path), tmp_path, 3_000, counter)
+    first, last = part.text.split("\n")
+    assert first.startswith("1\tbegins here word word")
+    assert last.startswith("[1 of 1 lines")

@@ -414,7 +414,7 @@ def _part(name: str, project: Path, names: dict[str, float], room: int) -> FileP
         return FilePart(path=name, text="\n".join(lines))
     shown: list[str] = []
     for at, text in outline(lines, names, limits):
-        is_whole = text is lines[at]
-        shown.append(text if is_whole else f"{at + 1}\t{text}")
+        number = f"{at + 1}\t"
+        shown.append(text if text.startswith(number) else f"{number}{text}")
     shown.append(f"[{len(shown)} of {len(lines)} lines, some (…) cut to names]")
     return FilePart(path=name, text="\n".join(shown))

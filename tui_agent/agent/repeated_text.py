@@ -13,34 +13,41 @@ from tui_agent.session.entries import Entry, UserEntry
 CHECKED_CHARS = 200
 """Characters streamed between two checks for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Shortest repetition that stops an answer, in characters: 1,500 less the text between checks."""
+"""Shortest repetition of ordinary text that stops an answer, in characters."""
 MIN_REPEATED_ROUNDS = 4
 """Fewest times a text must follow itself to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
-"""Minimum rounds and characters of a repeated phrase that stop an answer."""
+_PHRASE_WORDS = 2
+"""Minimum rounds, characters and words of a repeated phrase that stop an answer."""
 _DATA_CHARS = 6_000
 """Shortest repetition of data that stops an answer, in characters.
 
-Equal rows of a table, dump, drawing, JSON or code in a fence may be intended.
+Equal rows of a table, dump, drawing, JSON or code in a fence may be intended, as may sentences that
+differ in numbers, such as a list of results.
 """
-_PHRASE_WORDS = 2
-"""Minimum words of a repeated phrase, and maximum words of a repeated row of data."""
+_ROW_WORDS = 2
+"""Maximum words of a repeated row of data that has no other mark of data."""
 MAX_EQUAL_CALLS = 3
-"""Number of consecutive equal lines with tool calls that stops an answer."""
+"""Number of consecutive equal lines with tool calls that stops an answer, outside a code fence."""
 MAX_LIKE_CALLS = 12
-"""Number of consecutive lines with tool calls, differing only in digits, that stops an answer."""
+"""Number of consecutive lines with tool calls that stops an answer if they differ only in digits, or
+are in a code fence, such as a log."""
 MAX_REPEATED_ANSWERS = 5
 """Number of repeating answers since the user's last message that ends the run."""
 REPEATING = "repeating"
 """``UserEntry.synthetic`` of the message that follows an answer stopped for repeating itself."""
 LOOKED_AT_CHARS = 16_000
 """Characters at the end of an answer that are searched for repetition."""
+_SAID_CHARS = 4_000
+"""Characters at the end of an answer that are searched for repeated sentences, unless their numbers
+differ."""
 _SUFFIX = 64
 """Characters at a text's end that are searched for earlier in the text, to find the repeated
 part."""
 MAX_SAID = 12
-"""Number of times that the same few sentences (digits and word order aside) stop an answer."""
+"""Number of times that the same few sentences (digits and word order aside) stop an answer, if they
+are long enough: those that differ in digits count as data."""
 _SENTENCE_WORDS = 4
 """Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
@@ -48,8 +55,13 @@ _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """A row of JSON, of a list in code or of XML."""
 _CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
 """A row that may be a call in JSON, whole or without its last brace."""
+_BETWEEN_CALLS = LazyPattern(r"\s*(?:</?[\w|]+>|```\w*)?\s*")
+"""A line that may be between consecutive calls: empty, a tag, or the beginning or end of a fence."""
+_CALL_STARTS = ("{", "[", "<", "`")
+"""Characters with which a line that will be a call, or belong to one, begins."""
 _QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
 _SENTENCE = LazyPattern(r"[^\n.!?]*(?:[.!?](?=\S)[^\n.!?]*)*(?:[.!?\n]\s*|$)")
+_SENTENCE_ENDS = (".", "!", "?", "\n")
 _NUMBERS = LazyPattern(r"\d+")
 
 
@@ -57,14 +69,15 @@ _NUMBERS = LazyPattern(r"\d+")
 class Repetition:
     """A repetition at the end of an answer: the text ``unit``, ``rounds`` times.
 
-    ``extra`` is the number of characters after the second round.
+    ``extra`` is the number of characters after the second of these rounds, up to the text's end.
     """
 
     unit: str
     rounds: int
     extra: int
     is_exact: bool = True
-    """False if the rounds differ in digits or the order of words; ``unit`` is then one of them."""
+    """False if the rounds differ in digits or the order of words, or have several sentences, of which
+    ``unit`` is one."""
 
     @property
     def reason(self) -> str:
@@ -116,69 +129,135 @@ def _find_period(text: str) -> Repetition | None:
     return Repetition(unit, rounds, (rounds - 2) * period)
 
 
+@frozen
+class _Sentence:
+    """A sentence of an answer; ``end`` is its end in the answer, with the white space after it."""
+
+    text: str
+    end: int
+    word_count: int
+    kind: frozenset[str]
+    """The words, in lower case; sentences with the same words are of one kind."""
+    numbers: tuple[str, ...]
+
+
 def _find_said(text: str) -> Repetition | None:
     """Return the repetition of a few sentences, which may differ in digits and word order.
 
     None if there is none.
     """
-    tail = text[-LOOKED_AT_CHARS // 4 :]
-    sentences: list[str] = _SENTENCE.findall(tail)[:-1]
-    if len(sentences) < MAX_SAID:
+    run = _few_at_end(text, _SAID_CHARS)
+    least = MIN_REPEATED_CHARS
+    if run and _differ_in_numbers(run):
+        run = _few_at_end(text, LOOKED_AT_CHARS)
+        least = _DATA_CHARS
+    chars = sum(len(sentence.text) for sentence in run)
+    if chars < least or not _is_prose(run) or _is_fenced(text):
         return None
-    marks: set[frozenset[str]] = set()
-    lengths: list[int] = []
-    words_said = 0
-    chars = 0
-    for sentence in reversed(sentences):
-        words = _WORD.findall(sentence.lower())
-        if not words:
+    kinds = len({sentence.kind for sentence in run})
+    second_end = run[2 * kinds - 1].end
+    return Repetition(
+        run[0].text.strip(),
+        len(run) // kinds,
+        len(text) - second_end,
+        is_exact=len({sentence.text.strip() for sentence in run}) == 1,
+    )
+
+
+def _few_at_end(text: str, chars: int) -> list[_Sentence]:
+    """Return the longest run of sentences at a text's end in which a few are said again and again.
+
+    Looks at the last ``chars`` characters. Empty if none is said often enough. An unfinished last
+    sentence and sentences without words are left out.
+    """
+    tail = text[-chars:]
+    matches = list(_SENTENCE.finditer(tail))
+    if len(matches) < MAX_SAID:
+        return []
+    kinds: set[frozenset[str]] = set()
+    run: list[_Sentence] = []
+    for match in reversed(matches):
+        is_unfinished = match.end() == len(tail) and not tail.rstrip(" \t").endswith(_SENTENCE_ENDS)
+        words = _WORD.findall(match[0].lower())
+        if not words or is_unfinished:
             continue
-        if "|" in sentence or _RECORD.fullmatch(sentence):
-            return None
-        marks.add(frozenset(words))
-        if MAX_SAID * len(marks) > len(sentences):
-            return None  # too many different ones for what is left
-        words_said += len(words)
-        lengths.append(len(sentence))
-        chars += len(sentence)
-        count = len(lengths)
-        if count < MAX_SAID * len(marks) or chars < MIN_REPEATED_CHARS:
-            continue
-        if words_said < _SENTENCE_WORDS * count or _is_fenced(text):
-            return None
-        first_rounds = sum(lengths[-2 * len(marks) :])
-        said = {one.strip() for one in sentences[-count:]}
-        exact = len(said) == 1
-        return Repetition(
-            sentence.strip(), count // len(marks), chars - first_rounds, is_exact=exact
-        )
-    return None
+        kind = frozenset(words)
+        if kind not in kinds and run and len(run) >= MAX_SAID * len(kinds):
+            break
+        kinds.add(kind)
+        if MAX_SAID * len(kinds) > len(matches):
+            return []
+        end = len(text) - len(tail) + match.end()
+        numbers = tuple(_NUMBERS.findall(match[0]))
+        run.append(_Sentence(match[0], end, len(words), kind, numbers))
+    if len(run) < MAX_SAID * len(kinds):
+        return []
+    return run[::-1]
+
+
+def _differ_in_numbers(run: Sequence[_Sentence]) -> bool:
+    """Return True if sentences are said often enough only because their numbers aren't compared."""
+    versions = {(sentence.kind, sentence.numbers) for sentence in run}
+    return len(run) < MAX_SAID * len(versions)
+
+
+def _is_prose(run: Sequence[_Sentence]) -> bool:
+    """Return False for rows of a table, of JSON, of a list in code or of XML, and for short ones."""
+    if sum(sentence.word_count for sentence in run) < _SENTENCE_WORDS * len(run):
+        return False
+    texts = [sentence.text for sentence in run]
+    return not any("|" in text or _RECORD.fullmatch(text) for text in texts)
 
 
 def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
     """Return the repetition of lines at a text's end that call one of the ``tools``; None if none.
 
-    The lines are equal, or differ only in digits.
+    The lines are equal, or differ only in digits. Between them are only tags, fences and empty
+    lines; after them may also be the beginning of another line that may become a call.
     """
-    tail = text[-LOOKED_AT_CHARS:]
-    if "{" not in tail and "[" not in tail:
+    if "{" not in text[-LOOKED_AT_CHARS:] and "[" not in text[-LOOKED_AT_CHARS:]:
         return None
-    rows: list[tuple[str, int]] = []
-    at = len(text) - len(tail)
-    for line in tail.splitlines(keepends=True):
-        at += len(line)
-        if line.endswith("\n") and _CALL_ROW.match(line):
-            rows.append((line.strip(), at))
-    if not rows or not _names_tool(rows[-1][0], tools):
+    rows = _call_rows_at_end(text)
+    if not rows or not _names_tool(rows[-1].text, tools):
         return None
-    last = rows[-1][0]
-    equal = _run_at_end([row == last for row, _ in rows])
-    like = _run_at_end([_NUMBERS.sub("0", row) == _NUMBERS.sub("0", last) for row, _ in rows])
-    if equal < MAX_EQUAL_CALLS and like < MAX_LIKE_CALLS:
+    last = rows[-1].text
+    equal = _run_at_end([row.text == last for row in rows])
+    like = _run_at_end([_without_numbers(row.text) == _without_numbers(last) for row in rows])
+    is_fenced = _is_fenced(text[: rows[-1].end])
+    is_exact = equal >= (MAX_LIKE_CALLS if is_fenced else MAX_EQUAL_CALLS)
+    if not is_exact and like < MAX_LIKE_CALLS:
         return None
-    rounds = equal if equal >= MAX_EQUAL_CALLS else like
-    second_end = rows[len(rows) - rounds + 1][1]
+    rounds = equal if is_exact else like
+    second_end = rows[len(rows) - rounds + 1].end
     return Repetition(last, rounds, len(text) - second_end, is_exact=rounds == equal)
+
+
+@frozen
+class _Row:
+    """A line of an answer that may be a call; ``end`` is its end in the answer."""
+
+    text: str
+    end: int
+
+
+def _call_rows_at_end(text: str) -> list[_Row]:
+    """Return the consecutive lines at a text's end that may be calls, in the text's order."""
+    *lines, unfinished = text[-LOOKED_AT_CHARS:].split("\n")
+    if unfinished.strip() and not unfinished.lstrip().startswith(_CALL_STARTS):
+        return []
+    rows: list[_Row] = []
+    end = len(text) - len(unfinished)
+    for line in reversed(lines):
+        if _CALL_ROW.match(line):
+            rows.append(_Row(line.strip(), end))
+        elif not _BETWEEN_CALLS.fullmatch(line):
+            break
+        end -= len(line) + 1
+    return rows[::-1]
+
+
+def _without_numbers(row: str) -> str:
+    return _NUMBERS.sub("0", row)
 
 
 def _names_tool(row: str, tools: Collection[str]) -> bool:
@@ -200,16 +279,24 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
 
     Rows of data and text in a code fence may be repeated more often than prose.
     """
+    if rounds < MIN_REPEATED_ROUNDS:
+        return False
     chars = rounds * len(unit)
     words = len(_WORD.findall(unit))
-    rows = "\n" in unit.strip() or unit.endswith("\n") or unit.startswith("\n")
-    last, _, first = unit.partition("\n")
-    is_row = words <= _PHRASE_WORDS or "|" in unit or _RECORD.fullmatch(first + last)
-    is_data = (rows and unit.strip() and is_row) or _is_fenced(text[:start])
-    if rounds < MIN_REPEATED_ROUNDS or is_data:
-        return rounds >= MIN_REPEATED_ROUNDS and chars >= _DATA_CHARS
+    if _is_row(unit, words) or _is_fenced(text[:start]):
+        return chars >= _DATA_CHARS
     is_phrase = words >= _PHRASE_WORDS and rounds >= _PHRASE_ROUNDS and chars >= _PHRASE_CHARS
     return is_phrase or chars >= MIN_REPEATED_CHARS
+
+
+def _is_row(unit: str, words: int) -> bool:
+    """Return True if a repeated unit is a row of a table, dump, drawing, list in code, JSON or XML."""
+    if "\n" not in unit or not unit.strip():
+        return False
+    # The unit may begin in the middle of a row: that row's beginning is then at the unit's end.
+    end_of_row, _, start_of_row = unit.partition("\n")
+    is_record = _RECORD.fullmatch(start_of_row + end_of_row) is not None
+    return words <= _ROW_WORDS or "|" in unit or is_record
 
 
 def _is_fenced(text: str) -> bool:

@@ -86,7 +86,8 @@ class Importer:
                     self._empty += 1
                     continue
                 self.failed += 1
-                yield path, None, [_of_file(name, _why_refused(error))]
+                problem = error.message if self._skip_damaged else _why_refused(error)
+                yield path, None, [_of_file(name, problem)]
                 continue
             self.failed += sum(len(one.refused) for one in imported)
             own = [one for one in imported if not one.of_subagent] or imported

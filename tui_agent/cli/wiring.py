@@ -216,8 +216,10 @@ class Wiring:
 
     async def aclose(self) -> None:
         await asyncio.gather(self.client.aclose(), self.extensions.aclose())
-        self.store.purge()
-        self.store.close()
+        try:
+            self.store.purge()
+        finally:
+            self.store.close()
 
     # -- sessions
 

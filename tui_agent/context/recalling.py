@@ -1,9 +1,10 @@
 """Chooses which lines of an overlong text to show.
 
 They are its beginning, the lines with names that the conversation still uses, and an outline of the
-rest: first whole lines, then lines cut to the names in them. The same text, names and limits always
-give the same lines. The ``recall`` tool shows entries this way, and large files are shortened the
-same way when they are sent again after a compaction.
+rest: first whole lines with new names, then lines cut to the names in them, then the lines after
+the beginning. The same text, names and limits always give the same lines. The ``recall`` tool shows
+entries this way, and large files are shortened the same way when they are sent again after a
+compaction.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ _USED_SHARE = 0.1
 _NAMES_SHARE = 0.7
 """Share of the room left after those lines that goes to lines cut to their names."""
 _CUT = "… "
-"""Prefix of a line that is cut to its names."""
+"""Prefix of a line that is cut to its names, and end of a line that is cut to its beginning."""
 _NUMBER_BYTES = 8
 """Bytes assumed for a line's number in the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
@@ -66,49 +67,128 @@ def outline(
 ) -> list[tuple[int, str]]:
     """Return (index, text) of the lines to show of a text that is too long, by ascending index.
 
-    Lines are chosen in four rounds: the text's beginning; lines with names in use, those with the
+    Lines are chosen in five rounds: the text's beginning; lines with names in use, those with the
     highest scores for their size first (a name in many lines counts less in each); lines with the
-    most names that no chosen line has; the other lines, cut to such names. ``names`` are the names
-    in use with their scores.
+    most names that no chosen line has; the other lines, cut to such names; the lines after the
+    beginning, while there is room. If the beginning ends before a long line, that line is cut to
+    its beginning and such names. ``names`` are the names in use with their scores.
     """
-    room = _room(lines, limits) - NOTE_BYTES
-    head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
-    chosen = set(head)
-    left = room - sum(utf8_size(lines[at]) + 1 for at in head)
-    names_of = {at: _names_of(line) for at, line in enumerate(lines)}
-    short = {at: found for at, found in names_of.items() if len(lines[at]) <= _LONGEST}
-    spared = round(left * (1 - _USED_SHARE))
-    for at in _by_value(lines, short, names):
-        cost = _cost(lines[at])
-        if at not in chosen and left - cost >= spared and len(chosen) < limits.lines:
-            chosen.add(at)
-            left -= cost
-    spared = round(left * _NAMES_SHARE)
-    for at in _by_new_names(lines, short, frozenset(chosen)):
-        cost = _cost(lines[at])
-        if cost > left - spared or len(chosen) >= limits.lines:
+    made = _Outline(lines, limits)
+    made.add_beginning()
+    made.add_names_in_use(names)
+    made.add_new_names()
+    made.add_cut_lines()
+    made.fill()
+    return sorted(made.shown.items())
+
+
+class _Outline:
+    """An outline being made: ``shown`` has the text of each line to show, by index."""
+
+    def __init__(self, lines: Sequence[str], limits: OutputLimits) -> None:
+        self.shown: dict[int, str] = {}
+        self._lines = lines
+        self._limits = limits
+        self._left = _room(lines, limits) - NOTE_BYTES
+        """Bytes left for other lines."""
+        self._names = {at: _names_of(line) for at, line in enumerate(lines)}
+        self._short = {at: names for at, names in self._names.items() if len(lines[at]) <= _LONGEST}
+        self._long: int | None = None
+        """Index of the long line of which only the beginning and names are shown."""
+        self._names_of_long = ""
+        """The names that are shown after the beginning of the long line."""
+
+    def add_beginning(self) -> None:
+        spared = round(self._left * (1 - _HEAD_SHARE))
+        for at, line in enumerate(self._lines):
+            if self._add(at, utf8_size(line) + 1, spared):
+                continue
+            if at == 0 and len(line) <= _LONGEST:
+                self._add(at, utf8_size(line) + 1, 0)
+            elif len(line) > _LONGEST and len(self.shown) < self._limits.lines:
+                self._long = at
+                self._show_part(at, _LONGEST)
             break
-        chosen.add(at)
-        left -= cost
-    shown = {at: lines[at] for at in chosen}
-    said = "\n".join(shown.values())
-    known = set[str]().union(*(names_of[at] for at in chosen))
-    for at, found in names_of.items():
+
+    def add_names_in_use(self, used: Mapping[str, float]) -> None:
+        spared = round(self._left * (1 - _USED_SHARE))
+        for at in _by_value(self._lines, self._short, used):
+            if at not in self.shown:
+                self._add(at, _cost(self._lines[at]), spared)
+
+    def add_new_names(self) -> None:
+        spared = round(self._left * _NAMES_SHARE)
+        whole = frozenset(filter(self._is_whole, self.shown))
+        for at in _by_new_names(self._lines, self._short, whole):
+            if not self._add(at, _cost(self._lines[at]), spared):
+                break
+
+    def add_cut_lines(self) -> None:
+        known = set[str]()
+        for at, text in self.shown.items():
+            known |= self._names[at] if self._is_whole(at) else _names_of(text)
+        said = "\n".join(self.shown.values())
+        for at, names in self._names.items():
+            row = self._cut_to_names(names - known, said)
+            if not row or (at != self._long and len(self.shown) >= self._limits.lines):
+                continue
+            if at == self._long:
+                self._names_of_long = row
+                self._show_part(at, _LONGEST)
+            else:
+                row = min(self._lines[at], row, key=len)
+                self.shown[at] = row
+                self._left -= _cost(row)
+            said += row
+            known |= names
+
+    def fill(self) -> None:
+        """Add the lines after the beginning, and more of the long line."""
+        has_gap = False
+        for at, line in enumerate(self._lines):
+            # The lines at the beginning are shown without numbers, up to the first that is cut.
+            has_gap = has_gap or (at in self.shown and not self._is_whole(at))
+            cost = _cost(line) if has_gap else utf8_size(line) + 1
+            if at not in self.shown and not self._add(at, cost, 0):
+                break
+        if self._long is not None:
+            self._show_part(self._long, self._limits.line_chars)
+
+    def _add(self, at: int, cost: int, spared: int) -> bool:
+        """Show a whole line if that leaves ``spared`` bytes; return False if it does not fit."""
+        if len(self.shown) >= self._limits.lines or self._left - cost < spared:
+            return False
+        self.shown[at] = self._lines[at]
+        self._left -= cost
+        return True
+
+    def _is_whole(self, at: int) -> bool:
+        return self.shown.get(at) == self._lines[at]
+
+    def _show_part(self, at: int, chars: int) -> None:
+        """Show up to ``chars`` characters of the long line's beginning, and its names."""
+        if at in self.shown:
+            self._left += _cost(self.shown[at])
+        end = self._names_of_long or _CUT.rstrip()
+        room = self._left - _cost(end)
+        chars = min(chars, self._limits.line_chars - len(end))
+        self.shown[at] = f"{_first_bytes(self._lines[at][:chars], room)}{end}"
+        self._left -= _cost(self.shown[at])
+
+    def _cut_to_names(self, names: AbstractSet[str], said: str) -> str:
+        """Return those of the names that fit and are not in the text ``said``; "" if there are none."""
         row = ""
-        for name in sorted(found - known, key=lambda name: (-len(name), name)):
+        for name in sorted(names, key=lambda name: (-len(name), name)):
             longer = f"{row}, {name}" if row else f"{_CUT}{name}"
-            if _cost(longer) > left:
+            if _cost(longer) > self._left or len(longer) > self._limits.line_chars // 2:
                 break
             if name not in said and name not in row:
                 row = longer
-        if row and len(shown) < limits.lines:
-            row = min(lines[at], row, key=len)
-            shown[at] = row
-            said += row
-            known |= found
-            left -= _cost(row)
-    rest = _fitting(lines, range(len(head), len(lines)), left, limits.lines - len(shown))
-    return sorted((shown | {at: lines[at] for at in rest}).items())
+        return row
+
+
+def _first_bytes(text: str, most: int) -> str:
+    return text.encode("utf-8", "surrogatepass")[: max(0, most)].decode("utf-8", "ignore")
 
 
 def _names_of(line: str) -> set[str]:
@@ -165,13 +245,3 @@ def _by_new_names(
         else:
             known |= names_of[at]
             yield heappop(heap)[1]
-
-
-def _fitting(lines: Sequence[str], places: range, room: int, most: int) -> list[int]:
-    taken: list[int] = []
-    for at in places[: max(0, most)]:
-        room -= utf8_size(lines[at]) + 1
-        if room < 0:
-            break
-        taken.append(at)
-    return taken

@@ -3,13 +3,13 @@
 The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives a crash of the
 program. A power failure may lose the last transactions, but never corrupts the file.
 
-Before an older file is migrated it is backed up, and the backup is kept. A copy is then migrated
-and checked, and renamed over the file. If anything fails before the rename, the old file is
-unchanged.
+Before an older file is migrated it is backed up, and the backup is kept. The migration and its checks
+are one transaction, so that nothing changes if anything fails, and other SQLite clients may have the
+file open.
 
-A lock file next to the session file (suffix ``.lock``) is locked while a program has the store
-open. Once the session file has been found damaged, deleted or replaced, this program writes nothing
-more to it (`Database.refusal`).
+A lock file next to the session file (suffix ``.lock``) is locked while a program has the store open
+for writing, and contains the session file's inode number. Once the session file has been found
+damaged, deleted or replaced, this program writes nothing more to it (`Database.refusal`).
 """
 
 import contextlib
@@ -76,8 +76,19 @@ MIGRATIONS: Mapping[int, Migration] = {
 }
 """The migration from each older schema version, the first being 1, to the next."""
 
-_COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
-"""Tables that must have the same number of rows before and after a migration."""
+_COUNTED = (
+    "sessions",
+    "entries",
+    "bodies",
+    "labels",
+    "leaf_moves",
+    "drafts",
+    "blobs",
+    "blob_uses",
+    "unsent",
+    "side_costs",
+)
+"""Tables that must have the same number of rows before and after a migration, if they existed before."""
 
 T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
@@ -98,63 +109,68 @@ _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
     """Migrate the file at ``path`` from schema ``found`` to ``target``; return the backup's path.
 
-    No program may have the file open, not even the caller.
-
     Raises:
-        StoreDamaged: the migrated copy failed its check; the file is unchanged.
+        StoreDamaged: the migrated tables failed their check; the file is unchanged.
         sqlite3.Error: a statement failed; the file is unchanged.
+        OSError: the backup can't be written; the file is unchanged.
     """
+    backup = _free_backup_name(path, found)
+    try:
+        _back_up(path, backup)
+        # Closing the connection rolls back a transaction that failed.
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            before = _counts(connection)
+            for version in range(found, target):
+                for statement in migrations[version]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            _check(connection, before, path)
+            connection.execute("COMMIT")
+    except BaseException:
+        backup.unlink(missing_ok=True)
+        raise
+    return backup
+
+
+def _free_backup_name(path: Path, found: int) -> Path:
     suffix = f".v{found}.bak"
     backup = path.with_name(path.name + suffix)
     number = 1
     while backup.exists():
         number += 1
         backup = path.with_name(f"{path.name}{suffix}{number}")
-    copy = path.with_name(path.name + ".migrating")
-    copy.unlink(missing_ok=True)
-    try:
-        # The backup gets its name only once it is complete, as the program may be killed meanwhile.
-        _copy(path, copy)
-        copy.replace(backup)
-        _copy(backup, copy)
-        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
-            for version in range(found, target):
-                for statement in migrations[version]:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        _check(backup, copy, path)
-        _sync(copy)
-    except BaseException:
-        for leftover in (copy, backup):
-            leftover.unlink(missing_ok=True)
-        raise
-    copy.replace(path)
-    _sync(path.parent)
     return backup
 
 
-def _copy(source: Path, target: Path) -> None:
-    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new)
-        # A single file without a journal, so that a rename moves all of it.
-        new.execute("PRAGMA journal_mode = DELETE")
-    target.chmod(0o600)
-    _sync(target)
+def _back_up(path: Path, backup: Path) -> None:
+    # The backup gets its name only once it is complete, as the program may be killed meanwhile.
+    unfinished = path.with_name(path.name + ".migrating")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(unfinished)) as new:
+            old.backup(new)
+            # A single file without a journal, so that a rename moves all of it.
+            new.execute("PRAGMA journal_mode = DELETE")
+        unfinished.chmod(0o600)
+        _sync(unfinished)
+        unfinished.replace(backup)
+        _sync(path.parent)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
-def _check(backup: Path, copy: Path, path: Path) -> None:
-    with closing(sqlite3.connect(backup)) as old, closing(sqlite3.connect(copy)) as new:
-        trouble = new.execute("PRAGMA quick_check").fetchone()[0] != "ok"
-        trouble = trouble or new.execute("PRAGMA foreign_key_check").fetchone() is not None
-        before = _counts(old)
-        after = _counts(new)
-        if trouble or any(after.get(table) != count for table, count in before.items()):
-            raise StoreDamaged(
-                f"The session file {path} could not be converted to this version without loss. "
-                "It was not changed."
-            )
+def _check(connection: sqlite3.Connection, before: Mapping[str, int], path: Path) -> None:
+    """Raise StoreDamaged if the migrated tables are damaged or have lost rows."""
+    is_damaged = connection.execute("PRAGMA quick_check").fetchone()[0] != "ok"
+    is_orphaned = connection.execute("PRAGMA foreign_key_check").fetchone() is not None
+    after = _counts(connection)
+    has_lost = any(after.get(table) != count for table, count in before.items())
+    if is_damaged or is_orphaned or has_lost:
+        raise StoreDamaged(
+            f"The session file {path} could not be converted to this version without loss. "
+            "It was not changed."
+        )
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:
@@ -189,7 +205,7 @@ class Database:
         migrations: The migration from each older schema version to the next.
 
     Raises:
-        StoreError: the file can't be opened, and was not changed.
+        StoreError: the file can't be opened. A file with sessions was not changed.
     """
 
     def __init__(
@@ -212,22 +228,19 @@ class Database:
         self.refusal: StoreError | None = None
         """The error to raise for a write, None if the file can be written."""
         self._write_lock = threading.RLock()
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._opener: sqlite3.Connection | None = None
+        """The connection that opened the file; None before that and after `close`."""
+        self._connections: dict[threading.Thread, sqlite3.Connection] = {}
         self._presence: FileLock | None = None
         self._file: tuple[int, int] | None = None
         try:
             with self._translated():
-                if not read_only:
-                    with contextlib.suppress(OSError):
-                        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                        self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
-                if self._presence is not None:
-                    # Every program that has the file open shares this lock; a migration takes it
-                    # exclusively.
-                    self._share(self._presence)
-                if self._presence is None or not self._open_for_writing():
-                    self._open_for_reading()
+                self._open(read_only=read_only)
+        except OSError as error:
+            self.close()
+            raise StoreUnavailable(
+                f"The session file {self.path} can't be opened: {error.strerror}."
+            ) from error
         except BaseException:
             self.close()
             raise
@@ -237,7 +250,7 @@ class Database:
         """Return the calling thread's connection for reading, for a ``with`` block.
 
         Raises:
-            StoreError: SQLite reported an error in the block.
+            StoreError: the file can't be read, or SQLite reported an error in the block.
         """
         with self._translated():
             yield self._connection()
@@ -247,16 +260,10 @@ class Database:
         """Open a write transaction for a ``with`` block: committed at its end, undone if it raises.
 
         Raises:
-            StoreError: the file can't be written, or the transaction failed; nothing was stored.
+            StoreError: the file can't be written, or SQLite reported an error; nothing was stored.
         """
-        if self.refusal is None and self._file is not None and _identity(self.path) != self._file:
-            self.refusal = StoreReadOnly(
-                f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
-                "more. /export writes this session to a file; then start the program again."
-            )
-        if self.refusal is not None:
-            raise self.refusal
         with self._write_lock, self._translated():
+            self._check_writable()
             connection = self._connection()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -272,9 +279,10 @@ class Database:
         """Rewrite the file, so that its free pages and its journal contain no deleted data.
 
         Raises StoreBusy if another program is reading or writing the file, or another StoreError if
-        SQLite reports an error.
+        it can't be written or SQLite reports an error.
         """
         with self._write_lock, self._translated():
+            self._check_writable()
             connection = self._connection()
             connection.execute("VACUUM")
             busy, *_pages = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -282,14 +290,67 @@ class Database:
             raise StoreBusy(f"Another program is using the session file {self.path}.")
 
     def close(self) -> None:
-        """Close all connections. Idempotent."""
-        for connection in self._connections:
-            connection.close()
+        """Close all connections and unlock the file; it can't be used any more. Idempotent."""
+        for connection in list(self._connections.values()):
+            if connection is not self._opener:
+                connection.close()
         self._connections.clear()
-        self._local = threading.local()
+        if self._opener is not None:
+            if self._is_replaced():
+                self._empty_log(self._opener)
+            self._opener.close()
+            self._opener = None
         if self._presence is not None:
             self._presence.close()
             self._presence = None
+
+    # -- the lock file -------------------------------------------------------------------------------
+
+    def _share(self, lock: FileLock) -> None:
+        if not lock.take(shared=True, timeout=self._busy_timeout / 1000):
+            raise StoreBusy(
+                f"Another program is converting the session file {self.path}: try again in a moment."
+            )
+
+    @contextlib.contextmanager
+    def _alone(self, lock: FileLock) -> Iterator[bool]:
+        """Hold the shared lock exclusively for a ``with`` block; gives False if other programs share it.
+
+        The lock is free in the block then, because two programs that kept it shared while trying
+        would wait for each other forever. After the block, it is shared again.
+        """
+        lock.release()
+        try:
+            is_alone = lock.take()
+            if not is_alone:
+                # The pause is random, so that two waiting programs don't retry in step.
+                time.sleep(os.urandom(1)[0] / 10_000)
+            yield is_alone
+        finally:
+            self._share(lock)
+
+    def _require_same_file(self, lock: FileLock) -> None:
+        """Refuse a file that replaced the one that other programs have open.
+
+        Their write-ahead log is still beside it, and SQLite would apply the log to this file.
+
+        Raises:
+            StoreBusy: they still had it open after the timeout.
+        """
+        found = _identity(self.path)
+        if found is None:
+            return
+        inode = str(found[1])
+        deadline = time.monotonic() + self._busy_timeout / 1000
+        while lock.read() not in {"", inode}:
+            with self._alone(lock) as is_alone:
+                if is_alone:
+                    lock.write(inode)
+                    return
+            if time.monotonic() > deadline:
+                raise StoreBusy(
+                    f"The session file {self.path} was replaced while other programs have it open: close them first."
+                )
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -304,18 +365,35 @@ class Database:
             raise translated from error
 
     def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        """Return the calling thread's connection.
+
+        Once the file has been deleted or replaced, its path no longer leads to it, so a thread
+        without a connection gets the one that opened the file. SQLite lets threads share it.
+        """
+        if self._opener is None:
+            raise StoreUnavailable(f"The session file {self.path} has been closed.")
+        connection = self._connections.get(threading.current_thread())
+        if connection is None and self._is_replaced():
+            return self._opener
         if connection is None:
             connection = self._connect(self._mode)
-            self._keep(connection)
+            self._close_unused()
+            self._connections[threading.current_thread()] = connection
         return connection
+
+    def _close_unused(self) -> None:
+        """Close the connections of threads that have ended, but not the one that opened the file."""
+        for thread, connection in list(self._connections.items()):
+            if not thread.is_alive() and connection is not self._opener:
+                connection.close()
+                self._connections.pop(thread, None)
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"{self.path.as_uri()}?{mode}",
             uri=True,
             isolation_level=None,
-            check_same_thread=False,  # `close` may be called from another thread
+            check_same_thread=False,  # other threads may close it, or share it (`_connection`)
         )
         connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -324,58 +402,68 @@ class Database:
         connection.execute(f"PRAGMA cache_size = -{_CACHED_KIB}")
         return connection
 
+    # -- a file that was deleted or replaced ---------------------------------------------------------
+
+    def _is_replaced(self) -> bool:
+        """Return True if another file, or none, is at the path of the file that was opened."""
+        return self._file is not None and _identity(self.path) != self._file
+
+    def _check_writable(self) -> None:
+        """Raise the refusal if there is one; the caller has the write lock."""
+        if self.refusal is None and self._opener is not None and self._is_replaced():
+            self.refusal = StoreReadOnly(
+                f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
+                "more. /export writes this session to a file; then start the program again."
+            )
+            self._empty_log(self._opener)
+        if self.refusal is not None:
+            raise self.refusal
+
+    def _empty_log(self, connection: sqlite3.Connection) -> None:
+        """Move the write-ahead log of a replaced file into that file, which may still have a name.
+
+        Otherwise, SQLite would apply the log to the file that is now at the path. Does nothing if
+        another program has the store open: it may have opened the new file, with this log.
+        """
+        if self._presence is None:
+            return
+        with (
+            contextlib.suppress(sqlite3.Error, StoreBusy),
+            self._alone(self._presence) as is_alone,
+        ):
+            if is_alone:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     # -- opening -----------------------------------------------------------------------------------
 
-    def _share(self, lock: FileLock) -> None:
-        if not lock.take(shared=True, timeout=self._busy_timeout / 1000):
-            raise StoreBusy(
-                f"Another program is converting the session file {self.path}: try again in a moment."
-            )
-
-    def _open_for_writing(self) -> bool:
-        """Open the file, creating or migrating it if necessary; return False if it can only be read."""
-        deadline = time.monotonic() + self._busy_timeout / 1000
-        while True:
-            try:
-                connection = self._connect("mode=rwc")
-                found = self._inspect(connection)
-            except sqlite3.OperationalError as error:
-                if _primary(error) in _REFUSED:
-                    return False
-                raise
-            if found == self._version:
-                return self._settle(connection)
-            connection.close()
-            if not self._build_alone(found) and time.monotonic() > deadline:
-                raise StoreBusy(
-                    f"The session file {self.path} must be converted, but other programs have it open: "
-                    "close them first."
-                )
-
-    def _settle(self, connection: sqlite3.Connection) -> bool:
-        """Keep the connection and return True if it can write; else close it and return False."""
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            # Older versions of SQLite let a transaction begin on a file they can't write.
-            connection.execute(f"PRAGMA user_version = {self._version}")
-            connection.execute("ROLLBACK")
-        except sqlite3.OperationalError as error:
-            if _primary(error) == sqlite3.SQLITE_READONLY:
-                connection.close()
-                return False
-            if _primary(error) != sqlite3.SQLITE_BUSY:
-                raise
-        connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
-        self._keep(connection)
+    def _open(self, *, read_only: bool) -> None:
+        if not read_only:
+            with contextlib.suppress(OSError):
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
+        connection = None
+        if self._presence is not None:
+            # Every program that may write the file shares this lock, and a program that creates or
+            # migrates the file takes it exclusively.
+            self._share(self._presence)
+            self._require_same_file(self._presence)
+            connection = self._open_for_writing(self._presence)
+        if connection is None:
+            connection = self._open_for_reading()
+        self._opener = connection
+        self._connections[threading.current_thread()] = connection
         self._file = _identity(self.path)
-        self._mode = "mode=rw"
-        return True
+        if self._presence is not None and self._file is not None:
+            self._presence.write(str(self._file[1]))
 
-    def _keep(self, connection: sqlite3.Connection) -> None:
-        self._local.connection = connection
-        self._connections.append(connection)
+    def _connect_and_inspect(self, mode: str) -> tuple[sqlite3.Connection, int]:
+        """Return a new connection and the version of the file's schema (see `_inspect`)."""
+        connection = self._connect(mode)
+        try:
+            return connection, self._inspect(connection)
+        except BaseException:
+            connection.close()
+            raise
 
     def _inspect(self, connection: sqlite3.Connection) -> int:
         """Return the version of the file's schema, 0 for an empty file.
@@ -395,57 +483,85 @@ class Database:
             raise SchemaTooNew(self.path, version, self._version)
         return version
 
-    def _build_alone(self, found: int) -> bool:
-        """Create or migrate the file; return False if another program has it open."""
-        lock = self._presence
-        if lock is None:
-            return False
-        # Two programs that both kept the shared lock would wait for each other forever.
-        lock.release()
-        try:
-            if not lock.take():
-                # The pause is random, so that two waiting programs don't retry in step.
-                time.sleep(os.urandom(1)[0] / 10_000)
-                return False
-            with contextlib.closing(self._connect("mode=rwc")) as connection:
-                if self._inspect(connection) != found:
-                    return True
-                if not found:
-                    self.path.chmod(0o600)
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    connection.execute("BEGIN IMMEDIATE")
-                    schema.create(connection)
-                    connection.execute("COMMIT")
-            if found:
-                migrate(self.path, found, self._version, self._migrations)
-            return True
-        finally:
-            self._share(lock)
+    # -- opening for writing -----------------------------------------------------------------------
 
-    def _open_for_reading(self) -> None:
+    def _open_for_writing(self, lock: FileLock) -> sqlite3.Connection | None:
+        """Open the file, creating or migrating it if necessary; return None if it can only be read.
+
+        ``lock`` is shared.
+        """
+        deadline = time.monotonic() + self._busy_timeout / 1000
+        while True:
+            try:
+                connection, found = self._connect_and_inspect("mode=rwc")
+            except sqlite3.OperationalError as error:
+                if _primary(error) in _REFUSED:
+                    return None
+                raise
+            if found == self._version:
+                break
+            connection.close()
+            # Even if another program had it open, that program may have built the file.
+            if not self._build_if_alone(lock) and time.monotonic() > deadline:
+                raise StoreBusy(
+                    f"The session file {self.path} must be converted, but other programs have it open: "
+                    "close them first."
+                )
+        if not self._can_write(connection):
+            connection.close()
+            return None
+        self._mode = "mode=rw"
+        return connection
+
+    def _build_if_alone(self, lock: FileLock) -> bool:
+        """Create or migrate the file; return False if another program has it open."""
+        with self._alone(lock) as is_alone:
+            if is_alone:
+                self._build()
+        return is_alone
+
+    def _build(self) -> None:
+        """Create or migrate the file, unless another program has just done it."""
+        connection, found = self._connect_and_inspect("mode=rwc")
+        with contextlib.closing(connection):
+            if found == 0:
+                self.path.chmod(0o600)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                schema.create(connection)
+                connection.execute("COMMIT")
+        if 0 < found < self._version:
+            migrate(self.path, found, self._version, self._migrations)
+
+    def _can_write(self, connection: sqlite3.Connection) -> bool:
+        """Switch the file to WAL mode and return True if it can be written."""
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            # Older versions of SQLite let a transaction begin on a file they can't write.
+            connection.execute(f"PRAGMA user_version = {self._version}")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            if _primary(error) == sqlite3.SQLITE_READONLY:
+                return False
+            if _primary(error) != sqlite3.SQLITE_BUSY:
+                raise
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
+        return True
+
+    # -- opening for reading -----------------------------------------------------------------------
+
+    def _open_for_reading(self) -> sqlite3.Connection:
         if not is_there(self.path):
             raise StoreUnavailable(
                 f"The session file {self.path} does not exist and can't be created here."
             )
-        try:
-            connection = self._connect("mode=ro")
-            found = self._inspect(connection)
-            self._mode = "mode=ro"
-        except sqlite3.OperationalError as error:
-            # WAL mode creates files beside the database, which isn't possible in a read-only
-            # directory: read the database file alone.
-            if _primary(error) not in _REFUSED:
-                raise
-            wal = self.path.with_name(self.path.name + "-wal")
-            if is_there(wal) and wal.stat().st_size:
-                raise StoreUnavailable(
-                    f"The session file {self.path} was not closed properly and can't be read in a directory that "
-                    "can't be written. Copy it, with the files beside it, to a writable directory."
-                ) from error
-            self._mode = "mode=ro&immutable=1"
-            connection = self._connect(self._mode)
-            found = self._inspect(connection)
-        self._keep(connection)
+        connection, found = self._connect_for_reading()
+        if found != self._version:
+            connection.close()
+        if found == 0:
+            raise StoreUnavailable(f"The session file {self.path} is empty.")
         if found != self._version:
             raise StoreReadOnly(
                 f"The session file {self.path} is from an older version and can't be converted: "
@@ -454,13 +570,33 @@ class Database:
         self.refusal = StoreReadOnly(
             f"The session file {self.path} is read-only: nothing can be saved."
         )
+        return connection
+
+    def _connect_for_reading(self) -> tuple[sqlite3.Connection, int]:
+        """Set the mode, and return a connection and the version of the file's schema."""
+        self._mode = "mode=ro"
+        try:
+            return self._connect_and_inspect(self._mode)
+        except sqlite3.OperationalError as error:
+            if _primary(error) not in _REFUSED:
+                raise
+            # WAL mode creates files beside the database, which isn't possible in a read-only
+            # directory: read the database file alone.
+            wal = self.path.with_name(self.path.name + "-wal")
+            if is_there(wal) and wal.stat().st_size:
+                raise StoreUnavailable(
+                    f"The session file {self.path} was not closed properly and can't be read in a directory that "
+                    "can't be written. Copy it, with the files beside it, to a writable directory."
+                ) from error
+        self._mode = "mode=ro&immutable=1"
+        return self._connect_and_inspect(self._mode)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of the file at a path, None if there is none."""
+    """Return the device and inode of the file at a path, None if none can be reached."""
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return found.st_dev, found.st_ino
 
@@ -477,8 +613,9 @@ def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], N
     try:
         return fetch(ids)
     except StoreDamaged:
-        if len(ids) == 1:
-            lost(ids[0])
+        if len(ids) <= 1:
+            for lost_id in ids:
+                lost(lost_id)
             return []
     middle = len(ids) // 2
     halves = cast("tuple[IdsT, IdsT]", (ids[:middle], ids[middle:]))

@@ -10,6 +10,9 @@ import os
 import time
 from pathlib import Path
 
+_TEXT_BYTES = 100
+"""Maximum bytes read from a lock file."""
+
 _POLL = 0.01
 """Seconds between attempts to lock, because ``flock`` can't wait with a timeout."""
 
@@ -42,6 +45,16 @@ class FileLock:
                 time.sleep(_POLL)
             else:
                 return True
+
+    def read(self) -> str:
+        """Return the text in the lock file."""
+        return os.pread(self._descriptor, _TEXT_BYTES, 0).decode("ascii", "replace")
+
+    def write(self, text: str) -> None:
+        """Replace the text in the lock file, in ASCII; does nothing if it can't be written."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text.encode("ascii"), 0)
 
     def release(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)

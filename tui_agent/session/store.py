@@ -137,12 +137,7 @@ class Store(StoreReader):
 
         Raises StoreError if another session has the key.
         """
-        try:
-            self._change(session_id, "key = ?", (valid(key),))
-        except sqlite3.IntegrityError:
-            raise StoreError(
-                f"Another run with the key “{key}” started at the same time."
-            ) from None
+        self._change(session_id, "key = ?", (valid(key),))
 
     def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
         """Store the outcome of the session's last run; None while a run is in progress."""
@@ -172,7 +167,7 @@ class Store(StoreReader):
     def undelete(self, session_id: str) -> None:
         """Bring back a deleted session and its subagents' sessions.
 
-        Raises SessionNotFound if it was purged.
+        Raises SessionNotFound if it was purged, or StoreError if another session now has its key.
         """
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
@@ -343,9 +338,15 @@ class Store(StoreReader):
         with_subagents: bool = False,
     ) -> None:
         with self.writer() as connection:
-            changed = connection.execute(
-                f"UPDATE sessions SET {assignments} WHERE id = ?{_AND_SUBAGENTS if with_subagents else ''}",  # noqa: S608 - texts of this class
-                (*values, session_id, *([session_id] if with_subagents else [])),
-            )
+            try:
+                changed = connection.execute(
+                    f"UPDATE sessions SET {assignments} WHERE id = ?{_AND_SUBAGENTS if with_subagents else ''}",  # noqa: S608 - texts of this class
+                    (*values, session_id, *([session_id] if with_subagents else [])),
+                )
+            except sqlite3.IntegrityError:
+                raise StoreError(
+                    "Another session has the same key: a run with this key started at the same time, or after this "
+                    "session was deleted."
+                ) from None
             if not changed.rowcount:
                 raise SessionNotFound(session_id)

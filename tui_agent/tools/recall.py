@@ -174,12 +174,15 @@ def _outline_output(
     for place, (at, text) in enumerate(shown):
         number = "" if place < head or _NUMBERED.match(text) else f"{before + at + 1}: "
         rows.append(f"{number}{text}")
-    more = ""
-    if len(shown) > head:
-        more = ", and lines with names in use or new names, some cut (…)"
     first = before + 1
     last = before + len(lines)
-    footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'
+    whole = f"Lines {first}-{before + head} of {last}"
+    if head == 0:
+        whole = f"The beginning of line {first} of {last}"
+    more = ""
+    if len(shown) > max(head, 1):
+        more = ", and lines with names in use or new names, some cut (…)"
+    footer = f'[{whole}{more}. For the rest: "#{entry_id} {first}-{last}", or grep.]'
     return Output(
         "\n".join(rows),
         f"#{entry_id}",

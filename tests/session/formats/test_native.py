@@ -26,6 +26,7 @@ from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of, copy_of
 from tui_agent.session.formats.importing import ImportChange, import_file
 from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.ids import now
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -153,7 +154,12 @@ WRONG = {
     "number twice": lambda lines: entry_line(lines, 2)["entry"].update(id=1),
     "huge number": lambda lines: entry_line(lines, 6)["entry"].update(id=2**40),
     "negative tokens": lambda lines: entry_line(lines, 2)["entry"].update(tokens=-4),
-    "a time to come": lambda lines: entry_line(lines, 2)["entry"].update(created_at=2**45),
+    "entry after the year 9999": lambda lines: entry_line(lines, 2)["entry"].update(
+        created_at=2**52
+    ),
+    "line without a type": lambda lines: lines[1].pop("type"),
+    "line after the end": lambda lines: lines.append(lines[1]),
+    "session after the end": lambda lines: lines.append(lines[0]),
     "unknown kind": lambda lines: entry_line(lines, 2)["entry"].update(kind="spell"),
     "wrong type": lambda lines: entry_line(lines, 1)["entry"].update(parts="text"),
     "label of nothing": lambda lines: next(
@@ -224,6 +230,86 @@ def test_a_file_that_is_cut_off_or_lost_a_line_is_noticed(store, session, other,
             take(other, cut)
     assert other.sessions() == []
     assert take(other, cut, skip_damaged=True)[0].entries == 4
+
+
+@pytest.mark.parametrize("wrong", ["{broken", '{"type": "entry", "entry": {"id": 2}}', "{}"])
+def test_a_damaged_entry_of_a_file_costs_only_itself_if_wanted(
+    store, session, other, tmp_path, wrong
+):
+    session.append_many([said("one"), answered("two"), said("three")])
+    session.move(1)
+    session.append(said("another branch"))
+    session.move(2)
+    session.append(said("below two"))
+    session.label(2, "lost with its entry")
+    path = exported(store, session.id, tmp_path / "a.jsonl")
+    lines = path.read_text().splitlines()
+    lines[2] = wrong
+    path.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(ImportRefused, match="line 3: "):
+        take(other, path)
+    [imported] = take(other, path, skip_damaged=True)
+    entries = copy_of(other, imported.session_id, whole=True).entries
+    assert [(entry.id, entry.parent_id) for entry in entries] == [(1, None), (3, 1), (4, 1), (5, 1)]
+    assert "link to a damaged entry (replaced by one to the entry before it)" in imported.left_out
+    assert imported.left_out["invalid line"] + len(imported.damaged) == 3, "entry, label and move"
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_entries_of_a_session_whose_first_line_is_damaged_go_to_no_other(
+    store, session, other, tmp_path, *, labelled: bool
+):
+    child = Session(
+        store, store.create_session("/", parent=(session.id, 1)).id, estimate=lambda _entry: 1
+    )
+    child.append_many([said("of the child"), answered("answered"), said("and more")])
+    session.append(said("one"))
+    metadata = ToolMetadata(session=child.id)
+    result = ToolResultEntry(
+        call_id="a", tool="task", status=ToolStatus.COMPLETED, output="", metadata=metadata
+    )
+    session.append(result)
+    if labelled:
+        session.label(1, "start")
+    path = exported(store, session.id, tmp_path / "a.jsonl")
+    lines = path.read_text().splitlines()
+    lines[3 + labelled] = "{broken"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    [imported] = take(other, path, skip_damaged=True)
+    assert imported.entries == 2
+    assert imported.left_out["line of a session whose first line is damaged"] == 3
+
+
+def test_an_entry_of_a_clock_that_was_ahead_is_taken_in_with_todays_time(
+    store, session, other, tmp_path
+):
+    session.append(said("one"))
+    path = exported(store, session.id, tmp_path / "a.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1]["entry"]["created_at"] = 2**45
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [imported] = take(other, path)
+    [entry] = copy_of(other, imported.session_id, whole=True).entries
+    assert entry.created_at <= now()
+    assert take(other, path)[0].came is ImportChange.KNOWN
+
+
+@pytest.mark.parametrize("place", ["kind", "action", "field"])
+def test_control_characters_of_a_file_reach_no_message(store, session, other, tmp_path, place: str):
+    evil = "\x1b]0;owned\x07\nx"
+    lines = lines_of(store, session, tmp_path / "a.jsonl")
+    match place:
+        case "kind":
+            entry_line(lines, 1)["entry"]["kind"] = evil
+        case "action":
+            lines.insert(-1, {"type": "move", "action": evil})
+        case _:
+            entry_line(lines, 1)["entry"][evil] = 1
+    path = tmp_path / "evil.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ImportRefused, match="owned") as refused:
+        take(other, path)
+    assert refused.value.message.isprintable()
 
 
 def test_what_hangs_below_a_damaged_entry_leaves_too(store, session, other, tmp_path):

@@ -1,13 +1,18 @@
-"""Writes and reads this program's export format: JSON lines that contain sessions without loss.
+"""Writes and reads this program's export format: JSON lines that contain whole sessions.
 
-Each session begins with a line of the type ``session``, followed by lines of the types ``entry``,
-``label``, ``move`` and ``blob``. The last line of the file has the type ``end`` and the number of
-lines before it, so that an incomplete file is recognised.
+Each session begins with a line of the type ``session``, followed by its lines of the types
+``entry``, ``label``, ``move`` and ``blob``, in this order. The last line of the file has the type
+``end`` and the number of lines before it, so that an incomplete file is recognised.
+
+The key and outcome of a run without a screen aren't exported: with the same key, a later run on
+another machine would continue the imported session. Of the costs without an entry, only the sum is
+exported.
 """
 
 import base64
 import binascii
 import json
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
@@ -16,7 +21,7 @@ from pydantic import ValidationError
 from tui_agent.session.entries import Entry, EntryAdapter
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_session_id
-from tui_agent.session.formats.reading import MAX_ENTRIES, ImportRefused, Node
+from tui_agent.session.formats.reading import END_OF_TIME, MAX_ENTRIES, ImportRefused, Node
 from tui_agent.session.ids import now
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
@@ -25,7 +30,6 @@ from tui_agent.session.schema import SCHEMA_VERSION
 FORMAT = "tui-agent"
 _MAX_ID = 2**32 - 1
 _MAX_NUMBER = 2**53
-_DAY = 24 * 3600 * 1000
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
@@ -95,16 +99,26 @@ def is_line(node: Node) -> bool:
 
 
 class LineReader:
-    """Makes sessions from the lines of one file; use a new one for each file."""
+    """Makes sessions from the lines of one file; use a new one for each file.
 
-    def __init__(self) -> None:
+    ``skip_damaged``: leave out lines that are invalid or belong to a lost session, and accept a
+    file whose ``end`` line is missing or gives another number of lines.
+    """
+
+    def __init__(self, *, skip_damaged: bool = False) -> None:
+        self._skip_damaged = skip_damaged
         self._sessions: list[IncomingSession] = []
-        self._ids: set[int] = set()
+        self._ids: list[int] = []
+        """Ids of the current session's entries, ascending."""
+        self._type_before: object = None
+        """Type of the last line that was not damaged."""
+        self._after_damage = False
+        """Whether the line before the current one is damaged."""
+        self._is_lost = False
+        """Whether the line that began the current session was damaged."""
 
-    def read(self, nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
+    def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
         """Return the sessions in the lines of a file; a line of None is a damaged one.
-
-        ``cut_off``: accept a file whose ``end`` line is missing or gives another number of lines.
 
         Raises:
             ImportRefused: a line is invalid, or the file is not complete.
@@ -112,18 +126,24 @@ class LineReader:
         ended = False
         for lines, node in enumerate(nodes):
             if node is None:
+                self._after_damage = True
                 continue
-            if (kind := node.text("type")) == "session":
+            if ended and not self._skip_damaged:
+                raise node.refuse("the line follows that of the type “end”")
+            kind = node.value.get("type")
+            if kind == "session":
                 self._begin(node)
             elif kind == "end":
                 ended = node.number("lines") == lines
             elif not self._sessions:
                 raise node.refuse("the first line must be of the type “session”")
             else:
-                self._line(node, kind)
+                self._line_or_skip(node)
+            self._type_before = kind
+            self._after_damage = False
         if not self._sessions:
             raise ImportRefused("The file contains no session.")
-        if not (ended or cut_off):
+        if not (ended or self._skip_damaged):
             raise ImportRefused("The file is not complete: lines are missing. Export it again.")
         for session in self._sessions:
             self._close(session)
@@ -140,7 +160,8 @@ class LineReader:
         origin: tuple[str | None, int | None, str] = (None, None, "")
         if is_session_id(parent):
             origin = (parent, _optional(node, "parent_entry"), node.text("agent", "")[:200])
-        self._ids = set()
+        self._ids = []
+        self._is_lost = False
         self._sessions.append(
             IncomingSession(
                 id=name if is_session_id(name) else derived_id(created, FORMAT, name),
@@ -156,9 +177,34 @@ class LineReader:
             )
         )
 
-    def _line(self, node: Node, kind: str) -> None:
+    def _line_or_skip(self, node: Node) -> None:
+        """Read a line of the current session; with ``skip_damaged``, leave it out if it is invalid."""
+        if self._after_damage and self._starts_over(node):
+            self._is_lost = True
+        left_out = self._sessions[-1].left_out
+        if self._is_lost:
+            left_out["line of a session whose first line is damaged"] += 1
+            return
+        try:
+            self._line(node)
+        except ImportRefused:
+            if not self._skip_damaged:
+                raise
+            left_out["invalid line"] += 1
+
+    def _starts_over(self, node: Node) -> bool:
+        """Return True for an entry that can't be the current session's: it must be the next one's."""
+        entry = node.value.get("entry")
+        if node.value.get("type") != "entry" or not isinstance(entry, dict):
+            return False
+        if self._type_before not in {"session", "entry"}:
+            return True
+        entry_id = entry.get("id")
+        return bool(self._ids) and isinstance(entry_id, int) and entry_id <= self._ids[-1]
+
+    def _line(self, node: Node) -> None:
         session = self._sessions[-1]
-        match kind:
+        match kind := node.text("type"):
             case "entry":
                 self._entry(session, node)
             case "label":
@@ -188,9 +234,14 @@ class LineReader:
     def _known(self, node: Node, key: str) -> int | None:
         """Return the entry id in a line, which must be that of an earlier entry; None if missing."""
         entry_id = _optional(node, key)
-        if entry_id is not None and entry_id not in self._ids:
+        if entry_id is not None and self._nearest(entry_id) != entry_id:
             raise node.refuse(f"there is no entry #{entry_id} before this line")
         return entry_id
+
+    def _nearest(self, entry_id: int) -> int | None:
+        """Return the id itself if there is such an entry, else the next lower one; None if none is."""
+        at = bisect(self._ids, entry_id)
+        return self._ids[at - 1] if at else None
 
     def _entry(self, session: IncomingSession, node: Node) -> None:
         try:
@@ -201,20 +252,31 @@ class LineReader:
             raise node.refuse(f"the entry is not valid ({where}: {first['msg'].lower()})") from None
         except RecursionError:
             raise node.refuse("the entry is nested too deeply") from None
-        if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
+        if not 0 < entry.id <= _MAX_ID or self._nearest(entry.id) == entry.id:
             raise node.refuse(f"the entry number #{entry.id} is used twice or out of range")
-        # With a time in the future, the prompt cache would look warm, and the head written by the
-        # file's program would be used for a long time.
-        if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < now() + _DAY):
+        if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < END_OF_TIME):
             raise node.refuse("the entry's tokens or time are out of range")
-        if session.entries and entry.id <= session.entries[-1].id:
-            raise node.refuse(f"entry #{entry.id} must come before entry #{session.entries[-1].id}")
-        if entry.parent_id is not None and entry.parent_id not in self._ids:
-            raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
+        # With a time in the future, which a wrong clock causes, the prompt cache would look warm, and
+        # the head written by the file's program would be used for a long time.
+        entry = entry.model_copy(update={"created_at": min(entry.created_at, now())})
+        if self._ids and entry.id <= self._ids[-1]:
+            raise node.refuse(f"entry #{entry.id} must come before entry #{self._ids[-1]}")
+        if entry.parent_id is not None and self._nearest(entry.parent_id) != entry.parent_id:
+            entry = self._attached(session, node, entry)
         if len(session.entries) >= MAX_ENTRIES:
             raise node.refuse(f"the session has more than {MAX_ENTRIES:,} entries")
-        self._ids.add(entry.id)
+        self._ids.append(entry.id)
         session.entries.append(entry)
+
+    def _attached(self, session: IncomingSession, node: Node, entry: Entry) -> Entry:
+        """Return an entry whose parent is missing with the entry before its parent as its parent.
+
+        Raises ImportRefused without ``skip_damaged``.
+        """
+        if not self._skip_damaged or entry.parent_id is None:
+            raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
+        session.left_out["link to a damaged entry (replaced by one to the entry before it)"] += 1
+        return entry.model_copy(update={"parent_id": self._nearest(entry.parent_id)})
 
     def _close(self, session: IncomingSession) -> None:
         """Correct leaf and last id if they don't fit the entries, and count missing blobs."""

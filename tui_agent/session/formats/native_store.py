@@ -19,7 +19,7 @@ from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
 from tui_agent.session.formats.incoming import IncomingSession
 from tui_agent.session.formats.native import is_line
-from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
+from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile, shown_name
 from tui_agent.session.schema import APPLICATION_ID
 from tui_agent.session.store import Store
 
@@ -59,7 +59,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     if is_file(source):
         yield from _store(source)
     else:
-        yield native.LineReader().read(source.lines(), cut_off=source.skip_damaged)
+        yield native.LineReader(skip_damaged=source.skip_damaged).read(source.lines())
 
 
 def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
@@ -73,7 +73,7 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
         except ImportRefused:
             raise
         except (OSError, sqlite3.Error, StoreError) as error:
-            raise ImportRefused(f"{source.path.name} can't be read: {error}") from error
+            raise ImportRefused(f"{shown_name(source.path)} can't be read: {error}") from error
 
 
 def _copied(path: Path, place: Path) -> Path:
@@ -105,7 +105,7 @@ def _copied(path: Path, place: Path) -> Path:
 
 
 def _sessions(store: Store, session_id: str, source: SourceFile) -> list[IncomingSession]:
-    where = f"{source.path.name}, session {session_id[-8:]}"
+    where = f"{shown_name(source.path)}, session {session_id[-8:]}"
     sessions = native.LineReader().read(
         Node(line, where) for line in native.lines_of(copies_of(store, session_id))
     )

@@ -29,6 +29,8 @@ _DOCUMENT_BYTES = 300_000_000
 MAX_ENTRIES = 1_000_000
 """Maximum entries of one session."""
 
+_PROBLEM_CHARS = 300
+"""Maximum characters of a problem in a message; it may quote the file."""
 
 END_OF_TIME = 253_370_764_800_000
 """Beginning of the year 9999, in milliseconds since the epoch."""
@@ -64,7 +66,7 @@ class Node:
 
     def refuse(self, problem: str) -> ImportRefused:
         """Return the error to raise for a problem at this place."""
-        return ImportRefused(f"{self.where}: {problem}.")
+        return ImportRefused(f"{self.where}: {one_line(problem, _PROBLEM_CHARS)}.")
 
     def has(self, key: str) -> bool:
         """Return True if the key is there and is not null."""
