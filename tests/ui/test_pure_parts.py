@@ -54,7 +54,7 @@ from tui_agent.ui.prompting.completion import (
     token_at,
     with_directories,
 )
-from tui_agent.ui.prompting.paste import PasteStore
+from tui_agent.ui.prompting.paste import FOLD_LINES, PasteStore, is_large
 from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
@@ -550,3 +550,11 @@ def test_parts_differ_without_colour() -> None:
 def test_of_two_marks_in_a_column_the_weightier_is_shown() -> None:
     series = Series(([1.0] * 10,), 1, {2: "×", 3: "◆"}, {"◆": 2, "×": 1})
     assert [one.mark for one in columns(series, 2)] == ["◆", ""]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_paste_becomes_a_chip_of_lines_exactly_if_it_has_many(end: str) -> None:
+    for lines in (FOLD_LINES, FOLD_LINES + 1):
+        text = "\n".join(["a"] * lines) + end
+        assert is_large(text) is (lines > FOLD_LINES)
+        assert PasteStore().fold(text).endswith("lines]") is (lines > FOLD_LINES)

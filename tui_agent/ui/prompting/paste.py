@@ -8,7 +8,7 @@ from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
 
 FOLD_LINES = 12
-"""Maximum lines of a paste that is not shown as a chip. A line feed at its end counts as a line."""
+"""Maximum lines of a paste that is not shown as a chip."""
 FOLD_CHARACTERS = 2_000
 """Maximum characters of a paste that is not shown as a chip."""
 MAX_KNOWN = 20
@@ -18,7 +18,12 @@ _CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]
 
 
 def is_large(text: str) -> bool:
-    return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
+    return len(text) > FOLD_CHARACTERS or _lines_in(text) > FOLD_LINES
+
+
+def _lines_in(text: str) -> int:
+    """Return the number of lines; a line feed at the end begins no further line."""
+    return text.removesuffix("\n").count("\n") + 1
 
 
 class PasteStore(dict[str, str]):
@@ -42,7 +47,7 @@ class PasteStore(dict[str, str]):
 
     def fold(self, text: str) -> str:
         """Store a text and return its chip, which is numbered if another text has the same one."""
-        lines = text.removesuffix("\n").count("\n") + 1
+        lines = _lines_in(text)
         if lines > FOLD_LINES:
             size = f"{lines} lines"
         else:
