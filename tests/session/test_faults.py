@@ -132,6 +132,13 @@ def in_thread(work: Callable[[], T]) -> T:
         return pool.submit(work).result(timeout=60)
 
 
+def session_in_log(store: Store) -> Session:
+    """Return a new session whose 40 entries are in the write-ahead log only."""
+    session = open_session(store, store.create_session("/").id)
+    session.append_many([said("in the log only") for _ in range(40)])
+    return session
+
+
 @pytest.mark.parametrize("refused_first", [False, True])
 def test_a_backup_put_in_the_place_of_the_open_file_stays_whole(
     tmp_path: Path, *, refused_first: bool
@@ -140,8 +147,7 @@ def test_a_backup_put_in_the_place_of_the_open_file_stays_whole(
     restored = filled(backup, 400)
     path = tmp_path / "s.db"
     with Store(path) as store:
-        session = open_session(store, store.create_session("/").id)
-        session.append_many([said("in the log only") for _ in range(40)])
+        session = session_in_log(store)
         path.rename(tmp_path / "moved.db")
         backup.rename(path)
         assert in_thread(lambda: len(open_session(store, session.id).path())) == 40
@@ -161,8 +167,7 @@ def test_a_file_that_replaced_an_open_one_is_not_opened_before_that_is_closed(
     restored = filled(backup, 400)
     path = tmp_path / "s.db"
     with Store(path) as store:
-        session = open_session(store, store.create_session("/").id)
-        session.append_many([said("in the log only") for _ in range(40)])
+        session_in_log(store)
         backup.rename(path)
         with pytest.raises(StoreBusy, match="was replaced while other programs have it open"):
             Store(path, busy_timeout=50)
@@ -176,8 +181,7 @@ def test_the_last_of_several_programs_empties_the_log_of_a_replaced_file(tmp_pat
     restored = filled(backup, 400)
     path = tmp_path / "s.db"
     with Store(path), Store(path) as store:
-        session = open_session(store, store.create_session("/").id)
-        session.append_many([said("in the log only") for _ in range(40)])
+        session_in_log(store)
         backup.rename(path)
     with Store(path) as store:
         assert (store.damage(), len(open_session(store, restored).path())) == ("", 400)
