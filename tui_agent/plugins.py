@@ -98,7 +98,7 @@ class Plugin:
     def brings(self) -> Iterator[tuple[str, str]]:
         """Yield (kind, name or effect) for every part of the plugin, to show before it is added.
 
-        The kind of parts that this program ignores is "no effect here".
+        For parts that this program ignores, the kind is "no effect here".
         """
         for kind in KINDS:
             for folder in self.folders(kind):
@@ -192,7 +192,8 @@ class PluginStore:
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
         """Copy a plugin's files into the store and register it; replaces a plugin of the same name.
 
-        ``source`` is where the plugin came from, ``digest`` that of the files that the user agreed to.
+        ``source`` is where the plugin came from, ``digest`` is the digest of the files that the
+        user agreed to.
 
         Raises:
             PluginError: a link leads out of the plugin's folder, the plugin is too large, or its

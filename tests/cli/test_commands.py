@@ -298,7 +298,7 @@ def test_doctor_tells_what_is_missing_and_where_settings_come_from(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(["doctor"]) == 1
-    assert "no model and no key" in capsys.readouterr().out
+    assert "no model and no API key" in capsys.readouterr().out
     monkeypatch.setenv("EXA_API_KEY", "exa-secret-value")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
     monkeypatch.setenv("TUI_AGENT_MAX_STEPS", "9")

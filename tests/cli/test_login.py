@@ -186,7 +186,7 @@ def test_login_prints_the_page_and_takes_its_answer(
     waiting.set()
     assert code == 0, told
     out = capsys.readouterr().out
-    assert "You are signed in to OpenRouter. The key is kept in" in out
+    assert "You are signed in to OpenRouter. The key is saved in" in out
     assert LOGIN_KEY not in out + told
     assert json.loads((config_dir() / "credentials.json").read_text()) == {
         "openrouter": {"key": LOGIN_KEY}

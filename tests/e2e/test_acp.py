@@ -274,7 +274,7 @@ async def test_modes_and_models_are_chosen(running: Running, place: Place) -> No
         assert [option.current_value for option in answer.config_options] == ["demo", "high"]
         for option, value, why in (
             ("model", "nosuch", "no model “nosuch”"),
-            ("effort", "much", "an effort that the model has"),
+            ("effort", "much", "an effort that the model supports"),
         ):
             with pytest.raises(RequestError, match=why):
                 await agent.set_config_option(config_id=option, session_id=session, value=value)
@@ -357,7 +357,7 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(
     running: Running, place: Place, warm_server: ModelServer
 ) -> None:
     async with session_of(running, place) as (editor, agent, session):
-        with pytest.raises(RequestError, match="not an existing directory"):
+        with pytest.raises(RequestError, match="not the absolute path of a directory"):
             await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
         with pytest.raises(RequestError, match="not open here"):
             await agent.prompt(session_id="nobody", prompt=say("hello"))

@@ -124,7 +124,7 @@ class SessionFactory(Protocol):
 
 
 def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Decorate a method to raise `UserFacingError` as protocol errors with the same message."""
+    """Make a method raise each `UserFacingError` as a protocol error with the same message."""
 
     @wraps(method)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -167,16 +167,16 @@ class EditorAgent:
         **_more: Any,
     ) -> InitializeResponse:
         self._capabilities = client_capabilities or ClientCapabilities()
-        description = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
+        description = "Set a provider's API key in this agent's environment or in config.toml, then choose this."
         methods: list[Any] = [
-            AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=description)
+            AuthMethodAgent(id=_KEYS, name="Use a configured API key", description=description)
         ]
         if self._capabilities.auth is not None and self._capabilities.auth.terminal:
-            description = "Asks for a provider and its key, and saves them in config.toml."
+            description = "Asks for a provider and its API key, and saves them in config.toml."
             terminal = TerminalAuthMethod(
                 type="terminal",
                 id=_TERMINAL,
-                name="Enter a key",
+                name="Enter an API key",
                 description=description,
                 args=["--login"],
             )
@@ -230,7 +230,7 @@ class EditorAgent:
     ) -> NewSessionResponse:
         directory = Path(cwd)
         if not directory.is_absolute() or not is_directory(directory):
-            raise RequestError(-32602, f"{cwd!r} is not an existing directory.")
+            raise RequestError(-32602, f"{cwd!r} is not the absolute path of a directory.")
         servers = _servers(mcp_servers)
         await self._require_key()
         opened = await self._open_session(OpenRequest(demo=self._factory.demo), directory, servers)
@@ -317,7 +317,7 @@ class EditorAgent:
     ) -> SetSessionModeResponse:
         if mode_id not in MODE_HELP:
             raise RequestError(
-                -32602, f"There is no mode {mode_id!r}; there are {', '.join(MODE_HELP)}."
+                -32602, f"There is no mode {mode_id!r}. Use one of: {', '.join(MODE_HELP)}."
             )
         self._session(session_id).agent.change_mode(mode_id)
         return SetSessionModeResponse()
@@ -345,7 +345,7 @@ class EditorAgent:
             case _:
                 raise RequestError(
                     -32602,
-                    "Choose a model, or an effort that the model has.",
+                    "Choose a model, or an effort that the model supports.",
                 )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
@@ -489,7 +489,7 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Reads the editor's lines, and skips JSON that is not a message: the SDK would disconnect on it."""
+    """Reads the editor's lines, and skips JSON that is not a message, as it would make the SDK disconnect."""
 
     _overrun = False
 

@@ -480,7 +480,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
         if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}:
             hidden.append(block.origin[0])
     if not hidden:
-        controller.say("Nothing to bring back: that is in the context already.")
+        controller.say("There is nothing to bring back: all of it is in the context already.")
         return
     controller.require_writable()
     for target in hidden:

@@ -41,7 +41,7 @@ class OpenHow(StrEnum):
 
 @frozen
 class OpenRequest:
-    """A request to open a session; without an id, a new one.
+    """A request to open a session; without an id, to create one.
 
     With ``demo``, the new session is in a scratch directory and has the scripted model. ``entry`` is
     shown once the session is open: in the conversation, or in the tree if it is on another branch.
@@ -117,13 +117,13 @@ class SessionServices(Protocol):
 
 
 class SettingServices(Protocol):
-    """Reads and saves the user's settings and keys."""
+    """Reads and saves the user's settings and API keys."""
 
     config_path: Path
     warnings: Sequence[str]
     """Problems with settings and arguments, to be shown at the start."""
     logins: LoginController
-    """Handles the keys that the user enters for providers."""
+    """Handles the API keys that the user enters for providers."""
 
     def config(self) -> Config: ...
 
@@ -152,7 +152,7 @@ class TrustServices(Protocol):
     def trust_question(self) -> ProjectState | None:
         """Return the project's trust state; None if the user needn't be asked about it.
 
-        They needn't if nothing in the project needs trust, or if they trust it or refused for good.
+        That is so if nothing in the project needs trust, or if the user trusts it or never will.
         """
 
     def project_state(self) -> ProjectState:
@@ -219,7 +219,7 @@ class ModelServices(Protocol):
         """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return the source of each provider's key that was found, such as a variable, by provider name."""
+        """Return where each provider's API key was found, such as a variable, by provider name."""
 
 
 class FileServices(Protocol):

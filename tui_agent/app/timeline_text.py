@@ -82,7 +82,7 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
 
 
 def change_words(change: MapChange) -> str:
-    """Return a sentence about the blocks that a request has, lacks or sends differently than the last."""
+    """Return a sentence about the blocks that were added, removed or changed since the step before."""
     parts = [f"+{_counted(change.came)} added" if change.came else ""]
     if change.went:
         parts.append(f"−{_counted(change.went)} removed{_span(change.went)}")

@@ -50,8 +50,9 @@ def make_agent(
 ) -> Agent:
     """Return an agent for a session, with the model, effort and mode that the arguments name.
 
-    It works in the session's directory if that still exists, otherwise in the program's. If the
-    session recorded another model, effort or mode, appends the change to it, unless it is read-only.
+    The agent works in the session's directory if that still exists, otherwise in the program's. If
+    the session recorded another model, effort or mode, appends the change to the session, unless
+    that is read-only.
     ``servers`` are MCP servers for this session in addition to the configured ones.
     """
     cwd = wiring.cwd

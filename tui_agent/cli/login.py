@@ -1,4 +1,4 @@
-"""``tui-agent login`` and ``logout``: ask for a provider's key and save it, or remove it.
+"""``tui-agent login`` and ``logout``: ask for a provider's API key and save it, or remove it.
 
 `LoginController` tries, saves and removes the keys.
 """
@@ -24,7 +24,7 @@ def run_login(arguments: Namespace) -> int:
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
         say(
-            f"{provider.name} also needs {' and '.join(provider.missing)}. Set that in the environment first.",
+            f"{provider.name} also needs {' and '.join(provider.missing)}. Set it in the environment first.",
             file=sys.stderr,
         )
         return 1
