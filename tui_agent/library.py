@@ -535,7 +535,7 @@ class Agent:
         return self._agent.inspector.next_request()
 
     async def tokens(self) -> tuple[int, int]:
-        """Return the size of the next request and that of the model's context window, in tokens."""
+        """Return the sizes of the next request and of the model's context window, in tokens."""
         await self._agent.warm()
         size = self._agent.context_size()
         return size.total, size.window

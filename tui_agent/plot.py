@@ -53,8 +53,8 @@ class Column(NamedTuple):
 def columns(series: Series, width: int) -> list[Column]:
     """Return the columns of a plot that is at most ``width`` cells wide, from left to right.
 
-    With more steps than cells, each column is one cell wide and stands for several steps; its peak is
-    the highest of them. Without steps or cells, the list is empty.
+    With more steps than cells, each column is one cell wide and stands for one or more steps; its
+    peak is the highest of them. Without steps or cells, the list is empty.
     """
     count = series.count
     heights = series.levels[-1]

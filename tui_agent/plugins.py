@@ -312,7 +312,8 @@ def market_of(root: Path) -> dict[str, Path | str]:
 def digest_of(root: Path) -> str:
     """Return a SHA-256 digest of the names, executable bits and contents of a folder's files, as hex.
 
-    If no file has changed since the last call, the files are not read again.
+    Folders named ``.git`` are left out. If no file has changed since the last call, the files are not
+    read again.
 
     Raises:
         PluginError: the folder is too large, has a link that leads out of it, or has a file that

@@ -120,7 +120,7 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a built-in command has this name, and a command of the user's can't replace it."""
+    """Return whether a built-in command has this name and can't be replaced by the user's own command."""
     return any(row.name == name and not row.is_replaceable for row in command_table())
 
 
@@ -195,7 +195,7 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 async def built_in(name: str, agent: Agent | None) -> Command | None:
     """Return the built-in command with this name or alias.
 
-    None if there is none, or a command of the user's own in the agent's session replaces it.
+    None if there is none, or if one of the user's own commands replaces it in the agent's session.
     """
     command = find(name, command_table())
     if command is None or agent is None:

@@ -1,9 +1,9 @@
 """The commands on the model's context (``/context``, ``/compact``, ``/prune``) and on the screen's parts.
 
-The latter are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and ``/settings``. Also has the
-actions on one entry that the context map, the tree and links in the conversation offer: edit what
-the model sees of it, edit a summary, bring it back, compact up to it, jump to it. The agent plans
-compactions and appends the entries.
+The commands on the screen's parts are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and
+``/settings``. Also has the actions on one entry that the context map, the tree and links in the
+conversation offer: edit what the model sees of it, edit a summary, bring it back, compact up to it,
+jump to it. The agent plans compactions and appends the entries.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ CAUSES: dict[str, str] = {
     BreakCause.COLD: "the prompt cache had expired",
     BreakCause.UNKNOWN: "nothing on the path explains it, which is a bug",
 }
-"""The reason why a request's beginning differs from that of the last one, as the end of a sentence."""
+"""Reasons why a request begins differently than the one before it, as the ends of sentences."""
 
 
 HEAD_WORDS = (

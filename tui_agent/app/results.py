@@ -231,7 +231,7 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences about changes that are left out or include those of others; may be "".
+        """Return sentences about changes that are left out, or that are mixed with others' changes; may be "".
 
         Each sentence begins with a space. With ``done``, they also name what the commit left out or
         mixed.

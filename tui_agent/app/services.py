@@ -168,7 +168,7 @@ class TrustServices(Protocol):
         """
 
     def problem_of_command(self, cwd: Path, command: str, /) -> str:
-        """Return why a command of the user's settings must not run in ``cwd``, as a clause; "" if it may.
+        """Return why a command in the user's settings must not run in ``cwd``, as a clause; "" if it may.
 
         It must not run files of an untrusted project. Reads the project's files: call it in a thread.
         """
@@ -199,8 +199,8 @@ class ModelServices(Protocol):
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
         """Ask the user's model servers for their models; return a line about each server asked.
 
-        With ``model``, asks only the server of this model, and only if its last answer is more than a
-        day old; with None, asks all servers.
+        With ``model``, asks only the server of this model, and only if it has not answered for a day;
+        with None, asks all servers.
         """
 
     async def find_servers(self) -> Sequence[str]:
@@ -230,7 +230,7 @@ class FileServices(Protocol):
     state_dir: Path
     """Directory for the program's small files: counts, pasted images, plugins."""
     own_places: Sequence[Path]
-    """Directories in which the program keeps files, except that of the settings."""
+    """Directories in which the program keeps files, except the settings directory."""
 
     async def list_files(self, project: Path, /) -> Sequence[str]: ...
 

@@ -23,7 +23,7 @@ _LEAST_SHARE = 4
 
 
 def series_of(steps: Sequence[Step]) -> Series:
-    """Return the values to plot: for each step its tokens, of which the lower part is the head."""
+    """Return the values to plot: for each step, the tokens of the head and of the whole request."""
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
     # Use the last step's window: a larger one of an earlier step would make all others look small.

@@ -56,7 +56,7 @@ _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 """Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
 _OVERRIDE = re.compile(r"(?P<key>[a-z_]+(?:\.[\w-]+)*)=(?P<value>.+)", re.DOTALL)
-"""Matches a setting and its value in the form that follows Codex's option ``-c``."""
+"""Matches ``KEY=VALUE``, as Codex's option ``-c`` changes a setting."""
 LIKENESS = 0.75
 """Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 

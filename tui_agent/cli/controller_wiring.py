@@ -109,7 +109,7 @@ class ControllerWiring(AppServices):
 
     @property
     def _project(self) -> Path:
-        """The project for which rules are saved: that of the agent on the screen, if there is one."""
+        """The project for which rules are saved: the project of the agent on the screen, if there is one."""
         if self._agent is not None:
             return self._agent.ports.project
         return find_project(self.cwd)

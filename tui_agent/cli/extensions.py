@@ -157,7 +157,7 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
 def _is_contained(project: Path, find: FindSandbox) -> bool:
     """Return True if commands that are to run in the sandbox do so.
 
-    False if the settings turn the sandbox off or the machine has none.
+    False if the settings turn the sandbox off or the machine has no sandbox.
     """
     try:
         chosen = read_table(config_path()).get("sandbox")

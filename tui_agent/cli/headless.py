@@ -548,7 +548,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Return True if a result is that of a shell command which may have changed something."""
+        """Return True if a result comes from a shell command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
