@@ -35,8 +35,8 @@ class ExitCode(IntEnum):
         3,
         "stopped",
         (
-            "stopped: a tool call was refused and nothing else was done, a doom loop, no steps left, a goal that was "
-            "not reached, or an answer that was cut off, empty or had unreadable tool calls"
+            "stopped: a tool call was refused and nothing else was done, a question could not be asked, a goal was not "
+            "reached, a doom loop, no steps left, or the answer was cut off, empty or had unreadable tool calls"
         ),
     )
     BUDGET = (
