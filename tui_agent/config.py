@@ -406,7 +406,7 @@ class Config(BaseModel):
     ui: Annotated[UiSettings, WhenGiven] = UiSettings.model_construct()
     keys: dict[str, str] = Field(
         default_factory=dict,
-        description='Your keys for actions, such as compact = "f12"; /keys lists the actions.',
+        description='Your key bindings, such as compact = "f12"; /keys lists the actions.',
     )
 
     @property

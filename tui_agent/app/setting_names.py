@@ -121,7 +121,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "ui.status_line": "Custom status line",
     "ui.notify": "Notifications",
     "ui.notify_command": "Notification command",
-    "keys": "Custom keys",
+    "keys": "Custom key bindings",
     "mcp": "MCP servers",
     "webfetch.timeout": "Seconds for a web page",
     "webfetch.max_bytes": "Bytes of a web page",
