@@ -266,7 +266,7 @@ class Controller:
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # It may be one of the user's own commands, in a file that is new.
+            # The name may be that of one of the user's own commands, if its file is new.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )

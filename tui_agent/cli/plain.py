@@ -296,7 +296,7 @@ class PlainFrontend(Frontend):
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         del entry
-        # They belong to the previous session, whose events no longer arrive here.
+        # These requests belong to the previous session, whose events no longer arrive here.
         self._permissions.clear()
         session = agent.session
         if session.leaf is not None:
