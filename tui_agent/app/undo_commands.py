@@ -58,7 +58,7 @@ async def undo(controller: Controller, _argument: str) -> None:
 
 @Command(
     "redo",
-    "repeat a change that was undone",
+    "bring back what was undone last",
     key="f6",
     now=lambda session: _help("redo", session, session.history.next()),
     changes_files=True,
