@@ -427,7 +427,7 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
 def test_models_are_those_with_a_key_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "No key" in printed(capsys, "models")
+    assert "No API key" in printed(capsys, "models")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
     rows = [json.loads(line) for line in printed(capsys, "models", "claude", "--json").splitlines()]
     assert rows

@@ -257,7 +257,7 @@ async def test_images_and_resources_travel_with_a_prompt(
     ]
     async with session_of(running, place) as (_editor, agent, session):
         await agent.prompt(session_id=session, prompt=blocks)
-        with pytest.raises(RequestError, match="not base64"):
+        with pytest.raises(RequestError, match="not valid base64"):
             await agent.prompt(session_id=session, prompt=[helpers.image_block("%%", "image/png")])
     sent = requests(warm_server)
     assert "look at b.py c.py" in sent

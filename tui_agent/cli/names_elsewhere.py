@@ -147,7 +147,7 @@ COMMANDS: Mapping[str, str] = {
     "import": _SESSIONS,
     "install": _PLUGINS,
     "list": _PLUGINS,
-    "mcp-server": "tui-agent can't serve MCP; " + _SERVER_PROGRAM,
+    "mcp-server": "this program is not an MCP server; " + _SERVER_PROGRAM,
     "plugins": _PLUGINS,
     "pr": _GIT,
     "project": _SESSIONS,
