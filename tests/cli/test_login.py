@@ -119,7 +119,7 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("login",), 2, "Name a provider: anthropic, openai"),
         (("login", "openai"), 2, "No key was entered"),
         (("login", "azure"), 1, "Azure OpenAI also needs AZURE_API_BASE"),
-        (("logout",), 1, "There is no key to remove"),
+        (("logout",), 1, "No API key was entered"),
         (("logins",), 2, "Did you mean login?"),
     ],
 )

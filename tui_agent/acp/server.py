@@ -202,9 +202,9 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
-        """Read the settings and look for keys again.
+        """Read the settings and look for API keys again.
 
-        Raises `RequestError` if there is no key, or the login method ``method_id`` is unknown.
+        Raises `RequestError` if there is no API key, or the login method ``method_id`` is unknown.
         """
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(

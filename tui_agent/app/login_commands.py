@@ -223,13 +223,13 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for a key, try it and save it; return the confirmation to show, or None if it was not saved.
+    """Ask for an API key, try it and save it; return a sentence to show, None if none was saved.
 
     The user decides whether to save a key that could not be tried.
     """
     details = "It is not shown, logged or sent elsewhere."
     entered = await controller.ask(
-        TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True)
+        TextLine(f"API key of {row.name}", confirm="try it", details=details, hidden=True)
     )
     if not entered:
         return None

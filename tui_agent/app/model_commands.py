@@ -288,7 +288,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
-    """Switch the model, and save it in the settings unless ``only_here`` or it has no key.
+    """Switch the model, and save it in the settings unless ``only_here`` or it has no API key.
 
     Returns a sentence for the user that says where the model is used.
     """

@@ -146,8 +146,8 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
 def _usable_model(wiring: "Wiring", model: str) -> str:
     """Return ``model``, or the default model if only that can be used.
 
-    A model can't be used if its provider is unknown or has no key, for example in a session
-    imported from another program.
+    A model can't be used if its provider is unknown or has no API key, for example in a
+    session imported from another program.
     """
     candidates = (model, wiring.default_model())
     if DEMO_MODEL in candidates or NO_MODEL in candidates:

@@ -264,7 +264,7 @@ class Extensions:
         else:
             self._patience = Timeouts()
         self._shared_hubs: dict[Path, list[tuple[Path, McpHub]]] = {}
-        """Hubs by the project or folder that configures their servers, each with its first session's directory."""
+        """Hubs by the project or folder that configures their servers, each with the directory it was made for."""
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
