@@ -166,7 +166,7 @@ def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
         ("l", "log in: paste a provider's API key, or sign in"),
         ("w", "continue without a model"),
     ]
-    state = "No API key was found."
+    state = "No API key is set."
     at = "d"
     if keys:
         state = "These API keys were found."
@@ -186,8 +186,8 @@ def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
         at = "u"
     else:
         lines += [
-            "Or set an API key in the environment: export ANTHROPIC_API_KEY=…",
-            f"For an OpenAI-compatible server, write in {short_path(services.config_path)}:",
+            "To use an API key from the environment: export ANTHROPIC_API_KEY=…",
+            f"Set up an OpenAI-compatible server in {short_path(services.config_path)}:",
             'model = "openai/my-model"',
             '[models."openai/my-model"]',
             'base_url = "http://localhost:8080/v1"',
