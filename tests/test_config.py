@@ -347,7 +347,9 @@ def test_a_value_with_another_way_to_get_it_is_refused_with_that_way(tmp_path: P
     path = tmp_path / "config.toml"
     path.write_text('mode = "yolo"', encoding="utf-8")
 
-    with pytest.raises(ConfigError, match="chosen at each start: tui-agent --mode yolo") as raised:
+    with pytest.raises(
+        ConfigError, match="choose it at each start: tui-agent --mode yolo"
+    ) as raised:
         load_config(path)
     assert str(raised.value).endswith(NEVER_ASK), "and how to be asked nothing at every start"
 

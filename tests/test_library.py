@@ -302,7 +302,10 @@ def untyped(path) -> str:  # type: ignore[no-untyped-def]
         ({"tools": [same, same]}, "Two functions are called “same”"),
         ({"tools": ["missing.py"]}, "There is no tool file .*missing.py"),
         ({"tools": "words.py"}, "tools takes a list"),
-        ({"mode": "careful"}, "There is no mode “careful”; there are build, auto-edit, plan, yolo"),
+        (
+            {"mode": "careful"},
+            "There is no mode “careful”. Use one of: build, auto-edit, plan, yolo",
+        ),
         ({"sandbox": "strict"}, "mode: .*not 'strict'"),
         ({"max_cost": 0}, "max_cost has to be more than 0, not 0"),
     ],

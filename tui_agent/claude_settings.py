@@ -35,7 +35,7 @@ class ClaudeSettings:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables to set for commands, without names and values that no process can have."""
+        """Environment variables to set for commands, except those that the system doesn't accept."""
         given = {str(name): str(value) for name, value in self.file.section("env").items()}
         return {name: value for name, value in given.items() if _is_settable(name, value)}
 
@@ -56,7 +56,7 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (kind, name, effect) for each setting that a project's file may only make if it is trusted.
+        """Yield (kind, name, effect) for each setting that needs the user's trust in a project's file.
 
         These are the allow rules, additional directories, environment variables and hooks. All three
         values are texts for the user.

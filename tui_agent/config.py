@@ -98,7 +98,7 @@ _INSTEAD_OF_VALUES = {
     (
         "mode",
         "yolo",
-    ): "yolo runs everything without asking, so it is chosen at each start: tui-agent --mode yolo. "
+    ): "yolo runs everything without asking, so you choose it at each start: tui-agent --mode yolo. "
     f"To never be asked, in any session: {NEVER_ASK}",
 }
 """Advice to add to the error for a value that is not accepted, by key and value."""
@@ -175,7 +175,8 @@ class MemorySettings(BaseModel):
 
     propose: Literal["attended", "always", "off"] = Field(
         default="attended",
-        description="When to propose lines for /memory at the end of a run: attended (not with -p), always, off.",
+        description="When to propose lines for /memory at the end of a run: except with -p (attended), always, or "
+        "never (off).",
         json_schema_extra=ONLY_USER,
     )
     tokens: int = Field(
@@ -200,7 +201,8 @@ class UiSettings(BaseModel):
     reduced_motion: bool = Field(default=False, description="Turn animations off.")
     fold_turns: Literal["off", "work", "all"] = Field(
         default="work",
-        description="What to fold in a turn when the next one begins: nothing, its work, or its last answer, too.",
+        description="What to fold in a turn when the next one begins: nothing (off), its work, or also its last "
+        "answer (all).",
     )
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
         default="default", description="Entries that /tree shows when it opens; ctrl+o switches."
@@ -272,7 +274,7 @@ class AddOnSettings(BaseModel):
 
     leave_out: tuple[str, ...] = Field(
         default=(),
-        description="Packages of add-ons not to load; “*” for all.",
+        description="Add-on packages not to load; “*” for all.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -404,7 +406,7 @@ class Config(BaseModel):
     ui: Annotated[UiSettings, WhenGiven] = UiSettings.model_construct()
     keys: dict[str, str] = Field(
         default_factory=dict,
-        description='Your keys for actions, such as compact = "f12"; /keys lists the actions.',
+        description='Your key bindings, such as compact = "f12"; /keys lists the actions.',
     )
 
     @property
@@ -454,7 +456,7 @@ class LoadedConfig:
     """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
-        """Return where a dotted key was set; for a table, where any of its values was set."""
+        """Return where a dotted key was set; for a table, where one of its values was set."""
         for known, origin in self.origins.items():
             if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
                 return origin

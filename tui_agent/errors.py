@@ -52,7 +52,7 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def report(error: BaseException) -> Problem:
-    """Log an error, a defect with its traceback, and return the message to show for it."""
+    """Log an error, with its traceback if it is a defect, and return the message to show for it."""
     problem = problem_of(error)
     if problem.expected:
         log.warning("%s", problem.sentence)

@@ -46,9 +46,10 @@ def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
 def isolate_program() -> None:
     """Make sure that modules are imported only from where the program is installed.
 
-    Does nothing if Python was started isolated, as the command ``tui-agent`` starts it. For ``python
-    -m tui_agent``, removes the working directory from ``sys.path``. If one of `CODE_VARIABLES` is
-    set, replaces the process with an isolated one; any code that Python imported before has run.
+    Does nothing if Python was started isolated, as the command ``tui-agent`` starts it. For
+    ``python -m tui_agent``, removes the working directory from ``sys.path``. If one of
+    `CODE_VARIABLES` is set, replaces the process with an isolated one; code that Python loaded
+    before this call has run.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return

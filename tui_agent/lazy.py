@@ -3,7 +3,7 @@
 The program defines hundreds of expressions and dataclasses, and a run uses few of them. Compiling
 an expression takes up to 3 ms. The standard library takes 0.45 ms to define a frozen dataclass;
 here it takes 0.01 ms, 0.03 ms more for the first object, and 0.1 ms to compile a constructor once
-there are many objects. Also has a `cached_property` that is safe between threads.
+there are many objects. Also has a thread-safe `cached_property`.
 """
 
 import dataclasses

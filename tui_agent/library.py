@@ -240,7 +240,7 @@ class Agent:
         api_key: the key for the model.
         context_window: the size of the model's window in tokens, if neither the server nor the
             catalog knows it.
-        environ: environment variables that may have providers' keys and addresses; pass
+        environ: environment variables that may contain providers' keys and addresses; pass
             ``os.environ`` for the user's. None are used by default.
         tools: functions with type hints and a docstring, which are called in this process; and
             paths of tool files (docs/tools.md), whose functions run in separate processes.
@@ -292,7 +292,7 @@ class Agent:
             rules += [parse_rule(rule, Action.DENY) for rule in deny]
             added, files = _functions_and_files(tools)
             if mode not in set(Mode):
-                raise LibraryError(f"There is no mode “{mode}”; there are {', '.join(Mode)}.")
+                raise LibraryError(f"There is no mode “{mode}”. Use one of: {', '.join(Mode)}.")
             key = SecretStr(api_key) if api_key else None
             own = ModelSettings(
                 base_url=base_url or None, api_key=key, context_window=context_window
@@ -504,7 +504,7 @@ class Agent:
     async def move(self, entry_id: int | None) -> None:
         """Make an entry the leaf, so that the next message is appended to it.
 
-        None: before the first entry. Files are not changed.
+        With None, the next message begins a new branch at the root. Files are not changed.
 
         Raises:
             UserFacingError: there is no such entry, or the agent is working on a message.
@@ -514,7 +514,7 @@ class Agent:
     async def undo(self) -> int | None:
         """Undo the newest turn, move, compaction or context edit, and return the new leaf's id.
 
-        None: the leaf is before the first entry.
+        Returns None if the leaf is then before the first entry.
 
         Raises:
             UserFacingError: there is nothing to undo, or the agent is working on a message.
@@ -535,14 +535,14 @@ class Agent:
         return self._agent.inspector.next_request()
 
     async def tokens(self) -> tuple[int, int]:
-        """Return the size of the next request and that of the model's context window, in tokens."""
+        """Return the sizes of the next request and of the model's context window, in tokens."""
         await self._agent.warm()
         size = self._agent.context_size()
         return size.total, size.window
 
 
 def _check_lists(**given: object) -> None:
-    """Raise LibraryError if an argument is a string instead of a list; each letter would be an item."""
+    """Raise LibraryError if an argument is a string instead of a list, as each letter would be an item."""
     for name, value in given.items():
         if isinstance(value, str):
             raise LibraryError(f"{name} takes a list: write {name}=[{value!r}].")

@@ -10,14 +10,14 @@ from typing import Final, Literal
 from tui_agent.lazy import frozen
 
 Change = Literal["sources", "repository", "data"]
-"""Changes by a sandboxed command that the mode may not allow: "sources", to the project's files;
+"""Changes by a sandboxed command that not every mode allows: "sources", to the project's files;
 "repository", to its Git repository; "data", to files that no checkpoint can restore."""
 
 CHANGES_A_FILE: Final = "it changes a file"
 """Reason for a permission question; not shown with it, because the question says the same."""
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""End of another such reason, which begins with the file's path."""
+"""End of another reason for a permission question; the reason begins with the file's path."""
 
 NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
 """Shell command that allows everything without a question, in every session; the sandbox stays on."""
@@ -33,7 +33,7 @@ class Permission(StrEnum):
     BASH = "bash"
     WEBFETCH = "webfetch"
     WEBSEARCH = "websearch"
-    """A web search; its words are sent to a search service."""
+    """A web search; the query is sent to a search service."""
     NETWORK = "network"
     """A host that a command in the sandbox connects to."""
     MCP = "mcp"
@@ -55,7 +55,7 @@ class PermissionNeed:
     """One permission that a tool call needs, and the pattern that rules are matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for
-    webfetch, the search words for websearch, the host for network. ``detail`` is shown to the user:
+    webfetch, the query for websearch, the host for network. ``detail`` is shown to the user:
     the whole command, or a unified diff.
     """
 

@@ -33,8 +33,8 @@ TYPES = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
-"""Types that are sent unchanged, by Pillow's name of the format; pictures of others are converted to
-PNG or JPEG."""
+"""Types that are sent unchanged, by Pillow's name of the format; other pictures are converted to PNG or
+JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 PDF = "application/pdf"
 MAX_PDF_BYTES = 5_000_000

@@ -147,8 +147,8 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Environment variables that move a path of the home directory elsewhere: by path, the variable, and the
-new path relative to the directory in the variable."""
+"""How environment variables move paths of the home directory. For each path: the variable, and the new path
+relative to the directory that the variable names."""
 
 
 def in_home(home: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Lays out a bar chart made of characters: each step is a column of cells, a stack of parts. Pure."""
+"""Lays out a bar chart of characters, with a stack of parts as the column of each step. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,11 @@ FREE = -1
 class Series:
     """Values to plot: for each step a stack of one or more parts.
 
-    ``levels`` has one row for each part, the lowest part first, with the cumulative value at the upper
-    end of the part for each step; so the last row has the totals. ``top`` is the value at the top of
-    the plot. ``marks`` are characters to show under steps, by the step's index; of several under one
-    column, the one with the greatest weight is shown.
+    ``levels`` has one row for each part, the lowest part first, with the cumulative value at the
+    upper end of the part for each step; so the last row has the totals. ``top`` is the value at the
+    top of the plot. ``marks`` are characters to show under steps, by the step's index. Of several
+    under one column, the one with the greatest weight is shown; ``weights`` has the weights by
+    character.
     """
 
     levels: Sequence[Sequence[float]]
@@ -52,8 +53,8 @@ class Column(NamedTuple):
 def columns(series: Series, width: int) -> list[Column]:
     """Return the columns of a plot that is at most ``width`` cells wide, from left to right.
 
-    With more steps than cells, each column is one cell wide and stands for several steps; its peak is
-    the highest of them. Without steps or cells, the list is empty.
+    With more steps than cells, each column is one cell wide and stands for one or more steps; its
+    peak is the highest of them. Without steps or cells, the list is empty.
     """
     count = series.count
     heights = series.levels[-1]

@@ -98,7 +98,7 @@ class Plugin:
     def brings(self) -> Iterator[tuple[str, str]]:
         """Yield (kind, name or effect) for every part of the plugin, to show before it is added.
 
-        The kind of parts that this program ignores is "no effect here".
+        For parts that this program ignores, the kind is "no effect here".
         """
         for kind in KINDS:
             for folder in self.folders(kind):
@@ -192,7 +192,8 @@ class PluginStore:
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
         """Copy a plugin's files into the store and register it; replaces a plugin of the same name.
 
-        ``source`` is where the plugin came from, ``digest`` that of the files that the user agreed to.
+        ``source`` is where the plugin came from, ``digest`` is the digest of the files that the
+        user agreed to.
 
         Raises:
             PluginError: a link leads out of the plugin's folder, the plugin is too large, or its
@@ -311,7 +312,8 @@ def market_of(root: Path) -> dict[str, Path | str]:
 def digest_of(root: Path) -> str:
     """Return a SHA-256 digest of the names, executable bits and contents of a folder's files, as hex.
 
-    If no file has changed since the last call, the files are not read again.
+    Folders named ``.git`` are left out. If no file has changed since the last call, the files are not
+    read again.
 
     Raises:
         PluginError: the folder is too large, has a link that leads out of it, or has a file that

@@ -78,8 +78,8 @@ def codes_of(characters: str) -> Iterator[int]:
 def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
     """Return the text with harmful and invisible characters replaced by visible symbols.
 
-    Line feeds and tabs stay. ESC becomes ``␛``; a character without a symbol becomes its code, as in
-    ``⟨U+202E⟩``. With ``characters=UNSEEN`` the joiners of emoji stay.
+    Line feeds and tabs stay, and CRLF becomes a line feed. ESC becomes ``␛``; a character without a
+    symbol becomes its code, as in ``⟨U+202E⟩``. With ``characters=UNSEEN`` the joiners of emoji stay.
     """
     return characters.sub(_picture, text.replace("\r\n", "\n"))
 

@@ -3,9 +3,9 @@
 There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that
 are assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
 others in base64. To save time, the rule for a shape is tried only on a text that contains one of
-its literal traces, and named values are only looked for in lines with a word such as ``key``. Seed
-phrases of wallets have no such trace; they are recognised by their words. Whether a key is valid is
-never checked.
+its traces (fixed strings such as ``ghp_``), and named values are only looked for in lines with a
+word such as ``key``. Seed phrases of wallets have no trace; they are recognised by their words.
+Whether a key is valid is never checked.
 
 Types, placeholders, sentences about keys, and code that passes a password on are not secrets.
 """
@@ -48,7 +48,7 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""Parts of the names of secrets. A line that has none of them, in any case, has no named secret."""
+"""Parts of the names of secrets. A line without any of them, in upper or lower case, has no named secret."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -72,7 +72,7 @@ _OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$
 ``--from-literal=``."""
 
 _BESIDE_CHARS = 200
-"""Characters before a setting in which another setting is looked for."""
+"""Number of characters before a setting in which another setting is looked for."""
 
 _FEWEST_IN_SETTING = 4
 """Minimum length, in characters, of a value that counts as a secret because it is in a list of settings."""
@@ -239,7 +239,7 @@ class _Rule:
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """True if a match, without a trace at its start, must mix letters with digits, or upper with lower case."""
+    """True if a match must mix letters with digits, or upper with lower case, after the first trace."""
     fewest: int = 0
     """Minimum length of a match in characters, not counting a line break."""
 
@@ -249,8 +249,9 @@ def _shape(
 ) -> _Rule:
     """Return the rule for keys that begin with ``begin``, followed by at least ``fewest`` characters.
 
-    ``body`` is a regular expression for one of these characters. With ``strict``, for a beginning
-    that is common in other texts, they must mix letters with digits, or upper with lower case.
+    ``body`` is a regular expression for one of these characters. With ``strict``, which is for
+    beginnings that are common in other texts, the characters must mix letters with digits, or upper
+    with lower case.
     """
     # The pattern begins with the literal text, which is fast to find. A line break before it may be
     # written as two characters, such as \n.
@@ -612,7 +613,7 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Return True if a value assigned to a secret's name is one, not code, a placeholder or prose."""
+    """Return True if a value assigned to a secret's name is a secret, not code, a placeholder or prose."""
     name = match["name"]
     sign = match["sign"]
     value = match[group]
@@ -714,7 +715,7 @@ def _block(text: str, start: int) -> Iterator[Secret]:
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
-    """Yield secrets in base64, and Amazon's secret keys, whose only mark is to be 40 random characters."""
+    """Yield secrets in base64, and Amazon's secret keys, which can be any 40 random characters."""
     for match in _LONG.finditer(text):
         is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
         if is_amazons or any(_plain(_decoded("".join(match[0].split())))):

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Minimum length of a secret to search for, in characters, for callers; shorter ones occur within words."""
+"""Minimum length, in characters, of the secrets that callers pass; shorter ones occur within words."""
 
 _FEWEST_IN_LINE = 16
 """Minimum length of a line of a private key that is searched for on its own, in characters."""
@@ -81,7 +81,7 @@ def _forms(text: str) -> Iterator[str]:
     once.add(quote(text, safe=""))
     for form in once:
         yield form
-        # A call's arguments are JSON within the JSON of an entry; exported pages nest JSON, too.
+        # A tool call's arguments are JSON within an entry's JSON; exported pages nest JSON, too.
         for twice in _in_json(form):
             yield twice
             yield from _in_json(twice)

@@ -1,7 +1,7 @@
 """Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
 For ``tui-agent config`` and the settings page. The descriptions come from the fields of `Config`;
-some are docstrings, which are read from the program's source files. This module writes nothing.
+some of them are docstrings, read from the program's source files. This module writes nothing.
 """
 
 import ast

@@ -203,7 +203,7 @@ class PinnedFiles:
         self._digests: dict[Path, str] = {}
 
     def pin(self, cwd: Path, command: str) -> str:
-        """Record the digests of the files that a command names, without those recorded before.
+        """Record the digests of the files that a command names, except files recorded before.
 
         Returns a clause about a file that can't be read, "" if there is none.
         """
@@ -380,7 +380,7 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return a SHA-256 digest of the files' names and contents, and ""; or "", and the problem."""
+    """Return a SHA-256 digest of the files' names and contents, and ""; or "" and the problem."""
     if len(files) > MAX_FILES:
         return "", f"it has more than {MAX_FILES:,} files that need trust"
     whole = hashlib.sha256()

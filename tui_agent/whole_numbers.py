@@ -6,9 +6,10 @@ more than 4,300 digits (``sys.set_int_max_str_digits``)."""
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a text of 1 to 18 ASCII digits is, None for any other text.
+    """Return the value of a text of 1 to 18 ASCII digits; None for any other text.
 
-    A sign, a space, digits of other scripts and ``²``, which ``str.isdigit`` accepts, make it None.
+    Signs, spaces, digits of other scripts and ``²``, which ``str.isdigit`` accepts, are not
+    allowed.
     """
     if len(text) > _MAX_DIGITS or not text.isascii() or not text.isdecimal():
         return None

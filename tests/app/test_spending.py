@@ -162,13 +162,16 @@ def test_each_request_says_what_the_cache_held_and_why_not_the_rest(store: Store
     said = dict(spending_sections(found, {}))
     assert said["Cache misses, all branches"] == [
         "   ~$0.38  2 requests    45k read again: the prompt cache had expired",
-        "        –  1 request     9k read again: nothing changed here, the provider gave no reason",
+        "        –  1 request     9k read again: nothing changed here, and the provider gave no reason",
     ]
     rows = [" ".join(row.split()).split(" ", 3) for row in said["Requests of this branch"]]
     assert [(row[1], row[3]) for row in rows] == [
         ("#2", "0% of 40k cached 30k read again (~$0.12): the prompt cache had expired"),
         ("#4", "12% of 40k cached 15k read again (~$0.25): the prompt cache had expired"),
-        ("#6", "0% of 40k cached 9k read again: nothing changed here, the provider gave no reason"),
+        (
+            "#6",
+            "0% of 40k cached 9k read again: nothing changed here, and the provider gave no reason",
+        ),
         ("#8", "90% of 40k cached"),
     ]
 

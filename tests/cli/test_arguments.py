@@ -194,7 +194,7 @@ def test_a_word_that_is_a_command_elsewhere_is_not_sent(word: str, instead: str)
         (["--config", "ui.plain=true"], "TUI_AGENT_UI__PLAIN=true in the environment"),
         (
             ["-c", "compaction.threshold=80%"],
-            "tui-agent config set compaction.threshold 80% keeps it",
+            "tui-agent config set compaction.threshold 80% saves it",
         ),
         (["-c", "tui.foo=1"], "tui-agent config get lists"),
     ],

@@ -298,7 +298,7 @@ def test_doctor_tells_what_is_missing_and_where_settings_come_from(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(["doctor"]) == 1
-    assert "no model and no key" in capsys.readouterr().out
+    assert "no model and no API key" in capsys.readouterr().out
     monkeypatch.setenv("EXA_API_KEY", "exa-secret-value")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
     monkeypatch.setenv("TUI_AGENT_MAX_STEPS", "9")
@@ -427,7 +427,7 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
 def test_models_are_those_with_a_key_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "No key" in printed(capsys, "models")
+    assert "No API key" in printed(capsys, "models")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
     rows = [json.loads(line) for line in printed(capsys, "models", "claude", "--json").splitlines()]
     assert rows

@@ -119,7 +119,7 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("login",), 2, "Name a provider: anthropic, openai"),
         (("login", "openai"), 2, "No key was entered"),
         (("login", "azure"), 1, "Azure OpenAI also needs AZURE_API_BASE"),
-        (("logout",), 1, "There is no key to remove"),
+        (("logout",), 1, "No API key was entered"),
         (("logins",), 2, "Did you mean login?"),
     ],
 )
@@ -186,7 +186,7 @@ def test_login_prints_the_page_and_takes_its_answer(
     waiting.set()
     assert code == 0, told
     out = capsys.readouterr().out
-    assert "You are signed in to OpenRouter. The key is kept in" in out
+    assert "You are signed in to OpenRouter. The key is saved in" in out
     assert LOGIN_KEY not in out + told
     assert json.loads((config_dir() / "credentials.json").read_text()) == {
         "openrouter": {"key": LOGIN_KEY}

@@ -258,7 +258,7 @@ async def test_images_and_resources_travel_with_a_prompt(
     ]
     async with session_of(running, place) as (_editor, agent, session):
         await agent.prompt(session_id=session, prompt=blocks)
-        with pytest.raises(RequestError, match="not base64"):
+        with pytest.raises(RequestError, match="not valid base64"):
             await agent.prompt(session_id=session, prompt=[helpers.image_block("%%", "image/png")])
     sent = requests(warm_server)
     assert "look at b.py c.py" in sent
@@ -275,7 +275,7 @@ async def test_modes_and_models_are_chosen(running: Running, place: Place) -> No
         assert [option.current_value for option in answer.config_options] == ["demo", "high"]
         for option, value, why in (
             ("model", "nosuch", "no model “nosuch”"),
-            ("effort", "much", "an effort that the model has"),
+            ("effort", "much", "an effort that the model supports"),
         ):
             with pytest.raises(RequestError, match=why):
                 await agent.set_config_option(config_id=option, session_id=session, value=value)
@@ -358,7 +358,7 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(
     running: Running, place: Place, warm_server: ModelServer
 ) -> None:
     async with session_of(running, place) as (editor, agent, session):
-        with pytest.raises(RequestError, match="not an existing directory"):
+        with pytest.raises(RequestError, match="not the absolute path of a directory"):
             await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
         with pytest.raises(RequestError, match="not open here"):
             await agent.prompt(session_id="nobody", prompt=say("hello"))

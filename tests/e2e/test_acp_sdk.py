@@ -150,7 +150,7 @@ async def test_without_a_key_the_editor_is_told_to_log_in(own_place: Place) -> N
             lambda: agent.new_session(cwd=str(own_place.project), mcp_servers=[]),
             lambda: agent.authenticate(method_id="keys"),
         ):
-            with pytest.raises(RequestError, match="No provider's key was found") as caught:
+            with pytest.raises(RequestError, match="No provider's API key was found") as caught:
                 await request()
             assert caught.value.code == -32000
         assert own_place.run("config", "set", "providers.openai.api_key", "sk-x").returncode == 0

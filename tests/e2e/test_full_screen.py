@@ -160,7 +160,7 @@ def test_what_was_not_sent_survives_a_crash(own_place: Place, server: ModelServe
     )
     again.kill()
     last = own_place.start("-c")
-    last.wait_for("2 messages that were waiting")
+    last.wait_for("2 waiting messages are back")
     last.wait_for("and the moon?")
     last.wait_for("later")
     last.type(" gator")

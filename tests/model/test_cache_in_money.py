@@ -67,7 +67,7 @@ async def test_hits_misses_and_their_causes_add_up(
     causes = {
         "the context was edited": 1,
         "the prompt cache had expired": 1,
-        "nothing changed here, the provider gave no reason": 1,
+        "nothing changed here, and the provider gave no reason": 1,
     }
     told: dict[str, Any] = json.loads(cost_json(found))
     misses = told["cache_misses"]

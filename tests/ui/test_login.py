@@ -59,7 +59,7 @@ class FakeLogins:
 
     def keep_key(self, provider: str, key: str) -> str:
         self.kept[provider] = key
-        return "The key is kept in the system's keyring."
+        return "The key is saved in the system's keyring."
 
     def forget(self, provider: str) -> str:
         del self.kept[provider]
@@ -84,7 +84,7 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
         await send(pilot, "gro")
         text = await shown(stage, pilot, ChoiceScreen)
         assert "https://console.groq.com/keys" in text
-        assert "kept in the system's keyring" in text
+        assert "saved in the system's keyring" in text
         await pilot.press("enter")
         await shown(stage, pilot, LineScreen)
         await write(pilot, KEY)
@@ -95,7 +95,7 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
         assert logins.kept == {"groq": KEY}
         assert (
             stage.main.notice.message
-            == "Groq accepts the key. The key is kept in the system's keyring."
+            == "Groq accepts the key. The key is saved in the system's keyring."
         )
         assert stage.agent.model == "anthropic/claude-sonnet-4-5", "there was a model"
     assert KEY.encode() not in b"".join(
@@ -128,7 +128,7 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
         await enter_key(stage, pilot, "sk-wrong")
         text = await shown(stage, pilot, ChoiceScreen)
         assert "Groq did not take it" in text
-        assert ("Keep it anyway" in text) is (verdict == "unknown")
+        assert ("Save it anyway" in text) is (verdict == "unknown")
         await pilot.press(*keys)
         if kept == KEY:
             await until(lambda: "Log in to Groq" in screen_text(stage), pilot)
@@ -160,7 +160,7 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
     stage = make_stage(tmp_path, logins=logins)
     async with stage.run() as pilot:
         await stage.main.controller.run("logout")
-        assert "No key was entered" in stage.main.notice.message
+        assert "No API key was entered" in stage.main.notice.message
         logins.kept["groq"] = KEY
         await stage.main.controller.run("logout", "openai")
         assert "There is no provider openai" in stage.main.notice.message

@@ -96,7 +96,7 @@ async def test_a_model_without_a_key_is_not_the_default_and_says_so(
     stage = real_stage(tmp_path, [Reply("Hello.")], services={"models": lambda: (row,)})
     async with stage.run(after=said) as pilot:
         stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
-        await stage.until_text("has no key and is used in this session only", pilot)
+        await stage.until_text("has no API key and is used in this session only", pilot)
         assert stage.saved == {}
 
 

@@ -130,7 +130,7 @@ async def test_what_waits_is_kept_and_comes_back_into_the_prompt(stage: Stage) -
         assert stage.main.prompt.text == ""
         await stage.main.controller.open(OpenRequest(session))
         assert stage.main.prompt.text == "steer\n\nfollow"
-        assert "2 messages" in stage.main.notice.message
+        assert "2 waiting messages" in stage.main.notice.message
         assert stage.agent.sent == []
 
 

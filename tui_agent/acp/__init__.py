@@ -1,1 +1,1 @@
-"""Serves editors by the Agent Client Protocol, over standard input and output."""
+"""Serves editors that speak the Agent Client Protocol, over standard input and output."""

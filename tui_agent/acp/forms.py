@@ -1,4 +1,4 @@
-"""Converts the model's questions to a form of the Agent Client Protocol, and its content to answers."""
+"""Converts the model's questions to a form of the Agent Client Protocol, and a filled-in form to answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from acp.schema import (
 from tui_agent.tools.questions import Answer, FormField, ModelQuestions, Value, as_text
 
 _WORDS = "-words"
-"""Suffix of a question's name for the field that takes an answer in the user's own words."""
+"""Suffix that turns a question's name into that of the field for an answer in the user's own words."""
 
 Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchema
 

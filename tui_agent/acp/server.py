@@ -181,16 +181,16 @@ class EditorAgent:
         **_more: Any,
     ) -> InitializeResponse:
         self._capabilities = client_capabilities or ClientCapabilities()
-        description = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
+        description = "Set a provider's API key in this agent's environment or in config.toml, then choose this."
         methods: list[Any] = [
-            AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=description)
+            AuthMethodAgent(id=_KEYS, name="Use a configured API key", description=description)
         ]
         if self._capabilities.auth is not None and self._capabilities.auth.terminal:
-            description = "Asks for a provider and its key, and saves them in config.toml."
+            description = "Asks for a provider and its API key, and saves them in config.toml."
             terminal = TerminalAuthMethod(
                 type="terminal",
                 id=_TERMINAL,
-                name="Enter a key",
+                name="Enter an API key",
                 description=description,
                 args=["--login"],
             )
@@ -216,9 +216,9 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
-        """Read the settings and look for keys again.
+        """Read the settings and look for API keys again.
 
-        Raises `RequestError` if there is no key, or the login method ``method_id`` is unknown.
+        Raises `RequestError` if there is no API key, or the login method ``method_id`` is unknown.
         """
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(
@@ -245,7 +245,7 @@ class EditorAgent:
     ) -> NewSessionResponse:
         directory = Path(cwd)
         if not directory.is_absolute() or not is_directory(directory):
-            raise RequestError(_INVALID, f"{cwd!r} is not an existing directory.")
+            raise RequestError(_INVALID, f"{cwd!r} is not the absolute path of a directory.")
         servers = _servers(mcp_servers)
         await self._require_key()
         place = await asyncio.to_thread(directory.resolve)
@@ -346,7 +346,7 @@ class EditorAgent:
             agent.change_mode(mode_id)
         elif not agent.choose_agent(mode_id):
             known = ", ".join(await _modes(agent))
-            raise RequestError(_INVALID, f"There is no mode {mode_id!r}; there are {known}.")
+            raise RequestError(_INVALID, f"There is no mode {mode_id!r}. Use one of: {known}.")
         return SetSessionModeResponse()
 
     @reports_errors
@@ -372,7 +372,7 @@ class EditorAgent:
             case _:
                 raise RequestError(
                     _INVALID,
-                    "Choose a model, or an effort that the model has.",
+                    "Choose a model, or an effort that the model supports.",
                 )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
@@ -532,7 +532,7 @@ def _server(server: Any) -> McpServerSettings:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Reads the editor's lines, and skips JSON that is not a message: the SDK would disconnect on it."""
+    """Reads the editor's lines, and skips JSON that is not a message, as it would make the SDK disconnect."""
 
     _overrun = False
 

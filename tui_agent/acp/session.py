@@ -84,7 +84,7 @@ MAX_FILE_BYTES = 5_000_000
 NEEDS_KEY = -32000
 """Error code of the protocol for an agent that needs a login first."""
 
-KEYLESS = "No provider's key was found. Set one in the environment or in config.toml."
+KEYLESS = "No provider's API key was found. Set one in the environment or in config.toml."
 """Error message if no model can be used."""
 
 _STOPS: dict[str, StopReason] = {
@@ -102,8 +102,8 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 class EditorFrontend(Frontend):
     """Shows messages and questions of one session's controller in an editor.
 
-    Commands can't open another session: the editor knows its session by an id, and ignores updates
-    with another one.
+    Commands can't open another session: the editor ignores updates that don't have the id of the
+    session that it opened.
     """
 
     opens_sessions = False
@@ -318,7 +318,7 @@ class EditorSession:
         return self.controller.open_agent
 
     async def aclose(self) -> None:
-        """Close the session; a prompt that is being answered ends as a cancelled one."""
+        """Close the session; a prompt that is being answered ends as cancelled."""
         self._cancels += 1
         self._end_runs(RunEnded("interrupted"))
         tasks = [*self._asking.values(), *filter(None, [self._sender])]
@@ -498,7 +498,7 @@ class EditorSession:
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Ask the editor by a permission request; return the chosen option's id, None without one."""
+        """Send the editor a permission request; return the chosen option's id, None if none was chosen."""
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)

@@ -155,8 +155,8 @@ async def _document(resource: BlobResourceContents, put_blob: Callable[[bytes], 
     picture = await read_pdf(_decoded(resource.blob), Path(name or "document.pdf"))
     if picture is None:
         raise _invalid(
-            f"A PDF can't be attached: it is unreadable, contains secrets, or has more than {MAX_PDF_PAGES}"
-            f" pages or {MAX_PDF_BYTES // 1_000_000} MB. Mention its file in the prompt instead."
+            f"The PDF can't be attached: it is unreadable, contains secrets, has more than {MAX_PDF_PAGES}"
+            f" pages, or is larger than {MAX_PDF_BYTES // 1_000_000} MB. Mention its file in the prompt instead."
         )
     return image_part(picture, put_blob, name)
 
@@ -165,7 +165,7 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise _invalid("An attachment is not base64.") from None
+        raise _invalid("An attachment is not valid base64.") from None
 
 
 def _file_name(uri: str | None) -> str | None:

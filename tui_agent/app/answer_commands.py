@@ -62,7 +62,7 @@ async def answer(controller: Controller, argument: str) -> None:
     along = ""
     if restored:
         along = f"; {restored}"
-    controller.say(f"Your answer was replaced{along}. The old one is a branch in /tree.")
+    controller.say(f"Your answer was replaced{along}. The old answer stays as a branch in /tree.")
     agent.retry()
 
 

@@ -26,7 +26,7 @@ OFFER_SECONDS = 60
 
 
 class ColdCache:
-    """Warns that the prompt cache expires soon or has expired; each at most once after an answer."""
+    """Warns that the prompt cache expires soon, or has expired, each at most once for an answer."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
@@ -37,7 +37,7 @@ class ColdCache:
         self._is_pinging = False
 
     def check(self) -> None:
-        """Start a task if the cache has expired, which warns; or is about to, which pings or offers /compact.
+        """Start a task that warns if the cache has expired, or pings or offers /compact if it is about to.
 
         The task shows nothing if few tokens are concerned (setting ``cache.warn_tokens``). Does
         nothing while the agent runs, in a read-only session, and if the cold cache was handled

@@ -71,7 +71,7 @@ class Command:
     changes_files: bool = False
     """Whether it can change the project's files without a run of the agent."""
     is_replaceable: bool = False
-    """Whether a command file of the user's with the same name replaces it."""
+    """Whether the user's own command of the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""
     """Returns the help text for a session's current state; "" if ``help`` is to be shown."""
     place: int = 1_000
@@ -108,9 +108,9 @@ def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return an offer to run a command, as a `Remedy`: the key by `key_of`, a label and the action.
+    """Return an offer to run a command, as a `Remedy`: the key from `key_of`, a label and the action.
 
-    If ``label`` is "", it is the command's name for a command with a key.
+    If ``label`` is "", a command with a key gets its name as the label.
     """
     key = key_of(name, keymap)
     action = f"screen.command('{name}')"
@@ -120,15 +120,15 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a built-in command has this name, and a command of the user's can't replace it."""
+    """Return whether a built-in command has this name and can't be replaced by the user's own command."""
     return any(row.name == name and not row.is_replaceable for row in command_table())
 
 
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the built-in commands, then the user's own commands and skills of the agent's session.
 
-    One of the user's replaces a built-in command of the same name only if that ``is_replaceable``.
-    Without an agent, returns only the built-in ones.
+    A user's command replaces a built-in one of the same name only if that one ``is_replaceable``.
+    Without an agent, returns only the built-in commands.
     """
     table = command_table()
     if agent is not None:
@@ -195,7 +195,7 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 async def built_in(name: str, agent: Agent | None) -> Command | None:
     """Return the built-in command with this name or alias.
 
-    None if there is none, or a command of the user's own in the agent's session replaces it.
+    None if there is none, or if one of the user's own commands replaces it in the agent's session.
     """
     command = find(name, command_table())
     if command is None or agent is None:

@@ -1,9 +1,9 @@
 """The commands on the model's context (``/context``, ``/compact``, ``/prune``) and on the screen's parts.
 
-The latter are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and ``/settings``. Also has the
-actions on one entry that the context map, the tree and links in the conversation offer: edit what
-the model sees of it, edit a summary, bring it back, compact up to it, jump to it. The agent plans
-compactions and appends the entries.
+The commands on the screen's parts are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and
+``/settings``. Also has the actions on one entry that the context map, the tree and links in the
+conversation offer: edit what the model sees of it, edit a summary, bring it back, compact up to it,
+jump to it. The agent plans compactions and appends the entries.
 """
 
 from __future__ import annotations
@@ -480,7 +480,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
         if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}:
             hidden.append(block.origin[0])
     if not hidden:
-        controller.say("Nothing to bring back: that is in the context already.")
+        controller.say("There is nothing to bring back: all of it is in the context already.")
         return
     controller.require_writable()
     for target in hidden:

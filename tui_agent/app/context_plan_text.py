@@ -93,7 +93,7 @@ def prune_instead(prunes: Sequence[PrunePlan]) -> str:
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
     """Return a sentence: the tokens that a prune frees, and the cached tokens that are read again.
 
-    ``dollars`` is the price of the latter, None if unknown; ``warm``: whether the cache is warm.
+    ``dollars`` is the price of reading these again, None if unknown; ``warm``: whether the cache is warm.
     """
     freed = f"This frees {tokens(plan.tokens_freed)} tokens"
     if not warm:

@@ -30,7 +30,7 @@ CAUSES: dict[str, str] = {
     BreakCause.COLD: "the prompt cache had expired",
     BreakCause.UNKNOWN: "nothing on the path explains it, which is a bug",
 }
-"""The reason why a request's beginning differs from that of the last one, as the end of a sentence."""
+"""Reasons why a request begins differently than the one before it, as the ends of sentences."""
 
 
 HEAD_WORDS = (
@@ -41,7 +41,7 @@ HEAD_WORDS = (
 
 REST_WORDS = (
     "Tokens that the provider counted in addition to the estimates of the blocks; with them, the "
-    "sum equals the gauge. Nothing can be changed here."
+    "blocks add up to the size shown above. Nothing can be changed here."
 )
 
 NO_RESULT = "(no result yet)"
@@ -89,7 +89,7 @@ def _break_words(found: PrefixBreak) -> str:
 
 def miss_cause(miss: CacheMiss) -> str:
     if miss.cause is None:
-        return "nothing changed here, the provider gave no reason"
+        return "nothing changed here, and the provider gave no reason"
     return CAUSES[miss.cause]
 
 

@@ -67,7 +67,9 @@ READ_ONLY = "This session is read-only. /fork continues in a copy."
 PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 
-SWITCHED = "Another session was opened before the message was sent. It is back in the prompt."
+SWITCHED = (
+    "Another session was opened before the message was sent. The message is back in the prompt."
+)
 
 COPYING = "Copying the session …"
 """Shown while a session is copied; copying 100,000 entries takes seconds."""
@@ -122,13 +124,13 @@ class Controller:
         self._asks = asyncio.Event()
         self._begun: asyncio.Task[Any] | None = None
         self._opening = asyncio.Lock()
-        """Held while a session is opened: the one before has to be off the screen by then."""
+        """Held while a session is opened, so that only one is opened at a time."""
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """Task of the last ``/plan`` that a proposed plan started; it may be done. None before."""
+        """Task of the last ``/plan`` that began because a plan was proposed, running or done; None before."""
         self.choosing: asyncio.Task[None] | None = None
-        """Task that asks for a model at a first start; the screen cancels it once there is one."""
+        """Task that asks for a model at a first start; the screen cancels it once a model is chosen."""
         self.is_leaving = False
         """Whether the user is being asked to confirm quitting; another /quit ends the program."""
         self.clock: Callable[[], float] = time.time
@@ -136,14 +138,14 @@ class Controller:
         self.agent: Agent | None = None
         """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
-        """The open session's race, from its start until a runner is taken or it is dropped; else None.
+        """The open session's race, until a runner is taken or the race is dropped; None without a race.
 
         Set by race_commands.py.
         """
         self.deleted_sessions: list[str] = []
         """Ids of the sessions that the user has deleted and can restore, the newest last."""
         self.asides: dict[str, Aside] = {}
-        """Sessions off the screen, by session id. They were busy when they left it; some may be done."""
+        """Sessions off the screen, by id. They were busy when they left the screen; some may be done by now."""
         self.progress = RunState()
         """What a session's agent was doing when the session came back to the screen.
 
@@ -211,7 +213,7 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result; log and show any error, and return None then.
+        """Await ``work`` and return its result; if it raises an error, log and show that, and return None.
 
         The error is shown on the page that covers the conversation, if there is one.
         """
@@ -264,7 +266,7 @@ class Controller:
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # It may be one of the user's own commands, in a file that is new.
+            # The name may be that of one of the user's own commands, if its file is new.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
@@ -530,7 +532,7 @@ class Controller:
             await self.open(OpenRequest(session.id))
 
     def retry_opening(self) -> None:
-        """Try again to open the session that could not be opened while none was open, if there is one."""
+        """If the last attempt to open a session failed and none was open, try again to open that session."""
         request = self._unopened
         self._unopened = None
         if request is not None:
@@ -630,7 +632,7 @@ class Outbox:
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
         self._unsent = 0
-        """Number of messages whose files are being read, and of messages that wait for one of these."""
+        """Number of messages whose files are being read, and of messages that wait behind one of these."""
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send ``text`` as a message, or run it if it is a ``/command`` or ``!command``.
@@ -726,7 +728,7 @@ class Outbox:
         """Send the message made by the command ``name``: a command file, a skill or a server's prompt.
 
         If another session was opened while the message was made, the command goes back into the
-        prompt. Raises `CommandError` with the text ``complaint`` if there is none of that name.
+        prompt. Raises `CommandError` with the text ``complaint`` if there is no such command.
         """
         from tui_agent.agent.preparing import prepare_command
 

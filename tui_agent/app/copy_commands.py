@@ -83,7 +83,7 @@ def _answers(session: Session) -> list[str]:
 def last_code(answers: Iterable[str]) -> str | None:
     """Return the last code block of the first answer that has one, without fences.
 
-    Return None if none has.
+    Return None if no answer has one.
     """
     for answer in answers:
         if found := _CODE.findall(answer):

@@ -1,4 +1,4 @@
-"""Computes how many tokens an edit of the context frees, and how many cached ones it makes to be reread.
+"""Computes how many tokens an edit of the context frees, and how many cached ones are then read again.
 
 Also has the question before such an edit and the sentence after it. Pure: the agent makes the edit.
 """
@@ -54,7 +54,7 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Plan the edit ``action`` of the blocks at ``places``; or return a sentence why it changes nothing.
+    """Plan the edit ``action`` of the blocks at ``places``; or return why it would change nothing.
 
     Skips blocks of the head, and blocks that are in the wanted state already.
     """

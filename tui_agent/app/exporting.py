@@ -51,7 +51,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""Minimum length, in characters, at which the beginning of a secret is recognised at a cut-off end."""
+"""Minimum length, in characters, of the beginning of a secret that is removed from a cut-off title."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -66,7 +66,7 @@ _ENDINGS = {
 
 
 class NothingToExportError(UserFacingError):
-    """An export for another program would have no message."""
+    """An export for another program would contain no messages."""
 
 
 class ExportFormat(StrEnum):
@@ -340,7 +340,7 @@ class Scrubber:
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
-    """Return a title without the given secrets, and without the beginning of one that its end cuts off."""
+    """Return a title without the given secrets, including one that is cut off at the title's end."""
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:

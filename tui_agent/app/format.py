@@ -38,7 +38,7 @@ _DAY = 86400
 
 
 def tokens(count: int) -> str:
-    """Return a number of tokens or characters in at most six characters: ``812``, ``84.2k``, ``1.5M``."""
+    """Return a number in short, in at most six characters below 100 million: ``812``, ``84.2k``, ``1.5M``."""
     if count < 1_000:
         return str(count)
     if count < 999_950:

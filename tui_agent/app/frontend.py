@@ -146,23 +146,23 @@ class Pick(Question[str]):
 class TextLine(Question[str]):
     """Asks for one line of text.
 
-    ``confirm`` is the label of Enter; a ``hidden`` text is never shown or kept.
+    ``confirm`` is the label of Enter; a ``hidden`` text is never shown or stored.
     """
 
     question: str
     text: str = ""
-    confirm: str = "keep"
+    confirm: str = "save"
     details: str = ""
     hidden: bool = False
 
 
 @frozen
 class LongText(Question[str]):
-    """A text of several lines to edit. ``confirm`` is the label of the key that keeps it."""
+    """A text of several lines to edit. ``confirm`` is the label of the key that saves it."""
 
     question: str
     text: str
-    confirm: str = "keep"
+    confirm: str = "save"
 
 
 @frozen
@@ -519,7 +519,7 @@ class Frontend:
         """Show the state of the sessions that are off the screen; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Show news about a session that is off the screen at once; by default only ``sentence``."""
+        """Show news at once about a session that is off the screen; by default, only ``sentence``."""
         del aside
         self.announce(sentence)
 
@@ -565,7 +565,7 @@ class Frontend:
         return False
 
     def toggle_open(self, what: Opened) -> bool:
-        """Switch between all outputs (or all thoughts) of the conversation being open, and folded as usual.
+        """Open all outputs, or all thoughts, of the conversation; or fold them as usual again.
 
         Return True if they are open now. By default, do nothing and return False.
         """
@@ -606,14 +606,14 @@ class Frontend:
         """
 
     def put_back(self, text: str) -> None:
-        """Put a message that was not sent before the prompt's text; by default, only show it."""
+        """Insert an unsent message in front of the prompt's text; by default, only show it."""
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message into the prompt; "" only removes the one that was restored before.
+        """Put an undone message into the prompt, in place of the message restored before.
 
-        Replaces the message restored before if the user didn't change it; any other text stays after
-        the message. By default, only shows the message.
+        If the user changed that, or typed something else, the text stays after the message. With
+        "", only removes the message restored before. By default, only shows the message.
         """
         if text:
             self.say(f"The message was: {text}")

@@ -164,14 +164,14 @@ def _with_advice(said: str) -> str:
 def _why_refused(error: StoreError) -> str:
     said = error.message
     if isinstance(error, ImportRefused) and ", line " in said:
-        return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
+        return f"{said} Nothing in the file was imported; --skip-damaged leaves such lines out."
     if isinstance(error, ImportRefused) and ", message " in said:
         return _with_advice(said)
     return said
 
 
 def _of_file(name: str, message: str) -> str:
-    """Return a message with the path ``name`` in front, instead of the bare file name if it has that."""
+    """Return a message with the path ``name`` in front; replaces the bare file name if it is there."""
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if message.startswith(own):

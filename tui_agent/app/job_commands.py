@@ -21,7 +21,7 @@ TAIL_CHARS = 2_000
 """Number of characters at the end of a job's output that a frontend without a screen prints."""
 
 NOT_HIDDEN = (
-    "Your browser already reaches the ports of jobs: commands use this machine's network here."
+    "Your browser can already reach the ports of jobs, as commands use this machine's network here."
 )
 
 
@@ -125,7 +125,7 @@ async def _open_port(controller: Controller, sandbox: Sandbox, port: int) -> Non
     except (OSError, SandboxError) as error:
         raise CommandError(f"Port {port} can't be opened: {error}.") from error
     controller.say(
-        f"Open http://127.0.0.1:{here} in your browser. Only this machine reaches it; "
+        f"Open http://127.0.0.1:{here} in your browser. Only this machine can reach it; "
         f"/ports close {port} closes it again."
     )
 

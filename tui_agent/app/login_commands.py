@@ -1,4 +1,4 @@
-"""``/login`` asks for a provider's key and saves it; ``/logout`` removes it.
+"""``/login`` asks for a provider's API key and saves it; ``/logout`` removes it.
 
 The user enters the key, which is tried before it is saved, or signs in with a browser. If the session
 has no model yet, ``/login`` then chooses one. `LoginController` tries, saves and removes the keys.
@@ -29,7 +29,7 @@ _SIGN_IN = (
 
 @Command(
     "login",
-    "enter a provider's key or sign in",
+    "enter a provider's API key or sign in",
     argument="[PROVIDER]",
     needs_screen=True,
     place=120,
@@ -49,7 +49,7 @@ async def login(controller: Controller, argument: str) -> None:
         return
     if row.missing:
         controller.say(
-            f"{row.name} also needs {' and '.join(row.missing)}. Set it before starting tui-agent.",
+            f"{row.name} also needs {' and '.join(row.missing)}. Set it before you start tui-agent.",
             "warning",
         )
         return
@@ -68,7 +68,7 @@ async def login(controller: Controller, argument: str) -> None:
 
 @Command(
     "logout",
-    "remove a key that was entered with /login",
+    "remove an API key that was entered with /login",
     argument="[PROVIDER]",
     needs_screen=True,
     place=130,
@@ -80,7 +80,7 @@ async def logout(controller: Controller, argument: str) -> None:
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
         controller.say(
-            "No key was entered with /login. Remove keys in the environment or in config.toml there."
+            "No API key was entered with /login. To remove keys from the environment or config.toml, edit those."
         )
         return
     row = await _provider(controller, "Remove the key of", rows, name)
@@ -140,13 +140,13 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
         made = ""
         if row.page:
             made = f"Create a key at {row.page}\n"
-        now = "It has no key yet."
+        now = "It has no API key yet."
         if row.source:
             now = f"Its key comes from {row.source} now."
         answers = [("paste", "Paste the key")]
         if row.signs_in:
             answers = [*_SIGN_IN, *answers]
-        kept = f"\nThe key will be kept in {where}."
+        kept = f"\nThe key will be saved in {where}."
         if row.note:
             note = f"\n{row.note}"
         else:
@@ -204,7 +204,7 @@ async def _wait_for_sign_in(
     signing = asyncio.ensure_future(attempt.key())
     details = (
         f"Sign in at\n{attempt.url}\n"
-        "This closes when you are signed in. If it stays open, paste the browser's last address."
+        "This page closes when you are signed in. If it stays open, paste the browser's last address."
     )
     question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
     asking = asyncio.ensure_future(controller.ask(question))
@@ -224,13 +224,13 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for a key, try it and save it; return the confirmation to show, or None if it was not saved.
+    """Ask for an API key, try it and save it; return a sentence to show, None if none was saved.
 
     The user decides whether to save a key that could not be tried.
     """
     details = "It is not shown, logged or sent elsewhere."
     entered = await controller.ask(
-        TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True)
+        TextLine(f"API key of {row.name}", confirm="try it", details=details, hidden=True)
     )
     if not entered:
         return None
@@ -240,7 +240,7 @@ async def _enter(controller: Controller, port: LoginController, row: LoginRow) -
     if trial.verdict != "accepted":
         keep = []
         if trial.verdict == "unknown":
-            keep = [("keep", "Keep it anyway")]
+            keep = [("keep", "Save it anyway")]
         title = "The key was not accepted"
         if keep:
             title = "The key could not be tried"

@@ -1,4 +1,4 @@
-"""Lists providers, and tries, saves and removes the keys that the user enters for them.
+"""Lists providers, and tries, saves and removes the API keys that the user enters for them.
 
 model/logins.py stores the keys; model/keys.py decides which of several sources a key is taken from.
 """
@@ -125,7 +125,7 @@ class LoginController:
         before = ""
         if source != SOURCE:
             before = f" {source} takes precedence: unset it to use this key."
-        return f"The key is kept in {where}.{before}"
+        return f"The key is saved in {where}.{before}"
 
     def sign_in(self, provider: str) -> "BrowserSignIn":
         """Return a sign-in to use with ``async with``; pass its key to ``keep_key``.

@@ -26,7 +26,7 @@ HOW = "Use /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alon
 
 @Command(
     "remember",
-    "keep a line in the project's memory, or show it",
+    "add a line to the project's memory, or show the memory",
     argument="[TEXT]",
     place=282,
     words="memory, save a fact",
@@ -52,7 +52,7 @@ async def remember(controller: Controller, argument: str) -> None:
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
-        f"Noted in the memory, as “{line.topic}”: every session here begins with it. "
+        f"Noted in the memory, as “{line.topic}”: every session in this project begins with it. "
         "/forget removes it."
     )
 

@@ -23,7 +23,7 @@ from tui_agent.files.notes import NOTES_FILE, NoteError
 from tui_agent.lazy import dataclass, frozen
 
 NOTHING = (
-    "Nothing is kept yet. /remember TEXT keeps a line; others are proposed at the end of a run."
+    "The memory is empty. /remember TEXT adds a line; others are proposed at the end of a run."
 )
 NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
@@ -32,7 +32,7 @@ _NOTE = f"{NOTES_FILE}:{{}}"
 
 @frozen
 class MemoryRow:
-    """A line of the memory, or a proposal (``proposal`` is set then).
+    """A line of the memory, or a proposal, which is then in ``proposal``.
 
     ``diff`` has pairs of a mark (``+``, ``-`` or a space) and a text. ``facts`` is one line about
     use, source and tokens. ``key`` is the topic, with ``+`` before it for a proposal.

@@ -36,8 +36,8 @@ USED_SESSIONS: Final = 40
 """Number of the newest sessions whose models count as recently used."""
 MAX_MODELS_USED: Final = 5
 """Maximum number of models that count as recently used."""
-_NO_KEY: Final = "has no key"
-"""Part of a message by which its severity is chosen."""
+_NO_KEY: Final = "has no API key"
+"""Part of a message, by which the message is recognised as a warning."""
 
 
 @Command(
@@ -51,7 +51,7 @@ _NO_KEY: Final = "has no key"
 async def model(controller: "Controller", argument: str) -> None:
     """Read the settings again, and switch to a model or let the user choose one.
 
-    Thus a model can be chosen that was added to the settings file after the program was started.
+    So models that were added to the settings file after the program's start can be chosen, too.
     """
     from tui_agent.app.context_commands import follow_settings
 
@@ -113,7 +113,7 @@ async def _models_used(controller: "Controller") -> list[str]:
     """Return the ids of at most `MAX_MODELS_USED` recently used models that can be used now.
 
     Models of the open session are preferred, then the one in the settings, then the last one of each
-    other session. They are in alphabetical order, because a switch would change the order of use.
+    other session. The result is in alphabetical order, because a switch changes the order of use.
     """
     from tui_agent.model.demo import DEMO_MODEL
 
@@ -288,7 +288,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
-    """Switch the model, and save it in the settings unless ``only_here`` or it has no key.
+    """Switch the model, and save it in the settings unless ``only_here`` or it has no API key.
 
     Returns a sentence for the user that says where the model is used.
     """

@@ -37,7 +37,7 @@ NOWHERE = "n"
 files, `CONVERSATION` restores none, `NOWHERE` doesn't move."""
 
 _RUNS = ("tool_result", "shell")
-"""Kinds of entries of which a command may have made a Git commit."""
+"""Kinds of entries whose command may have made a Git commit."""
 
 
 async def move_with_files(

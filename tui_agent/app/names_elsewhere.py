@@ -7,15 +7,17 @@ from tui_agent.permission import NEVER_ASK
 _LOCAL = "Everything runs on this machine. /detach continues without this terminal, /export writes a session to a file."
 _ACCOUNT = "The provider's page shows the account and its plan; /cost shows what was spent here."
 _REPORT = "tui-agent doctor prints what a report needs, and /export writes the session to a file."
-_REVIEW = "/review has changes reviewed: uncommitted, a branch, a commit."
+_REVIEW = "/review lets the model review uncommitted changes, a branch or a commit."
 _SCHEDULE = "/loop sends a message again and again; cron can run tui-agent -p."
-_SUBAGENTS = "o on the call of a subagent shows what it does; /agent chooses the main agent."
-_DIRECTORY = "/status shows the directory. A session stays in it: start tui-agent in another one."
+_SUBAGENTS = (
+    "o on a subagent's tool call shows what the subagent does; /agent chooses the main agent."
+)
+_DIRECTORY = "/status shows the directory. A session stays in its directory: start tui-agent in the other one."
 _VOICE = "There is no voice input: the dictation of your system can write into the prompt."
 _NO_DECORATION = "tui-agent has nothing like that. /theme changes the colours."
 
 ELSEWHERE: Mapping[str, str] = {
-    "add-dir": "Add the directory to [sandbox] read or write in config.toml, so that commands reach it.",
+    "add-dir": "Add the directory to [sandbox] read or write in config.toml, so that commands can use it.",
     "advisor": "/model picks the model, and /btw asks it a side question.",
     "allowed-tools": "/permissions shows what is allowed, asked and denied.",
     "android": _LOCAL,
@@ -32,14 +34,14 @@ ELSEWHERE: Mapping[str, str] = {
     "chrome": "An MCP server can drive a browser: /mcp add.",
     "collab": "/mode changes what the agent may do, /agent chooses an agent.",
     "color": "/theme changes the colours, /rename gives the session a title.",
-    "connect": "/login enters a provider's key, /model picks a model.",
+    "connect": "/login asks for a provider's API key, /model picks a model.",
     "continue": "/sessions opens another session.",
     "daemon": "/detach continues without this terminal; tui-agent ps lists such runs.",
     "debug": "/doctor checks the setup and shows warnings; tui-agent --debug logs more.",
     "debug-config": "/settings shows every setting and where it is set.",
     "delete": "/sessions lists sessions: xx deletes one, u restores it.",
     "desktop": _LOCAL,
-    "details": "/outputs opens or folds the outputs of all calls.",
+    "details": "/outputs opens or folds the outputs of all tool calls.",
     "dir": _DIRECTORY,
     "editor": "Ctrl+X Ctrl+E opens the prompt in your editor.",
     "experimental": "/settings shows every setting; none is experimental.",
@@ -65,13 +67,13 @@ ELSEWHERE: Mapping[str, str] = {
     "powerup": "/help finds a command, a key or a setting, and /demo shows the program.",
     "pr-comments": "Ask for the comments in a message: the agent runs gh.",
     "pr_comments": "Ask for the comments in a message: the agent runs gh.",
-    "presets": "/mode and /permissions set what is asked; an /agent can have its own model, mode and tools.",
+    "presets": "/mode and /permissions set what is asked; an agent (/agent) can have its own model, mode and tools.",
     "privacy-settings": _ACCOUNT,
     "pwd": _DIRECTORY,
     "queue": "A message that you send while the agent works waits for its turn.",
     "radio": _NO_DECORATION,
     "rate-limit-options": _ACCOUNT,
-    "raw": "Tab and o open a whole output, /copy copies an answer's source.",
+    "raw": "Tab and then o open a whole output; /copy copies an answer as Markdown.",
     "rc": _LOCAL,
     "realtime": _VOICE,
     "recap": "Ask for a recap with /btw, which doesn't change the conversation. /status and /diff show where you are.",
@@ -118,7 +120,7 @@ ELSEWHERE: Mapping[str, str] = {
     "voice": _VOICE,
     "warnings": "/doctor checks the setup and shows warnings.",
     "web-setup": _LOCAL,
-    "workflows": "/goal works until something is reached, /race runs a prompt several times, /skills lists skills.",
+    "workflows": "/goal works until a goal is reached, /race runs a prompt several times, /skills lists skills.",
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
     "yolo": f"/mode yolo runs everything without asking. For every session: {NEVER_ASK}",
 }

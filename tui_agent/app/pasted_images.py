@@ -56,7 +56,7 @@ class PastedImages:
         return None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
-        """Store the pasted image with this file name by ``put_blob``, and return it as a message part.
+        """Store the pasted image with this file name with ``put_blob``, and return it as a message part.
 
         Returns None if there is none.
         """

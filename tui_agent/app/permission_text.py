@@ -131,7 +131,7 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the answers to offer; the text of "always" has the request's rules, or ``made``, edited ones."""
+    """Return the answers to offer; "always" names the request's rules, or the edited rules ``made``."""
     from tui_agent.agent.permissions import in_words
 
     if request.loop:
@@ -181,7 +181,7 @@ def note_hint(name: str) -> str:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Return True if a yes may destroy data or continues a doom loop, or if no rule could replace it."""
+    """Return True if a yes may destroy data or continues a doom loop, or if no rule could give that yes."""
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 

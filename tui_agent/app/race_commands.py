@@ -306,15 +306,15 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
         model = spec.model or agent.model
         if not agent.ports.meter.has_price(model):
             raise CommandError(
-                f"The price of {model} is unknown, so its cost can't be limited. Set no cost limit."
+                f"The price of {model} is unknown, so its cost can't be limited. Remove the cost limit."
             )
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
     """Begin a race, which runs in the background, and return it; saves its check for the project.
 
-    Raises `UserFacingError` or OSError if the race can't begin, or if another race or session came
-    first while it was prepared.
+    Raises `UserFacingError` or OSError if the race can't begin, or if another race was begun or
+    another session was opened while it was prepared.
     """
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
@@ -331,7 +331,9 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
     race = await Race.begin(agent, order, price_of(controller, order).most)
     if controller.race is not None or controller.agent is not agent:
         await race.aclose()
-        raise CommandError("The race was ended: another race or session was opened meanwhile.")
+        raise CommandError(
+            "The race was ended: another race or session was opened in the meantime."
+        )
     controller.race = race
     controller.soon(look_after(controller, race))
     return race
@@ -340,8 +342,9 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 async def look_after(controller: Controller, race: Race) -> None:
     """Wait until all runners have ended, then take the picked one, or say that the race is over.
 
-    If its session is off the screen then, waits until it is back. Does nothing if the race was ended
-    in another way meanwhile, or if the agent is running when a runner would be taken.
+    If the race's session is off the screen, first waits until the session is back. Does nothing if
+    the race was ended in another way meanwhile, or if the agent is running when a runner would be
+    taken.
     """
     await race.over.wait()
     while aside := next((one for one in controller.asides.values() if one.race is race), None):
@@ -368,7 +371,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     if over is None:
         race = controller.race
     if race is not None:
-        _branch(controller, number)  # if it has done nothing yet, all runners continue
+        _branch(controller, number)  # raises if it has done nothing yet; then all runners continue
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
@@ -396,7 +399,9 @@ async def drop(controller: Controller) -> None:
     race = _race(controller)
     await race.finish(None)
     _forget(controller, race)
-    controller.say("The race is over; no runner was taken. Their work stays as branches in /tree.")
+    controller.say(
+        "The race is over; no runner was taken. The runners' work stays as branches in /tree."
+    )
     controller.frontend.refresh_facts()
 
 
@@ -622,7 +627,7 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
 
 
 def go_on(controller: Controller, number: int) -> None:
-    """Let a runner continue that has ended, for example because it was stopped or had an error."""
+    """Let a runner that has ended continue, for example after it was stopped or had an error."""
     race = _race(controller)
     with _looked_after(controller, race):
         race.resume(number)
@@ -661,9 +666,9 @@ async def ask_for_race(
 ) -> bool:
     """Let the user fill in the form of a race from the entry ``start`` (None: the leaf); begin and show it.
 
-    If the race is impossible as the user wants it, says why and asks again. Returns False if the user
-    cancels. With ``leaving_out``, the form starts with two runners: one
-    with the whole conversation, one without these entries.
+    If the race is impossible as the user wants it, says why and asks again. Returns False if the
+    user cancels. With ``leaving_out``, the form starts with two runners: one with the whole
+    conversation, and one without these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

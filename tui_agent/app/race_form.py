@@ -216,7 +216,7 @@ def _question(
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
     """Return ``spec`` with its ``part`` (model, effort, mode or context) set to ``value``.
 
-    "" stands for the same as in the conversation, and is also used for the model of ``here``.
+    The value "" means the same as in the conversation; the model of ``here`` is stored as "", too.
     """
     match part:
         case "model":

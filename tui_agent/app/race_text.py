@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""Number of files in the project from which the question before a race mentions them, as copying them
-takes seconds."""
+"""Minimum number of files in the project that the question before a race mentions, because copying so
+many takes seconds."""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",

@@ -77,7 +77,7 @@ async def redact(controller: Controller, argument: str) -> None:
         controller.frontend.clear_notice()
         return
     if controller.idle_agent is not agent:
-        raise CommandError("Another session was opened meanwhile. Nothing was removed.")
+        raise CommandError("Another session was opened in the meantime. Nothing was removed.")
     controller.say("Redacting …")
     try:
         left = await controller.between_sessions(asyncio.to_thread(redaction.carry_out, finding))

@@ -95,7 +95,8 @@ def _combined(
 ) -> tuple[FileEdit, bool]:
     """Return the session's changes to a file as one, and whether changes by others are mixed in.
 
-    Changes by others between the session's are left out by a three-way merge, if that is possible.
+    Changes that others made between the session's changes are left out by a three-way merge, if
+    that is possible.
     """
     first = before_of(made[0])
     last = after_of(made[-1])
@@ -209,8 +210,8 @@ class SessionResult:
         except OSError as error:
             raise ResultError(f"{target} can't be written: {error.strerror or error}.") from None
         return (
-            f"Wrote the changes of {plural(len(self.files), 'file')} to {target}; git apply "
-            f"applies it.{self.remarks()}"
+            f"Wrote the changes of {plural(len(self.files), 'file')} to {target}. "
+            f"Apply them with git apply.{self.remarks()}"
         )
 
     def message(self) -> str:
@@ -230,7 +231,7 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences about changes that are left out or include those of others; may be "".
+        """Return sentences about changes that are left out, or that are mixed with others' changes; may be "".
 
         Each sentence begins with a space. With ``done``, they also name what the commit left out or
         mixed.

@@ -63,7 +63,7 @@ async def rewind(controller: Controller, argument: str) -> None:
         controller.say("There is no message to go back to yet.")
         return
     amounts = await agent.files.amounts([message.parent_id for message in messages])
-    unchanged = "No file change is recorded since."
+    unchanged = "No file change is recorded since then."
     if not agent.files.has_snapshots:
         unchanged = NOT_RECORDED
     rows = _rows(messages, amounts, controller.services.clock(), unchanged)
@@ -127,7 +127,7 @@ def _messages(agent: Agent) -> list[UserEntry]:
 def _rows(
     messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float, unchanged: str
 ) -> list[PickRow]:
-    """Return a row for each message; ``unchanged`` is the sentence for one without changed files since."""
+    """Return a row for each message; ``unchanged`` is the sentence for one after which no file changed."""
     from tui_agent.session.entries import typed_text
 
     rows = []

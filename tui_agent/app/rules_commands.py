@@ -70,7 +70,7 @@ def _sending(row: LedgerRow) -> str:
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
-    """Yield each place of rules, in words, with its rules: first the lost ones, then the carried ones."""
+    """Yield the rules by place, with the place in words: first the lost, then the carried, then the others."""
     from tui_agent.context.rule_ledger import RulePlace
 
     for place in (RulePlace.LOST, RulePlace.CARRIED, RulePlace.IN_VIEW):

@@ -46,7 +46,7 @@ class Dialogs(Protocol):
 
 
 def text_of(question: ServerQuestion | ModelQuestions) -> str:
-    """Return a question in one line, with its server's name; of several questions the first."""
+    """Return a question as one line, with the server's name if a server asks; of several, the first."""
     match question:
         case ModelQuestions(fields=fields):
             return one_line(fields[0].title, 200)
@@ -196,7 +196,7 @@ async def _several(
 
 
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
-    """Ask whether to answer a server's form, then for each field."""
+    """Ask whether to answer a server's form, then ask for the value of each field."""
     titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
         titles["Required" if field.required else "Optional"].append(field.title)

@@ -41,7 +41,7 @@ class OpenHow(StrEnum):
 
 @frozen
 class OpenRequest:
-    """A request to open a session; without an id, a new one.
+    """A request to open a session; without an id, to create one.
 
     With ``demo``, the new session is in a scratch directory and has the scripted model. ``entry`` is
     shown once the session is open: in the conversation, or in the tree if it is on another branch.
@@ -117,13 +117,13 @@ class SessionServices(Protocol):
 
 
 class SettingServices(Protocol):
-    """Reads and saves the user's settings and keys."""
+    """Reads and saves the user's settings and API keys."""
 
     config_path: Path
     warnings: Sequence[str]
     """Problems with settings and arguments, to be shown at the start."""
     logins: LoginController
-    """Handles the keys that the user enters for providers."""
+    """Handles the API keys that the user enters for providers."""
 
     def config(self) -> Config: ...
 
@@ -152,7 +152,7 @@ class TrustServices(Protocol):
     def trust_question(self) -> ProjectState | None:
         """Return the project's trust state; None if the user needn't be asked about it.
 
-        They needn't if nothing in the project needs trust, or if they trust it or refused for good.
+        That is so if nothing in the project needs trust, or if the user trusts it or never will.
         """
 
     def project_state(self) -> ProjectState:
@@ -168,7 +168,7 @@ class TrustServices(Protocol):
         """
 
     def problem_of_command(self, cwd: Path, command: str, /) -> str:
-        """Return why a command of the user's settings must not run in ``cwd``, as a clause; "" if it may.
+        """Return why a command in the user's settings must not run in ``cwd``, as a clause; "" if it may.
 
         It must not run files of an untrusted project. Reads the project's files: call it in a thread.
         """
@@ -199,8 +199,8 @@ class ModelServices(Protocol):
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
         """Ask the user's model servers for their models; return a line about each server asked.
 
-        With ``model``, asks only the server of this model, and only if its last answer is more than a
-        day old; with None, asks all servers.
+        With ``model``, asks only the server of this model, and only if it has not answered for a day;
+        with None, asks all servers.
         """
 
     async def find_servers(self) -> Sequence[str]:
@@ -219,7 +219,7 @@ class ModelServices(Protocol):
         """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return the source of each provider's key that was found, such as a variable, by provider name."""
+        """Return where each provider's API key was found, such as a variable, by provider name."""
 
 
 class FileServices(Protocol):
@@ -230,7 +230,7 @@ class FileServices(Protocol):
     state_dir: Path
     """Directory for the program's small files: counts, pasted images, plugins."""
     own_places: Sequence[Path]
-    """Directories in which the program keeps files, except that of the settings."""
+    """Directories in which the program keeps files, except the settings directory."""
 
     async def list_files(self, project: Path, /) -> Sequence[str]: ...
 

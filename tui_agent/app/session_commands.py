@@ -63,7 +63,7 @@ async def new(controller: Controller, _argument: str) -> None:
 
 @Command(
     "demo",
-    "start the demo: a script plays the model, no key needed",
+    "start the demo: a script plays the model, no API key needed",
     needs_screen=True,
     place=380,
     words="tutorial, try, example",
@@ -138,7 +138,7 @@ async def label(controller: Controller, argument: str) -> None:
     if leaf is None:
         raise CommandError("There is nothing to label yet.")
     text = argument or await controller.ask(
-        TextLine(f"Label of #{leaf}", session.labels().get(leaf, ""), "keep; empty: remove")
+        TextLine(f"Label of #{leaf}", session.labels().get(leaf, ""), "save (empty: remove label)")
     )
     if text is not None:
         session.label(leaf, text or None)
@@ -339,7 +339,7 @@ async def detach(controller: Controller, _argument: str) -> None:
             inline=True,
         )
         answer = await controller.ask(asked)
-        # The question also closes because the work ended; then there is no step to stop.
+        # The question also closes when the work ends; then there is no step to stop.
         if answer == "n" or (answer is None and agent.running) or controller.agent is not agent:
             return
     controller.services.go_on_detached(agent.session, agent.running)

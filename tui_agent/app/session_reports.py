@@ -22,7 +22,7 @@ from tui_agent.session.session import Session
 
 
 def tree_json(session: Session) -> str:
-    """Return a JSON object for each entry of the session, one a line.
+    """Return a JSON object for each entry of the session, one per line.
 
     ``active`` says whether it is on the current path.
     """

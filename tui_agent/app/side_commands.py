@@ -1,8 +1,8 @@
 """The ``/btw`` command: asks the model a side question, even while it works.
 
-The user decides what happens to question and answer; `SideQuestion` stores them. Every ending adds
-the cost of the calls to the session's, and no error loses an answer: the user is asked again, or it
-is kept as a branch.
+The user decides what happens to question and answer; `SideQuestion` stores them. Whatever the user
+decides, the cost of the model calls is added to the session's cost. No error loses an answer: the
+user is asked again, or the answer is kept as a branch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEEP = "k"
 TAKE = "t"
 ASK_ON = "a"
 DROP = "drop"
-"""Name of an answer, which Escape gives, too. Not a letter, which could be typed by mistake and would
+"""Name of the answer that Escape also gives. It is not a letter, because a letter typed by mistake would
 lose the model's answer."""
 _ANSWERS = (
     (KEEP, "keep it in the tree, as a branch"),
@@ -72,7 +72,7 @@ async def btw(controller: Controller, argument: str) -> None:
 
 
 async def _ask(controller: Controller, side: SideQuestion, question: str) -> None:
-    """Ask the model; an error is shown, and so is that there is no answer."""
+    """Ask the model; show a message if that fails or gives no answer."""
     controller.say(f"Asking the side question: {one_line(question, 60)}")
     is_answered = await controller.attempt(side.ask(question))
     if is_answered:
@@ -82,7 +82,7 @@ async def _ask(controller: Controller, side: SideQuestion, question: str) -> Non
 
 
 async def _ask_on(controller: Controller, side: SideQuestion) -> None:
-    """Ask the user for a further question, and the model for its answer; nothing without a question."""
+    """Ask the user for a further question, then ask the model; does nothing without a question."""
     line = TextLine("What else do you want to ask?", confirm="ask")
     question = (await controller.ask(line) or "").strip()
     if question:

@@ -138,10 +138,10 @@ def spending(
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests on all branches. ``elsewhere`` has the purpose of those made by
-    subagents and race runners, by entry number. ``side_costs`` are the costs of model calls without
-    an entry. ``departures`` has the first entry of its branch for each request off the current path,
-    by entry number. ``price`` returns what a request would cost.
+    ``records`` are its requests on all branches. ``elsewhere`` has the purpose of those that were
+    made by subagents and race runners, by entry number. ``side_costs`` are the costs of model calls
+    without an entry. ``departures`` maps the entry number of each request off the current path to
+    that of the first entry of its branch. ``price`` returns what a request would cost.
     """
     own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
     found = Spending(steps=own)

@@ -1,8 +1,8 @@
 """``/status``, ``/diagnostics`` and ``/diff``: show the session's state and its changes to files.
 
 Also looks up the session's cost, for ``/status`` and ``/cost``. ``/diagnostics`` also switches the
-checks of edited files on and off. ``/diff`` first waits for interrupted calls to end, and appends a
-checkpoint of the latest changes.
+checks of edited files on and off. ``/diff`` first waits for interrupted tool calls to end, and
+appends a checkpoint of the latest changes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def sandbox_words(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
-    """Yield the lines of the status page, the last of them the short cost.
+    """Yield the lines of the status page; the last lines are a short form of the cost.
 
     ``sandbox`` is from `sandbox_words`.
     """
@@ -129,7 +129,7 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield _row("model", one_line(f"{agent.model}{chosen}", 120))
     forget = f"(tui-agent models --forget {agent.model})"
     for line in agent.ports.directory.adaptations(agent.model):
-        yield _row("", f"{line}, because the provider refused it otherwise {forget}")
+        yield _row("", f"{line}, because the provider refused the usual form {forget}")
     yield _row("thinking", agent.effort.level or "default")
     about = "your own agent"
     if agent.mode in set(Mode):

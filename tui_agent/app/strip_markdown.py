@@ -1,4 +1,4 @@
-"""Strips Markdown marks from a line of the model's text, for lists that show one line of each entry.
+"""Strips Markdown markup from a line of the model's text, for lists that show one line of each entry.
 
 Also shortens the tool calls in an entry's preview.
 """
@@ -25,7 +25,7 @@ _CALL: Final = LazyPattern(
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown without its marks; the cells of a table row are separated by `` · ``.
+    """Return a line of Markdown without its markup; the cells of a table row are separated by `` · ``.
 
     Text in backticks only loses the backticks.
     """
@@ -48,7 +48,7 @@ def plain(text: str) -> str:
 
 
 def plain_preview(kind: str, text: str) -> str:
-    """Return an entry's preview, without Markdown marks if a model wrote the entry.
+    """Return an entry's preview, without Markdown markup if a model wrote the entry.
 
     ``kind`` is the entry's kind. Tool calls are shortened to the tool and its first argument: ``read
     views.py``.

@@ -23,7 +23,7 @@ _LEAST_SHARE = 4
 
 
 def series_of(steps: Sequence[Step]) -> Series:
-    """Return the values to plot: for each step its tokens, of which the lower part is the head."""
+    """Return the values to plot: for each step, the tokens of the head and of the whole request."""
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
     # Use the last step's window: a larger one of an earlier step would make all others look small.
@@ -82,7 +82,7 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
 
 
 def change_words(change: MapChange) -> str:
-    """Return a sentence about the blocks that a request has, lacks or sends differently than the last."""
+    """Return a sentence about the blocks that were added, removed or changed since the step before."""
     parts = [f"+{_counted(change.came)} added" if change.came else ""]
     if change.went:
         parts.append(f"−{_counted(change.went)} removed{_span(change.went)}")

@@ -1,7 +1,8 @@
 """``/undo`` reverses the newest change of the session, ``/redo`` repeats a change that was undone.
 
 A change is, for example, a turn, a move, a compaction or a context edit: a `Step` of the session's
-history, which decides what one is. Both commands move the leaf, and files with it (moves.py).
+history, which divides the changes into steps. Both commands move the leaf, and files with it
+(moves.py).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ async def undo(controller: Controller, _argument: str) -> None:
 
 @Command(
     "redo",
-    "redo",
+    "bring back what was undone last",
     key="f6",
     now=lambda session: _help("redo", session, session.history.next()),
     changes_files=True,

@@ -27,9 +27,9 @@ DELAY = 0.4
 class UnsentKeeper:
     """Saves and restores drafts: the text in the prompt, and the messages that are waiting to be sent.
 
-    Text that the user put away (the frontend's stash) is part of the text.
-    A draft is stored by session id, or by directory before the session's first entry. There is one
-    keeper per controller.
+    Text that the user put away (the frontend's stash) is part of the text. A draft is stored by
+    session id, or by directory before the session's first entry. There is one keeper per
+    controller.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -48,7 +48,7 @@ class UnsentKeeper:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save the draft at once if it has changed, and delete it at the place where it was before.
+        """Save the draft at once if it has changed; if it was stored elsewhere before, delete it there.
 
         A failure to write is only logged; the next change or save tries again. Does nothing in a
         read-only session.
@@ -76,10 +76,11 @@ class UnsentKeeper:
     def restore(self, agent: Agent) -> None:
         """Put the saved draft of the session that was just opened into the prompt.
 
-        The draft replaces the text in the prompt, which stays saved for the former session. It is put
-        before that text instead if the first session is opened, or if the text is not saved, as in a
-        session that another program took over. If there is no draft, the text stays in the prompt and
-        becomes part of this session's draft. Does nothing for a read-only session.
+        The draft replaces the text in the prompt, which stays saved for the former session. But if
+        this is the first session that is opened, or if the text is not saved, as in a session that
+        another program took over, the draft is put in front of the text. If there is no draft, the
+        text stays in the prompt and becomes part of this session's draft. Does nothing for a
+        read-only session.
         """
         from tui_agent.session.records import Unsent
 
@@ -95,7 +96,7 @@ class UnsentKeeper:
         self._kept = Unsent()
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         if was_busy:
-            # It went on off the screen: these messages are sent, or in its queue.
+            # The session continued off the screen: these messages are sent, or in its queue.
             found = Unsent(found.text)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         is_saved = _text_of(frontend) == kept.text
@@ -108,17 +109,17 @@ class UnsentKeeper:
             self._put(before, Unsent(waiting=kept.waiting))
         if count := len(found.waiting):
             if count == 1:
-                subject = "A message that was"
+                subject = "A waiting message is"
             else:
-                subject = f"{count} messages that were"
-            frontend.say(f"{subject} waiting to be sent: back in the prompt, and not sent.")
+                subject = f"{count} waiting messages are"
+            frontend.say(f"{subject} back in the prompt and not sent.")
         self.note_change()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
         """Remove the saved draft of a session or directory from the store, and return it.
 
-        It is empty if it can't be read. With ``is_new``, a draft for the directory that another
-        window saved stays in the store.
+        The draft is empty if it can't be read. With ``is_new``, a draft that another window saved
+        for the directory stays in the store.
         """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_agent.trust import ProjectState, TrustDecision
 
 KEYS_SHOWN = 6
-"""Maximum number of keys that are listed; the others are counted."""
+"""Maximum number of API keys that are listed; the others are counted."""
 
 OFFERS_SHOWN = 3
 """Maximum number of other programs' models that are listed; the others are counted."""
@@ -140,7 +140,7 @@ def _own_models(services: AppServices) -> list[str]:
 
 
 def _offers(services: AppServices) -> list[ModelOffer]:
-    """Return the models with which other programs are set up; empty if the settings have own models.
+    """Return the models that other programs use; empty if the user's settings have models already.
 
     Reads the other programs' files: call it in a thread.
     """
@@ -163,7 +163,8 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
     )
     if any(offer.leaves_key for offer in offers):
         said += (
-            " Keys in other programs' files are not copied: set api_key_env to the key's variable."
+            " API keys in other programs' files are not copied: set api_key_env to the name of the "
+            "environment variable that has the key."
         )
     controller.say(said)
     if len(offers) == 1:
@@ -173,19 +174,19 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
 
 
 def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
-    """Return the question how to get a model; it lists ``offers``, or without any, how to set one up."""
+    """Return the question about how to get a model, with ``offers``, or with advice if there are none."""
     keys = services.provider_keys()
     own = _own_models(services)
     answers = [
-        ("m", "choose a model: keys, servers on this machine"),
-        ("d", "start the demo: no key, no network"),
-        ("l", "log in: paste or name a provider's key"),
+        ("m", "choose a model of a provider or a server"),
+        ("d", "start the demo: no API key, no network"),
+        ("l", "log in: paste a provider's API key, or sign in"),
         ("w", "continue without a model"),
     ]
-    state = "No key was found."
+    state = "No API key is set."
     at = "d"
     if keys:
-        state = "These keys were found."
+        state = "These API keys were found."
         at = "m"
     if own:
         state = f"{one_line(services.config_path.name, 30)} has {plural(len(own), 'model')}, but none is chosen."
@@ -202,8 +203,8 @@ def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
         at = "u"
     else:
         lines += [
-            "A key in the environment is used: export ANTHROPIC_API_KEY=…",
-            f"OpenAI-compatible servers: set them in {short_path(services.config_path)}",
+            "To use an API key from the environment: export ANTHROPIC_API_KEY=…",
+            f"Set up an OpenAI-compatible server in {short_path(services.config_path)}:",
             'model = "openai/my-model"',
             '[models."openai/my-model"]',
             'base_url = "http://localhost:8080/v1"',

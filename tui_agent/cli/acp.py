@@ -34,7 +34,7 @@ LINE_BYTES = 50 * 1024 * 1024
 def run_acp(arguments: Namespace) -> int:
     """Serve one editor until it closes standard input; return the exit code.
 
-    With ``--login``, only ask for a provider's key.
+    With ``--login``, only ask for a provider's API key.
     """
     if arguments.login:
         return run_login(Namespace(provider="", force=False))

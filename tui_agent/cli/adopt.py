@@ -46,7 +46,7 @@ def run_adopt(arguments: Namespace) -> int:
         say("No files of other coding agents were found in your home directory or in this project.")
         return 0
     say(
-        "Leave something out: tui-agent adopt --without 'Claude Code/hooks'; use it again: --with\n"
+        "To leave something out: tui-agent adopt --without 'Claude Code/hooks'. To use it again: --with.\n"
     )
     for program, rows in groupby(items, key=lambda item: item.program):
         say(f"{program}")

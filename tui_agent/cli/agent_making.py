@@ -50,8 +50,9 @@ def make_agent(
 ) -> Agent:
     """Return an agent for a session, with the model, effort and mode that the arguments name.
 
-    It works in the session's directory if that still exists, otherwise in the program's. If the
-    session recorded another model, effort or mode, appends the change to it, unless it is read-only.
+    The agent works in the session's directory if that still exists, otherwise in the program's. If
+    the session recorded another model, effort or mode, appends the change to the session, unless
+    that is read-only.
     ``servers`` are MCP servers for this session in addition to the configured ones.
     """
     cwd = wiring.cwd
@@ -145,8 +146,8 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
 def _usable_model(wiring: "Wiring", model: str) -> str:
     """Return ``model``, or the default model if only that can be used.
 
-    A model can't be used if its provider is unknown or has no key, for example in a session
-    imported from another program.
+    A model can't be used if its provider is unknown or has no API key, for example in a
+    session imported from another program.
     """
     candidates = (model, wiring.default_model())
     if DEMO_MODEL in candidates or NO_MODEL in candidates:

@@ -56,24 +56,24 @@ _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 """Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
 _OVERRIDE = re.compile(r"(?P<key>[a-z_]+(?:\.[\w-]+)*)=(?P<value>.+)", re.DOTALL)
-"""Matches a setting and its value in the form that follows Codex's option ``-c``."""
+"""Matches ``KEY=VALUE``, as Codex's option ``-c`` changes a setting."""
 LIKENESS = 0.75
 """Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 
 LAST = "id of a session; default: the last session of this directory"
-SESSION = "id of the session, or its last characters"
-DETACHED = "name of the run, or its beginning; default: the newest run"
+SESSION = "id of the session, or the last characters of the id"
+DETACHED = "name of the run, or the beginning of the name; default: the newest run"
 SERVER = "name of the server"
 EPILOG = f"""\
 commands:
   tui-agent sessions list|search|export|import|delete   manage sessions
-  tui-agent result [ID]                        print what a session changed as a patch, or commit it to a branch
+  tui-agent result [ID]                        print a session's changes as a patch, or commit them to a branch
   tui-agent tree [ID]                          show the branches of a session; default: the last one here
-  tui-agent context [ID]                       show what the model would see, block by block, or --request
-  tui-agent compact [ID]                       summarise a session's history, or --preview it
+  tui-agent context [ID]                       show what the model would see, block by block; --request: as it is sent
+  tui-agent compact [ID]                       summarise a session's history; --preview: only show the plan
   tui-agent cost [ID]                          show what a session has cost, all branches together
   tui-agent models [NAME]                      list the models you can use; --all: every known model
-  tui-agent login|logout [PROVIDER]            enter a provider's key or sign in, or remove it
+  tui-agent login|logout [PROVIDER]            enter a provider's API key or sign in, or remove the key
   tui-agent config path|get|set|unset          show and change settings
   tui-agent mcp list|add|remove|test           manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
@@ -138,7 +138,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if arguments.print is not None and arguments.prompt:
         if arguments.print:
             raise UsageError(
-                "The prompt has more than one argument: put it in quotes. See: tui-agent --help"
+                "The prompt must be a single argument: put it in quotes. See: tui-agent --help"
             )
         arguments.print = arguments.prompt
         arguments.prompt = None
@@ -342,7 +342,7 @@ def _how_to_set(key: str, value: str) -> str:
         return f"{said}: tui-agent config get lists the settings of tui-agent."
     variable = f"TUI_AGENT_{key.upper().replace('.', '__')}={shlex.quote(value)}"
     command = f"tui-agent config set {key} {shlex.quote(value)}"
-    return f"{said}: {variable} in the environment sets it for one run, {command} keeps it."
+    return f"{said}: {variable} in the environment sets it for one run, {command} saves it."
 
 
 def _refuse_foreign_action(action: str) -> None:
@@ -448,24 +448,25 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--race",
         metavar="RUNNERS",
-        help="run the prompt several times at once, each in its own copy: 3, 'same, sonnet, 2x effort=high',"
-        " or with other contexts: 'whole; pruned; without #12 #14; compacted'",
+        help="run the prompt several times at once, each time in a copy of the project: 3, 'same, sonnet, 2x "
+        "effort=high', or with different contexts: 'whole; pruned; without #12 #14; compacted'",
     )
     headless.add_argument(
         "--check",
         metavar="COMMAND",
-        help="run this when the model is done, and send failures back to it. In a race: run it in each copy",
+        help="run this command when the model is done, and send failures back to the model; in a race, run it "
+        "in each copy",
     )
     headless.add_argument(
         "--output-schema",
         metavar="FILE",
-        help="a JSON Schema: the last answer must be JSON that matches it, else it goes back to the model. "
-        "Prints only the JSON",
+        help="a JSON Schema: the last answer must be JSON that matches the schema, otherwise the model has to "
+        "correct it. Prints only the JSON",
     )
     headless.add_argument(
         "--goal",
         metavar="TEXT",
-        help="continue until this is reached, judged by a small model whenever the model stops",
+        help="continue until this goal is reached; whenever the model stops, a small model judges that",
     )
     headless.add_argument(
         "--check-rounds",
@@ -483,7 +484,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--pick",
         choices=PICKS,
         default=None,
-        help="how to choose the runner whose changes are taken; default: none",
+        help="how to choose the runner whose changes are taken into the project; default: none",
     )
     headless.add_argument(
         "--result",
@@ -504,7 +505,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--demo",
         action="store_true",
-        help="try the program with a scripted model: no key, no network, a scratch directory",
+        help="try the program with a scripted model: no API key, no network, a scratch directory",
     )
     how.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
     how.add_argument(
@@ -627,7 +628,9 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     models = commands.add_parser("models", help="list the models you can use")
     models.add_argument("filter", nargs="?", default="", help="list only names that contain this")
-    models.add_argument("--all", action="store_true", help="also list models without a key")
+    models.add_argument(
+        "--all", action="store_true", help="also list models that you have no API key for"
+    )
     models.add_argument("--json", action="store_true", help="print JSON")
     models.add_argument(
         "--forget",
@@ -712,7 +715,7 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="set an environment variable of the server",
+        help="set an environment variable for the server",
     )
     add.add_argument(
         "--header",
@@ -730,7 +733,7 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
         "words",
         nargs=argparse.REMAINDER,
         metavar="COMMAND … | URL",
-        help="its command and arguments, or its URL",
+        help="the server's command and arguments, or its URL",
     )
     actions.add_parser("remove", help="remove a server from your settings").add_argument(
         "name", help=SERVER
@@ -757,7 +760,7 @@ def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
         action="append",
         default=[],
         metavar="GROUP",
-        help="use them again",
+        help="use such files again",
     )
 
 
@@ -780,13 +783,13 @@ def _add_plugin(plugin: argparse.ArgumentParser) -> None:
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
     login = commands.add_parser(
-        "login", help="enter a provider's key, or sign in if the provider offers that"
+        "login", help="enter a provider's API key, or sign in if the provider offers that"
     )
     login.add_argument(
         "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
     )
     login.add_argument("--force", action="store_true", help="save a key even if it can't be tried")
-    logout = commands.add_parser("logout", help="remove a key that you entered")
+    logout = commands.add_parser("logout", help="remove an API key that you entered")
     logout.add_argument(
         "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
     )
@@ -798,7 +801,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     acp.set_defaults(on_question="wait")
     acp.add_argument(
-        "--demo", action="store_true", help="use the scripted model: no key, no network"
+        "--demo", action="store_true", help="use the scripted model: no API key, no network"
     )
     acp.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
     acp.add_argument(
@@ -814,7 +817,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.add_argument(
         "--login",
         action="store_true",
-        help="ask for a provider's key in this terminal, and save it",
+        help="ask for a provider's API key in this terminal, and save it",
     )
     acp.add_argument("--debug", action="store_true", help="log more")
     acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], no_session=False, print=None)
@@ -895,7 +898,7 @@ def _dollars(text: str) -> float:
         return dollars_in(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text} is not an amount of US dollars above 0: write 5 or 0.50"
+            f"{text} is not an amount above 0 in US dollars, such as 5 or 0.50"
         ) from None
 
 
@@ -906,7 +909,7 @@ def _seconds(text: str) -> float:
         return amount_in(text[:-1] if unit else text) * (unit or 1)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text} is not a time above 0: write 90 (seconds), 15m or 2h"
+            f"{text} is not a time above 0, such as 90 (seconds), 15m or 2h"
         ) from None
 
 

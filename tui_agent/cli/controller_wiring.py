@@ -96,7 +96,7 @@ class ControllerWiring(AppServices):
         self._agents: list[Agent] = []
         """The agents whose sessions are open."""
         self.last_typed: Callable[[], float] = lambda: 0.0
-        """Returns the time of the last key, in seconds since the epoch; 0.0 without a screen."""
+        """Returns the time of the last key press, in seconds since the epoch; 0.0 without a screen."""
         self._background: set[asyncio.Task[None]] = set()
         self._warmed_agent: Agent | None = None
         """The last agent for which loading the slow parts was started."""
@@ -109,7 +109,7 @@ class ControllerWiring(AppServices):
 
     @property
     def _project(self) -> Path:
-        """The project for which rules are saved: that of the agent on the screen, if there is one."""
+        """The project for which rules are saved: the project of the agent on the screen, if there is one."""
         if self._agent is not None:
             return self._agent.ports.project
         return find_project(self.cwd)
@@ -167,7 +167,8 @@ class ControllerWiring(AppServices):
     def start(self) -> FirstView:
         """Return the session and screen to open first: those that the arguments ask for.
 
-        Without any, it is the welcome if there is neither an API key nor a default model.
+        By default that is a new session, or the welcome screen if there is neither an API key nor a
+        default model.
 
         With ``--fork``, makes the copy now. Raises `StoreError` if a session to open doesn't exist.
         """
@@ -315,7 +316,7 @@ class ControllerWiring(AppServices):
     def models(self) -> Sequence[ModelRow]:
         """Return a row for each known model, the usable ones first.
 
-        Usable and other models are each in /login's order of providers, then by id.
+        Both groups are sorted by provider, in the order of /login, and then by id.
         """
         available = self._wiring.router.keys.available()
         catalog = self._wiring.catalog

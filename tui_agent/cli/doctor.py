@@ -67,8 +67,8 @@ ORIGINS = {
 """Words for the origin of a model's context window."""
 
 _UNCHECKED = (
-    "If the message names a path: remove that from PATH or sandbox.read, or write the path that it "
-    "leads to."
+    "If the message names a path, remove that path from PATH or sandbox.read, or replace it by the "
+    "path that it leads to."
 )
 
 
@@ -211,9 +211,12 @@ def _models(config: Config) -> Iterator[Finding]:
             "model", f"{len(own)} models are set up, but none is chosen", ok=False, advice=advice
         )
     elif not available:
-        advice = "Enter a key: tui-agent login. Or set a variable such as ANTHROPIC_API_KEY, or add your own server."
+        advice = "Enter an API key: tui-agent login. Or set a variable such as ANTHROPIC_API_KEY, or add a server."
         yield Finding(
-            "model", "no model and no key", ok=False, advice=f"{advice} Or try: tui-agent --demo"
+            "model",
+            "no model and no API key",
+            ok=False,
+            advice=f"{advice} Or try: tui-agent --demo",
         )
 
 
@@ -237,7 +240,8 @@ def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Find
             advice=f"Run: {install_command()}",
         )
     if info.origin == "assumed":
-        advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
+        setting = f'models."{model}".context_window'
+        advice = f"Set it: tui-agent config set {setting} SIZE. Or ask the server: tui-agent models"
         yield Finding("", "the size of its context window is unknown", advice=advice)
 
 

@@ -61,14 +61,15 @@ from tui_agent.trust import (
 )
 
 FindSandbox = Callable[[Path], SandboxState]
-"""Finds the machine's sandbox; gets the project, whose programs are not used."""
+"""Finds the machine's sandbox, without using programs that are in the project that it is given."""
 
 
 @frozen
 class _Hook:
     """A hook of any source, before the check whether it may run.
 
-    ``found`` is its form in a file of another program, ``plugin`` the folder of its plugin.
+    ``found`` is the hook as a file of another program defines it, None for a hook of the settings.
+    ``plugin`` is the folder of the plugin that it belongs to, None without one.
     """
 
     settings: HookSettings
@@ -86,7 +87,7 @@ class _Hook:
 def _hooks(cwd: Path, config: Config, *, trusted: bool) -> Iterator[_Hook]:
     """Yield the usable hooks for a directory: of the settings, of other programs and of plugins.
 
-    ``trusted`` is True to include those of the project's files for other programs.
+    With ``trusted``, includes those in the project's files for other programs.
     """
     for row in config.hooks:
         yield _Hook(row)
@@ -103,7 +104,7 @@ def _hooks(cwd: Path, config: Config, *, trusted: bool) -> Iterator[_Hook]:
 def _servers(cwd: Path, config: Config, *, trusted: bool) -> FoundServers:
     """Return the MCP servers for a directory: of the settings, of other programs and of plugins.
 
-    ``trusted`` is True to include those of the project's files for other programs.
+    With ``trusted``, includes those in the project's files for other programs.
     """
     project = find_project(cwd)
     left_out = LeftOut(config.other_programs.leave_out)
@@ -132,8 +133,9 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
     """Yield each command line that the user's settings or a trusted project's would run in ``cwd``.
 
-    The second value says whether it is to run in the sandbox. Settings that are invalid run nothing;
-    the start of the program reports them.
+    The second value says whether it is to run in the sandbox. If the project's settings are
+    invalid, only the user's count; if those are, too, yields nothing. The program reports them at
+    its start.
     """
     project = find_project(cwd)
     try:
@@ -154,7 +156,8 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
 def _is_contained(project: Path, find: FindSandbox) -> bool:
     """Return True if commands that are to run in the sandbox do so.
 
-    False if the user's settings or environment turn the sandbox off, or the machine has none. ``find``
+    False if the user's settings or environment turn the sandbox off, or the machine has no sandbox.
+    ``find``
     may start trial processes to find out.
     """
     try:
@@ -235,7 +238,7 @@ def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledg
 
 
 class Extensions:
-    """Keeps the hubs of MCP servers, one for the sessions of a project where it can, and finds hooks.
+    """Finds hooks, and keeps the hubs of MCP servers; if possible, a project's sessions share one hub.
 
     ``trusts`` returns True if the project of a directory is trusted, ``runs_files`` if commands
     outside the sandbox may run its files (default: if it is trusted). ``sandbox`` returns the sandbox
@@ -261,7 +264,7 @@ class Extensions:
         else:
             self._patience = Timeouts()
         self._shared_hubs: dict[Path, list[tuple[Path, McpHub]]] = {}
-        """Hubs by the project or folder that configures their servers, each with its first session's directory."""
+        """Hubs by the project or folder that configures their servers, each with the directory it was made for."""
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
@@ -343,8 +346,8 @@ class Extensions:
     def load_hooks(self, cwd: Path) -> LoadedHooks:
         """Return the hooks for a directory: those of the settings, of other programs and of plugins.
 
-        For hooks that are held back, the problems have the reason; unusable ones and an untrusted
-        project's own are left out silently. Reads the settings again.
+        The problems say why hooks are held back; unusable hooks, and those of an untrusted project,
+        are left out silently. Reads the settings again.
         """
         trusted = self._trusts(cwd)
         try:

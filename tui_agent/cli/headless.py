@@ -120,8 +120,8 @@ class KeyedRun:
     def repeat(self, store: Store, *, form: OutputFormat) -> int | None:
         """Print the last answer of a finished run, and return the run's exit code; None if unfinished.
 
-        As events, prints only the one that names the session and the one about the run's end. A run
-        that ended with an error or an interruption counts as unfinished.
+        With the format stream-json, prints only the event that names the session and the one about
+        the run's end. A run that ended with an error or an interruption counts as unfinished.
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -173,7 +173,7 @@ class HeadlessRun(Frontend):
         self.problem = ""
         """Why the run failed or stopped; "" if it is done or has not started."""
         self.value: Any = None
-        """JSON value of the answer, if a format was asked for and the answer has it."""
+        """The answer as a JSON value, if it had to match a schema and does; otherwise None."""
         self._format_problem = ""
         self._denied: list[str] = []
         self._offered: dict[str, None] = {}
@@ -389,7 +389,7 @@ class HeadlessRun(Frontend):
             self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command; the run that this starts may not have ended afterwards.
+        """Send the message or run the command, without waiting for the end of a run that this starts.
 
         Raises:
             CommandError: the message is a command that can't be used.
@@ -548,7 +548,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Return True if a result is that of a shell command which may have changed something."""
+        """Return True if a result comes from a shell command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
@@ -567,8 +567,8 @@ class HeadlessRun(Frontend):
     def _left_undone(self) -> str | None:
         """Return why a run that ended normally did not complete its task; None if it did.
 
-        Reasons are a question without an answer, a goal that was not reached, a refused call when
-        nothing else was done, and an incomplete answer.
+        Reasons are a question without an answer, a goal that was not reached, a refused tool call
+        when nothing else was done, and an incomplete answer.
         """
         if self._unanswered:
             return f"A question could not be asked in this run: {self._unanswered}"

@@ -46,7 +46,7 @@ def forget_rule(rule: Rule, project: Path) -> str | None:
 
 
 def _written_pattern(rule: Rule) -> str:
-    """Return a rule's pattern as it is written in the file, with characters of a literal one escaped."""
+    """Return a rule's pattern as it is written in the file; in a literal pattern, wildcards are escaped."""
     from tui_agent.shell.families import escaped
 
     if rule.syntax == "literal":

@@ -1,4 +1,4 @@
-"""``tui-agent login`` and ``logout``: ask for a provider's key and save it, or remove it.
+"""``tui-agent login`` and ``logout``: ask for a provider's API key and save it, or remove it.
 
 `LoginController` tries, saves and removes the keys.
 """
@@ -24,7 +24,7 @@ def run_login(arguments: Namespace) -> int:
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
         say(
-            f"{provider.name} also needs {' and '.join(provider.missing)}. Set that in the environment first.",
+            f"{provider.name} also needs {' and '.join(provider.missing)}. Set it in the environment first.",
             file=sys.stderr,
         )
         return 1
@@ -35,7 +35,7 @@ def run_login(arguments: Namespace) -> int:
             say(provider.note, file=sys.stderr)
         if provider.page and sys.stdin.isatty():
             say(f"Create a key at {provider.page}")
-        key = _read(f"Key of {provider.name} (not shown): ")
+        key = _read(f"API key of {provider.name} (not shown): ")
     if key:
         return _try(controller, provider, key, force=arguments.force)
     return 0
@@ -45,7 +45,7 @@ def run_logout(arguments: Namespace) -> int:
     controller = _controller()
     kept = [row for row in controller.rows() if row.is_kept]
     if not kept:
-        say("There is no key to remove: no key was entered with tui-agent login.", file=sys.stderr)
+        say("No API key was entered with tui-agent login, so none was removed.", file=sys.stderr)
         return 1
     row = _named(kept, arguments.provider)
     say(controller.forget(row.id))

@@ -28,7 +28,7 @@ _CLOSED_OUTPUT = (
     "Standard output is closed, so the answer would be lost: send it to a file or to /dev/null."
 )
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
-"""Names of the error classes for which the exit code is that of wrong usage. By name, to import none."""
+"""Names of the error classes with the exit code of wrong usage. Names, so that no class is imported."""
 
 _MODULES = {
     "logout": "login",

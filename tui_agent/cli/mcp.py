@@ -119,7 +119,7 @@ def _add(arguments: Namespace) -> int:
 
 
 def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> None:
-    """Raise UsageError if the options don't fit the server's command, or with ``remote`` its URL."""
+    """Raise UsageError if the options don't fit the server's command or, with ``remote``, its URL."""
     if not remote and (arguments.header or arguments.sse):
         raise UsageError("--header and --sse need a URL; a command takes --env and arguments.")
     if not remote:

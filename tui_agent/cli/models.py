@@ -125,9 +125,9 @@ def run_models(arguments: Namespace) -> int:
     if shown or arguments.json:
         return 0
     if available:
-        say("No model matches. --all also lists models without a key.")
+        say("No model matches. --all also lists models that you have no API key for.")
     else:
-        say("No key was found. See: tui-agent doctor")
+        say("No API key was found. See: tui-agent doctor")
     return 0
 
 
@@ -142,7 +142,8 @@ def _forget(directory: CatalogDirectory, model: str) -> int:
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
     """Return one line about a model server: how many models it listed, or why that failed.
 
-    After a failure, the line also has the age of the former list, which is used if there is one.
+    After a failure, the line also has the age of the server's last list, if there is one; that list
+    stays in use.
     """
     server = outcome.server
     if server.place.source:

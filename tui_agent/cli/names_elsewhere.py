@@ -18,7 +18,7 @@ _COPIES = "--race works in copies of the project"
 _ANSWER = "-p prints only the answer: send it to a file with > FILE"
 _SANDBOX = "set sandbox.mode in config.toml"
 
-_PROFILE = "set what differs with options, and what is the same in config.toml"
+_PROFILE = "use options for what changes from run to run, and config.toml for the rest"
 _RUN = 'tui-agent -p "…" runs without a screen'
 _RESUME = "tui-agent -c continues the last session, -r picks one"
 _CONTINUED_RUN = (
@@ -26,7 +26,7 @@ _CONTINUED_RUN = (
 )
 _EVENTS_OF_RUN = 'tui-agent -p "…" --json prints one event per line'
 _ANSWER_OF_RUN = 'tui-agent -p "…" > FILE writes the answer to a file'
-_REVIEW = "/review has changes reviewed: tui-agent -p /review"
+_REVIEW = "/review lets the model review changes: tui-agent -p /review"
 _PLUGINS = "tui-agent plugin add FOLDER or GIT-URL adds a plugin, list and remove manage them"
 _SESSIONS = "tui-agent sessions list, export, import and delete manage sessions"
 _SERVER_PROGRAM = "editors connect with tui-agent acp, scripts use tui-agent -p --json"
@@ -34,7 +34,7 @@ _LOCAL = "everything runs on this machine; tui-agent run --detach works without 
 _GIT = "the agent runs git and gh as commands: ask for it in the prompt"
 _SETTINGS = "tui-agent config get lists the settings"
 _CHECK = "tui-agent doctor checks the setup, --debug logs more"
-_LOGIN = "tui-agent login enters a key"
+_LOGIN = "tui-agent login asks for an API key"
 _KEPT = "sessions are kept until tui-agent sessions delete"
 
 OPTIONS: Mapping[str, str] = {
@@ -147,7 +147,7 @@ COMMANDS: Mapping[str, str] = {
     "import": _SESSIONS,
     "install": _PLUGINS,
     "list": _PLUGINS,
-    "mcp-server": "there is no MCP server in it; " + _SERVER_PROGRAM,
+    "mcp-server": "this program is not an MCP server; " + _SERVER_PROGRAM,
     "plugins": _PLUGINS,
     "pr": _GIT,
     "project": _SESSIONS,

@@ -28,15 +28,15 @@ class ExitCode(IntEnum):
     FAILED = (
         1,
         "failed",
-        "failed, such as without a model or a key, or because the provider refused; standard error says what to do",
+        "failed: for example, there is no model or API key, or the provider refused; standard error says what to do",
     )
     USAGE = 2, "usage", "wrong arguments or settings"
     STOPPED = (
         3,
         "stopped",
         (
-            "stopped: a call was refused and nothing else was done, a doom loop, no steps left, or an answer that was "
-            "cut off, empty or had unreadable calls"
+            "stopped: a tool call was refused and nothing else was done, a question could not be asked, a goal was not "
+            "reached, a doom loop, no steps left, or the answer was cut off, empty or had unreadable tool calls"
         ),
     )
     BUDGET = (

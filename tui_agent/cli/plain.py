@@ -96,7 +96,7 @@ PROMPT_SECONDS = 0.1
 """Seconds without output after which the idle program prints `PROMPT`."""
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
-"""Names of the answers to a permission question, by the words that choose them besides a number."""
+"""Names of the answers to a permission question, by the words that can be typed instead of a number."""
 YES_WITH_NOTE = re.compile(r"(?:y|yes),\s*(?P<note>.+)", re.IGNORECASE)
 """Matches a line that allows a call once, with a note for the model."""
 NOBODY_TO_ASK = "The user can't be asked: the input has ended."
@@ -206,7 +206,7 @@ class PlainFrontend(Frontend):
             await self.controller.open(request)
             if start.screen == "welcome":
                 self._print(
-                    "No model is set up. /login enters a provider's key, /model chooses a model."
+                    "No model is set up. /login asks for a provider's API key, /model chooses a model."
                 )
             if start.prompt and start.screen == "welcome":
                 self.put_back(start.prompt)
@@ -296,7 +296,7 @@ class PlainFrontend(Frontend):
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         del entry
-        # Those of the session before: their end is not heard any more.
+        # These requests belong to the previous session, whose events no longer arrive here.
         self._permissions.clear()
         session = agent.session
         if session.leaf is not None:
@@ -493,7 +493,7 @@ class PlainFrontend(Frontend):
     async def _answer_in_words(self, request: PermissionRequest, name: str) -> None:
         """Ask for the note or the edited rules of an answer, and give that answer."""
         if name == "note":
-            if (note := await self.ask(TextLine("What should it do instead?"))) is not None:
+            if (note := await self.ask(TextLine("What should the agent do instead?"))) is not None:
                 self._settle(request, PermissionAnswer(Decision.DENY, note))
             return
         patterns = []
@@ -588,7 +588,7 @@ class PlainFrontend(Frontend):
 
 
 class MarkdownLines:
-    """Converts streamed Markdown to lines for reading aloud: no marks, and commas between table cells."""
+    """Converts streamed Markdown to lines for reading aloud: no markup, and commas between table cells."""
 
     def __init__(self) -> None:
         self._open = ""
@@ -660,7 +660,7 @@ def tree_lines(session: Session) -> list[str]:
 
 
 def _has_words(row: PickRow, line: str) -> bool:
-    """Return True if a row's text or facts contain every word of a line, in any case."""
+    """Return True if a row's text or facts contain every word of a line, ignoring case."""
     text = lower_case(f"{row.text} {row.facts}")
     return all(word in text for word in lower_case(line).split())
 

@@ -88,7 +88,7 @@ def _wire(arguments: Namespace) -> "Wiring":
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools
 
-    # This only imports the tools' modules; an agent makes its own tools.
+    # The call only imports the tools' modules; an agent makes its own tools.
     builtin_tools()
     return Wiring(arguments)
 

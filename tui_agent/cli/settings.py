@@ -1,6 +1,7 @@
 """``tui-agent config``: prints settings or the path of their file, and sets or removes a setting.
 
-Checks the names of models, providers and keys before or after saving; config.py writes the file.
+Checks the names of models and providers, and key bindings, before or after saving; config.py writes
+the file.
 """
 
 import json
@@ -49,7 +50,7 @@ def check_before_saving(key: str, value: object) -> str:
 
 
 def _model_warnings(names: Sequence[object]) -> str:
-    """Return warnings about models that the catalog doesn't know; raises UnknownModelError."""
+    """Return warnings about unknown models; raises UnknownModelError for one that can't exist."""
     from tui_agent.cli.models import catalog_of
 
     catalog = catalog_of(load_config().config)

@@ -65,7 +65,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
-    """Return the format ``named``, or by default that of the file's suffix, or Markdown.
+    """Return the format ``named``; if that is None, the format of the file's suffix; by default Markdown.
 
     Raises:
         UsageError: the file's suffix belongs to no format.

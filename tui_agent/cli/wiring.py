@@ -207,8 +207,8 @@ class Wiring:
     def _runs_files(self, cwd: Path) -> bool:
         """Return True if commands outside the sandbox may run files of a directory's project.
 
-        Unlike the project's own settings, commands of an editor may run them with ``--trust`` even
-        if the project has nothing else that needs trust.
+        With ``--trust``, they may, even if nothing in the project itself needs trust: the commands
+        may be an editor's MCP servers.
         """
         state = self.trust_of(cwd)
         is_here = find_project(cwd) == find_project(self.cwd)

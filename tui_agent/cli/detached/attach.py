@@ -78,7 +78,7 @@ class _Attached:
 
     def _send_size(self) -> None:
         size = os.get_terminal_size(sys.stdout.fileno())
-        # If the run has just ended, reading says so.
+        # If the run has just ended, the next read from the connection shows that.
         with contextlib.suppress(OSError):
             self._connection.sendall(size_frame(size.columns, size.lines))
 

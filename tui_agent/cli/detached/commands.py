@@ -83,7 +83,10 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
 
 
 def _is_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Wait until a run prints that it is ready; return False if it ends or prints something else."""
+    """Wait until a run prints that it is ready.
+
+    Returns False if it ends, prints something else, or takes longer than `READY_PATIENCE`.
+    """
     assert process.stdout is not None  # noqa: S101 - it was started with a pipe
     readable, _, _ = select.select([process.stdout], [], [], READY_PATIENCE)
     return bool(readable) and process.stdout.readline().strip() == b"ready"
@@ -205,7 +208,10 @@ def run_logs(arguments: Namespace) -> int:
 
 
 def _wait_for_session(run: Run) -> str:
-    """Return the id of a run's session; raises DetachedError if it opens none within `START_PATIENCE`."""
+    """Return the id of a run's session, once it has one.
+
+    Raises DetachedError if the run opens none within `START_PATIENCE`, or ends before.
+    """
     until = time.monotonic() + START_PATIENCE
     while not (session_id := session_of(run.name)):
         if time.monotonic() > until or not is_alive(run):

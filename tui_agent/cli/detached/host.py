@@ -159,7 +159,7 @@ class Host:
         rows = min(size[1] for size in sizes)
         self._send_to_terminals(CLEAR)
         if again:
-            # A program redraws everything only if its size changes.
+            # A program redraws everything only if the size of its terminal changes.
             set_size(self._terminal, (columns, rows - 1))
         set_size(self._terminal, (columns, rows))
 
