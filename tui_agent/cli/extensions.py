@@ -157,8 +157,7 @@ def _is_contained(project: Path, find: FindSandbox) -> bool:
     """Return True if commands that are to run in the sandbox do so.
 
     False if the user's settings or environment turn the sandbox off, or the machine has no sandbox.
-    ``find``
-    may start trial processes to find out.
+    To find out, ``find`` may start trial processes.
     """
     try:
         is_off = _config(project, trusted=False).sandbox.mode == "off"
