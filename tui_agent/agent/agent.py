@@ -1,9 +1,9 @@
 """Makes and connects the parts of one session's agent: context, tools, run loop, subagents.
 
-Frontends use only `Agent`: they call its methods and subscribe to its channel for events. It starts
-`Loop.run` as a task for each run, emits `RunEnded` after it, and holds back entries made meanwhile
-from outside until the run's next step (`Agent.keep`). The steps of a run are in `Loop`; the session
-is opened and claimed by ``cli`` or the library.
+Frontends use only `Agent`: they call its methods and subscribe to its channel for events. `Agent`
+starts `Loop.run` as a task for each run and emits `RunEnded` after it. Entries that others make
+during a run are held back until the run's next step (`Agent.keep`). The steps of a run are in
+`Loop`; the session is opened and claimed by ``cli`` or the library.
 """
 
 import asyncio
@@ -113,7 +113,8 @@ class SessionMcp:
     async def reload_and_resend(self, restarted: str = "") -> None:
         """Reread the MCP configuration and send the servers' current tools with the next request.
 
-        That request misses the prompt cache; a notice says so. ``restarted`` is for `McpHub.reload`.
+        That request misses the prompt cache; a notice says so. ``restarted`` is passed on to
+        `McpHub.reload`.
         """
         await self._hub.reload(restarted)
         self._agent.context.head.tools_wanted = True
@@ -277,7 +278,8 @@ class Agent:
     ) -> "Agent":
         """Return an agent for a subagent's session.
 
-        It shares this agent's session permissions and records changed files as this agent's.
+        It shares the permissions that this agent got for the session, and its changes to files are
+        recorded as this agent's.
         """
         worker = Agent(session, ports, model=model, mode=mode, effort=effort)
         worker.tools.share(self.tools)
@@ -288,8 +290,8 @@ class Agent:
 
         Otherwise they could come between a tool call and its result. ``then`` updates state that
         depends on the entries. It is called after they are stored and before their events are sent;
-        during a run at once. Raises StoreError if the entries can't be stored now; nothing is
-        changed then.
+        during a run, it is called at once. Raises StoreError if the entries can't be stored now;
+        nothing is changed then.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -408,7 +410,7 @@ class Agent:
     def send_now(self) -> bool:
         """End the current step, so that the run takes in the messages for the next step now.
 
-        What the step has made so far is kept. Messages for the end of the run wait on. Returns
+        What the step has made so far is kept. Messages for the end of the run keep waiting. Returns
         False, and does nothing, if there is no message for the next step or no run is going on.
         """
         if not self.queue.snapshot().steer or not self.running:
@@ -417,7 +419,10 @@ class Agent:
         return True
 
     def interrupt(self) -> None:
-        """Cancel the run, any compaction, the user's shell commands and the repeated message."""
+        """Cancel the run, compactions, the user's shell commands and the repeated message.
+
+        Also cancels a summary that is being prepared.
+        """
         self.repeated_message.drop()
         self.context.pending = None
         writing = None
@@ -428,7 +433,7 @@ class Agent:
                 task.cancel()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Answer the permission question about a call; does nothing if it is not the open one."""
+        """Answer the permission question about a call; does nothing if no such question is open."""
         self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
@@ -539,12 +544,12 @@ class Agent:
     ) -> ShellEntry:
         """Run a shell command that the user typed, append its entry and return it.
 
-        The entry is sent to the model unless it is ``excluded``. Its changes to files are the
-        user's own, which rewinding leaves alone, unless they are ``restorable``. ``interrupt`` ends
-        the command; its entry then has the output so far.
+        The entry is sent to the model unless it is ``excluded``. A rewind leaves the command's
+        changes to files alone, as the user's own, unless they are ``restorable``. ``interrupt``
+        ends the command; its entry then has the output so far.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
-            # Only a head names the mode, and the settings may have changed before there is one.
+            # Until there is a head, only this entry records the mode; the settings may change.
             self._journal.append(ModeChangeEntry(mode=self.mode))
         recorder = self.files.recorder if restorable else None
         work = run_shell(command, self.ports, self.channel, recorder, excluded=excluded)

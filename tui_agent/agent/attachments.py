@@ -1,8 +1,7 @@
 """Loads what a message names: files, directories, pictures, PDFs, entries (``#12``), other sessions.
 
 Also loads the files to send again after a compaction (`files_back`). Returns parts of messages and
-stores the bytes of pictures and PDFs; nothing is appended. Which names a text has is found by
-``mentions``.
+stores the bytes of pictures and PDFs; nothing is appended. ``mentions`` finds the names in a text.
 """
 
 import asyncio
@@ -143,9 +142,9 @@ async def load_message(
     """Return a message's parts: its text, then the files, entries and sessions that it names.
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
-    ``cwd``. ``named`` returns the parts for other names; it comes before files, except for names
-    with a slash. Names that can't be attached are reported in ``problem``, but not those in code.
-    Files are read in a thread.
+    ``cwd``. ``named`` returns the parts for names of other things. It is asked first, unless the
+    name contains a slash and is a file. Names that can't be attached are reported in ``problem``,
+    but not those in code. Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -195,7 +194,7 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Return True if a mention, with or without its line numbers, names a file of the project."""
+    """Return True if a mention names a file of the project, both with and without line numbers."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
@@ -334,7 +333,7 @@ async def read_pdf(data: bytes, path: Path) -> Picture | None:
     try:
         async with asyncio.timeout(PDF_SECONDS):
             text = await document_text("pdf", data, _PDF_LINES, {})
-    except OSError:  # a timeout is one, too
+    except OSError:  # also a TimeoutError
         return None
     if text is None or shown_text(path, text) != text:
         return None

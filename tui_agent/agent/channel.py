@@ -95,7 +95,7 @@ class Questions:
         return answer
 
     async def forward(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask the user a question of this agent or one that works for it, by an event.
+        """Emit a question of this agent, or of one that works for it, and return the user's answer.
 
         The answer's note is left to the caller.
         """
@@ -153,7 +153,7 @@ class Questions:
 
 @frozen
 class Journal:
-    """Stores a session's entries, and costs that no entry has, and emits an event for each."""
+    """Stores a session's entries, and costs of calls without an entry; emits an event for each."""
 
     session: Session
     channel: EventChannel

@@ -61,9 +61,9 @@ class Compactor(Drafter):
         """Plan, summarise and commit a compaction, with events at start and end.
 
         If the compaction is refused, old outputs may be cleared instead (`Cleared`).
-        ``without_model``: the summary is put together by rules. A UserFacingError of a step, such
-        as of the store, is raised; any other error leads to a compaction without a model.
-        Cancelling this changes nothing.
+        ``without_model``: the summary is put together by rules. A UserFacingError, such as a
+        StoreError, is raised; any other error leads to a compaction without a model. Cancelling
+        this changes nothing.
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -134,7 +134,7 @@ class Compactor(Drafter):
     async def _commit_prepared(self, order: CompactionOrder) -> Commit | None:
         """Commit the prepared summary, waiting for it if it is being written.
 
-        Return None if it can't be used; if it no longer makes enough room, it is dropped.
+        Returns None if there is none that can be used. One that can't be committed is dropped.
         """
         draft = await self.prepared.finished_draft(order)
         if draft is None:

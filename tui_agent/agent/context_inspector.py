@@ -75,7 +75,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return how often the current path was compacted and pruned, and what that freed."""
+    """Return how often a path was compacted and pruned, and what that freed."""
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):
@@ -329,7 +329,7 @@ class ContextInspector:
         if self._context.sent is not None:
             return self._context.sent.request
         path = self._session.active_path()
-        # Entries after the last answer may have changed the past.
+        # Entries after the last answer may have changed how earlier ones are sent.
         place = place_of_newest(path, AssistantEntry)
         if place is None or any(entry.breaks_prefix for entry in path[place:]):
             return None

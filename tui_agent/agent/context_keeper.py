@@ -330,7 +330,7 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return how many tokens the next request may grow before a compaction is due.
+        """Return by how many tokens the next request may grow before a compaction is due.
 
         Negative if one is due.
         """
@@ -341,7 +341,8 @@ class ContextKeeper:
         """Make the next request fit: prune, then compact. Append a head if one is needed.
 
         Also begins to prepare the next summary in the background when its time has come. Raises
-        ContextFullError if the request does not fit even then, and CompactedError as `compact`.
+        ContextFullError if the request does not fit even then, and CompactedError as `compact`
+        does.
         """
         self._overflows = 0
         self._prune_images()
@@ -368,10 +369,10 @@ class ContextKeeper:
     async def _defer_compaction(self, trigger: "Trigger", size: ContextSize) -> bool:
         """Let the run go on while the summary that is due is written; return False if it can't.
 
-        Begins the summary if necessary; it is committed before the first request after it is
-        finished. If the next request would not fit meanwhile, old outputs are cleared. Also True if
-        the user put the compaction off and the request fits. False if something else than the
-        threshold is the trigger, if a summary is finished, or if none can be begun.
+        Begins the summary if necessary; once finished, it is committed before the next request. If
+        a request before that would not fit, old outputs are cleared. Also returns True if the user
+        put the compaction off and the request fits. Returns False if the trigger is not the
+        threshold, if a summary is finished already, or if none can be begun.
         """
         if trigger != "threshold":
             return False
@@ -457,7 +458,7 @@ class ContextKeeper:
         """Learn the window from a provider's overflow error and compact, for another attempt.
 
         Raises ContextFullError if no room can be made or at the second overflow in a row, and
-        CompactedError as `compact`.
+        CompactedError as `compact` does.
         """
         self._learn_from_overflow(error)
         self._overflows += 1
@@ -504,8 +505,8 @@ class ContextKeeper:
         """Switch to the next usable fallback model after an error, and make room for it.
 
         Returns False, and stays with the model, if there is none, if another model would not help
-        with this error, if the user has to enter a key for the chosen model, or if part of the
-        answer was shown already (another model would start again). Raises as `make_room`.
+        with this error, if the chosen model's API key was refused, or if part of the answer was
+        shown already (another model would start again). Raises the errors of `make_room`.
         """
         path = self._session.active_path()
         shown = newest_message(path)
@@ -559,11 +560,10 @@ class ContextKeeper:
 
         ``focus`` says what the summary should pay attention to. ``for_model`` is the model whose
         window the result has to fit; the current model writes the summary then, unless the settings
-        name another. ``boundary`` is the id
-        of the first entry that is not summarised. ``by_rule`` is the problem of an earlier attempt:
-        if given, the summary is made by rules, without a model. After an automatic compaction in
-        the middle of a turn, a message tells the model to continue; with the setting
-        ``compaction.resume`` off, CompactedError is raised instead.
+        name another. ``boundary`` is the id of the first entry that is not summarised. ``by_rule``
+        is the problem of an earlier attempt: if given, the summary is made by rules, without a
+        model. After an automatic compaction in the middle of a turn, a message tells the model to
+        continue; with the setting ``compaction.resume`` off, CompactedError is raised instead.
         """
         message = newest_message(self._session.active_path())
         in_turn = trigger != "manual" and isinstance(message, ToolResultEntry)
@@ -646,9 +646,9 @@ class ContextKeeper:
         """Return the plan of a prune.
 
         None if the settings want none now, if too little would be freed, or after an internal
-        error, which is logged. ``model`` and ``size``
-        describe the request, by default the next one. ``wanted`` is the number of tokens to free,
-        by default as the settings say. The plan is made in a thread.
+        error, which is logged. ``model`` and ``size`` describe the request, by default the next
+        one. ``wanted`` is the number of tokens to free, by default as the settings say. The plan is
+        made in a thread.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -789,9 +789,9 @@ class ContextKeeper:
         )
 
     def _model_switched(self) -> bool:
-        """Return whether the last answer is by another model, and not by another program's.
+        """Return True if the last answer is by another model than the next one will be.
 
-        An imported session has answers, but no head of the requests for them.
+        An answer that was imported from another program doesn't count; there is no head before it.
         """
         last = self.last_answer()
         if last is None or last.model == self.model:

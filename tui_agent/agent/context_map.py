@@ -117,7 +117,7 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
     """Return the map with the blocks within the request's first ``tokens`` marked as cached."""
-    # Blocks are estimates, so that the last cached one may seem to end a little later.
+    # Blocks are estimates, so the last cached one may seem to end a little later.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed = 0
     blocks = list[ContextBlock]()

@@ -26,14 +26,16 @@ STALE_ROUNDS = 3
 """Number of rounds of equal calls without a new result, the current one included, that are a
 loop."""
 AIM_ROUNDS = 5
-"""Number of rounds without a new result that are a loop if something was changed meanwhile, and of
-failing changes of one file."""
+"""Number of rounds without a new result that are a loop even if something was changed in between.
+
+Also the number of failed attempts to change one file that are a loop.
+"""
 VARIED_ROUNDS = 6
 """Number of rounds without a new result that are a loop if the calls differ."""
 CHANGING_CALLS = 20
 """Number of rounds of equal calls that are a loop although the results differ.
 
-So is each multiple of this number. Polling usually ends earlier.
+Each multiple of this number is a loop again. Polling usually ends earlier.
 """
 
 

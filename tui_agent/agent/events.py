@@ -163,7 +163,7 @@ class PermissionRequest:
     once: str = "run it once more"
     """Label of the answer that allows a doom loop once."""
     command: str = ""
-    """The whole command line, if the question is only about parts of it."""
+    """The call's command line, of which ``needs`` may concern only parts; "" if it runs none."""
     again: bool = False
     """Whether the command has already run, and failed because it lacked these ``needs``."""
 
@@ -362,10 +362,10 @@ class RaceEnded:
 class RunEnded:
     """A run ended and the agent is idle.
 
-    ``reason``: why ("length": the last answer was cut off at its token limit). ``error``: one
-    sentence for the user, None if there is nothing to say. ``needs_key``: the provider's key is
-    missing or was refused. ``budget``: the budget that is used up. ``check``: the result of the
-    project's check, None if it did not run.
+    ``reason``: why it ended ("length": the last answer was cut off at its token limit). ``error``:
+    one sentence for the user, None if there is nothing to say. ``needs_key``: the provider's API
+    key is missing or was refused. ``budget``: the budget that is used up. ``check``: the result of
+    the project's check, None if it did not run.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]

@@ -19,7 +19,7 @@ _AWAY = {
     ErrorKind.RATE_LIMIT: ("limits the rate of requests", _OVERLOADED_SECONDS),
     ErrorKind.QUOTA: ("has no quota left", _QUOTA_SECONDS),
     ErrorKind.NOT_FOUND: ("is not available any more", math.inf),
-    ErrorKind.AUTH: ("has no valid key", math.inf),
+    ErrorKind.AUTH: ("has no valid API key", math.inf),
 }
 """Errors after which a fallback model is used: how the notice describes them, and the seconds until the
 failed model is tried again."""

@@ -328,11 +328,11 @@ class Gate:
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return a call's needs, with those of each single command for a command line.
+    """Return a call's needs; for a command line, those of each of its commands.
 
-    In the sandbox only the needs of commands that `needs_inside` yields are returned. Files that a
-    command line names and that rules ask about or deny are needs, too. Reads the disk; call it in a
-    thread.
+    Of a command in the sandbox, only the needs that `needs_inside` yields are returned. Files that
+    a command line names and that rules ask about or deny are needs, too. Reads the disk; call it in
+    a thread.
 
     Raises:
         ToolError: the call can't work, so there is nothing to ask.
@@ -353,7 +353,7 @@ def needs_of(
             else:
                 found.append(need)
     except OSError as error:
-        # A link that can't be read, as /proc/1/root, could lead to any file.
+        # A link that can't be read, such as /proc/1/root, could lead to any file.
         raise ToolError(
             f"Can't read {error.filename} ({error.strerror}); the call was not run."
         ) from error
@@ -429,7 +429,7 @@ def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a path exists outside the project that commands in the sandbox don't see."""
+    """Return True if a path outside the project exists, but is not shown in the sandbox."""
     own = is_among(path, _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 

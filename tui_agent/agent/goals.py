@@ -1,9 +1,10 @@
 """Owns a session's goal: whenever the model stops, a small model judges if the goal is reached.
 
-If not, a message sends the model back to work; as that is an entry, every round can be branched
-from. The goal is given up after a number of rounds, or after rounds without anything new. `Loop`
-asks when a run would end, and drops the goal when the user interrupts it; a run that ends
-otherwise, as by its budget, leaves the goal to the next run.
+If not, a message sends the model back to work; because the message is an entry, the user can branch
+from every round. The goal is given up after a number of rounds, or after rounds without anything
+new. `Loop` calls `Goals.demand_more` when a run would end, and drops the goal when the user
+interrupts the run. A run that ends in another way, such as by its budget, leaves the goal to the
+next run.
 """
 
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ _COMMAND_CHARS = 100
 def make_jobs(emit: Callable[[AgentEvent], None], sandbox: Sandbox | None) -> Jobs:
     """Return an empty collection of jobs, which emits an event when a job changes or ends.
 
-    Also when one begins to listen on a port in the ``sandbox``.
+    It also emits one when a job begins to listen on a port in the ``sandbox``.
     """
 
     def report_change() -> None:
@@ -67,7 +67,7 @@ def ended_jobs(jobs: Jobs) -> UserEntry | None:
 class LostJobs:
     """Reports the jobs that the path says are running, although the program that ran them has ended.
 
-    To be used before the first job of this program starts, because its numbers begin at 1 again.
+    To be used before this program starts its first job, because job numbers then begin at 1 again.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts, jobs: Jobs) -> None:

@@ -215,13 +215,13 @@ class Loop:
             self._stepping.cancel()
 
     async def _take_stoppable_step(self) -> RunEnded | None:
-        """Take a step as `_take_step` does; return None too if `stop_step` ended it."""
+        """Take a step as `_take_step` does; also return None if `stop_step` ended it."""
         run = asyncio.current_task()
         self._stepping = run
         try:
             return await self._take_step()
         except asyncio.CancelledError:
-            # If more than the step was to end, more than one has cancelled.
+            # More than one cancellation means that the run is to end, not only the step.
             if run is None or not self._is_step_stopped or run.cancelling() > 1:
                 raise
             return None

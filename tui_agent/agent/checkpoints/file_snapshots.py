@@ -115,7 +115,7 @@ def _read(descriptor: int) -> Reading:
 def place_in(root: Path, path: str) -> Path | None:
     """Return ``root`` joined with ``path``, a path from a checkpoint.
 
-    None if it leads out of the project, through a link or into ``.git``.
+    None if it leads out of the project, passes through a link, or is in ``.git``.
     """
     pure = PurePosixPath(path)
     # Some file systems ignore case and invisible characters, so other spellings also name ``.git``.

@@ -202,8 +202,8 @@ class WatchedProject:
     async def look(self) -> Manifest:
         """Return the manifest now: the same object as the last time if nothing changed.
 
-        The caller may correct stamps in it: the next one begins with them. Calls must not overlap.
-        Raises TooLargeError and OSError, as `manifest_of`.
+        The caller may correct its stamps, because the next manifest is made from it. Calls must not
+        overlap. Raises TooLargeError and OSError, as `manifest_of` does.
         """
         last = self._last
         self._last = None

@@ -172,7 +172,7 @@ class ChangedFile:
 
     ``mark``: A (added), M (modified), D (deleted) or ? (snapshot not kept). ``path`` is relative to
     the project. ``facts`` is a short text such as "+3 -1", or why the lines can't be compared.
-    ``diff`` is a unified diff, "" if they can't.
+    ``diff`` is a unified diff of the lines; "" if they can't be compared.
     """
 
     mark: str

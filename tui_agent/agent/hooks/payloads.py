@@ -376,7 +376,7 @@ class SummaryAnswer(ContextAnswer):
         return json.dumps(self.details, ensure_ascii=False)
 
     def focus(self, given: str | None) -> str:
-        """Return the user's focus ``given``, followed by the hook's context; "" without both."""
+        """Return the user's focus ``given``, then the hook's context; "" if there is neither."""
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 

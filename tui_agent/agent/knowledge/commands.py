@@ -53,8 +53,8 @@ class UserCommand:
 
     The command's message switches to ``model`` and ``agent``; None keeps the current ones.
     ``of_project`` is True for a command of the project, False for the user's own. ``origin`` and
-    ``file`` are the names of its folder and file for screens, ``program`` is the other program whose
-    folder it is, "" for ours.
+    ``file`` are the names of its folder and file for screens. ``program`` is the other program that
+    the folder belongs to, "" if it is this program's.
     """
 
     name: str

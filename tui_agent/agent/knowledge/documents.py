@@ -75,8 +75,8 @@ class Document:
     def model(self, whose: str) -> str | None:
         """Return the model that the front matter names; None if it names none.
 
-        ``whose`` is the other program that the file is for, "" for ours. In another program's file a
-        name without a slash (``sonnet``, ``inherit``) counts as none.
+        ``whose`` is the other program that the file is for, "" if it is for this one. In another
+        program's file, a name without a slash (``sonnet``, ``inherit``) counts as none.
         """
         name = self.text("model")
         return name if name and ("/" in name or not whose) else None
