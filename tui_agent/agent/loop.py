@@ -303,7 +303,7 @@ class Loop:
         Raises:
             ModelError: the request failed, and no fallback model is used.
             RepeatingAnswer: the answer was stopped because it repeats itself.
-            BudgetUsedUpError: a budget is used up, or the request would exceed the run's.
+            BudgetUsedUpError: a budget is used up, or the request would exceed the run's budget.
             ContextFullError, CompactedError: as from `ContextKeeper.make_room`.
         """
         if wrap_up:

@@ -6,9 +6,10 @@ that is not built in holds unless a rule of the command line matches, and not ev
 covers unusual needs (secrets, files that configure programs, commands that can't be understood; see
 ``_covers``).
 
-Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
-changes files of the project, ``yolo`` runs everything that no rule denies (but a repeated call and a
-hook may still ask). In the sandbox the mode limits where any command may write.
+What a mode does without asking: ``plan`` changes nothing, ``build`` writes build output,
+``auto-edit`` changes files of the project, ``yolo`` runs everything that no rule denies (but the
+user may still be asked about repeated calls and by hooks). In the sandbox the mode limits where any
+command may write.
 
 Also parses rules, words them for the user, and makes the rules offered with a question. Changes
 nothing, and only `files_under_rules` looks at the disk: `Gate` collects a session's rules, asks the
@@ -72,8 +73,8 @@ _WORDS = {
     Permission.WEBFETCH: ("all web pages", "the page {}"),
     Permission.WEBSEARCH: ("all searches of the web", "searching the web for {}"),
     Permission.NETWORK: ("reaching every host", "reaching {}"),
-    Permission.MCP: ("all tools of servers", "the tool {}"),
-    Permission.TOOL: ("all tools in files", "the tool {}"),
+    Permission.MCP: ("all tools of MCP servers", "the tool {}"),
+    Permission.TOOL: ("all tools in tool files", "the tool {}"),
     Permission.SKILL: ("all skills", "the skill {}"),
     Permission.TASK: ("tasks for every agent", "tasks for {}"),
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
@@ -165,7 +166,7 @@ class Rule:
         return any(self._fits(text, self.pattern, need) for text in need.aliases)
 
     def _is_about_server(self, need: PermissionNeed) -> bool:
-        """Return True if the rule names the server of a tool, or the tool as one of a file."""
+        """Return True if the rule names a tool's MCP server, or is a ``tool`` rule for the tool."""
         if self.permission == Permission.TOOL:
             return self.pattern == need.pattern
         return self.permission == Permission.MCP and self.pattern in need.aliases

@@ -112,7 +112,7 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary; compact nothing until the user's next message, while requests fit."""
+        """Drop the summary; compact nothing before the user's next message while requests fit."""
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
@@ -201,7 +201,7 @@ class PreparedSummary:
     async def _wait_for_answer(self) -> None:
         """Wait until the run's own request is being answered, `HEAD_START` seconds at most.
 
-        The summary's request then does not delay it.
+        Then the summary's request doesn't delay the run's.
         """
         answering = asyncio.Event()
 

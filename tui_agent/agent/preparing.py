@@ -49,7 +49,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with ``piped`` added to its text, unless it begins with something else.
+    """Return a message with ``piped`` added to its text, unless it doesn't begin with text.
 
     Files named in ``piped`` are not attached.
     """
@@ -140,8 +140,8 @@ def _refuse_held_back(name: str, knowledge: Knowledge) -> None:
             shown = f"{SKILL_PREFIX}{item.name}"
         if shown == name:
             raise CommandError(
-                f"/{name} came with the project. Trust the project first: /trust shows what it would "
-                "run or set and asks; --trust answers for one run."
+                f"/{name} came with the project. Trust the project first: /trust shows what the project "
+                "would run or set, and asks you. --trust trusts it for one run."
             )
 
 

@@ -1,7 +1,7 @@
 """Makes the program's messages that correct or continue the model's work, with the user's task at the end.
 
-`nudge` appends its message and decides that a second one would be in vain; the others are appended
-by their callers. Messages that only bring facts (jobs, instructions, hooks) are made elsewhere. The
+`nudge` appends its message, or ends the run if an earlier one brought nothing; callers append the
+other messages. Messages that only bring facts (jobs, instructions, hooks) are made elsewhere. The
 task is repeated because a small model that has to correct a mistake forgets what it was doing.
 """
 

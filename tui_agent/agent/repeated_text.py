@@ -1,7 +1,7 @@
 """Detects that a streaming answer repeats itself: equal text, similar sentences, equal calls. Pure.
 
-`Answerer` looks while it streams, and cuts and stops the answer; ``calls.repetition`` decides
-whether answers are stopped at all, and what follows.
+`Answerer` checks an answer while it streams, stops it and cuts the repetition;
+``calls.repetition`` decides whether answers are stopped at all, and what follows.
 """
 
 import re
@@ -117,9 +117,9 @@ def _find_period(text: str) -> Repetition | None:
 
 
 def _find_said(text: str) -> Repetition | None:
-    """Return the repetition of a few sentences, which may differ in digits and word order.
+    """Return the repetition of the same few sentences at a text's end; None if there is none.
 
-    None if there is none.
+    The rounds may differ in digits and word order.
     """
     tail = text[-LOOKED_AT_CHARS // 4 :]
     sentences: list[str] = _SENTENCE.findall(tail)[:-1]
@@ -137,7 +137,7 @@ def _find_said(text: str) -> Repetition | None:
             return None
         marks.add(frozenset(words))
         if MAX_SAID * len(marks) > len(sentences):
-            return None  # too many different ones for what is left
+            return None  # too many different sentences for the number that could still follow
         words_said += len(words)
         lengths.append(len(sentence))
         chars += len(sentence)

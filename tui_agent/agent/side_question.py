@@ -118,7 +118,7 @@ class SideQuestion:
     def close(self) -> None:
         """Keep answers that the user did not decide about as a branch, and record the cost; raises StoreError.
 
-        Does nothing after another ending.
+        Does nothing if another method has ended the question before.
         """
         if self.exchanges:
             self.keep_beside()

@@ -1,4 +1,4 @@
-"""Sets a session's title: at first the first line of its first message, later one that a model writes.
+"""Sets a session's title: first the first line of its first message, then one that a model writes.
 
 The small model, or the conversation's if there is none, is asked once, in the background, after the
 first completed run. Failures are only logged. A title that the user gave is never changed. The title

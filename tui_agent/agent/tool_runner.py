@@ -151,7 +151,7 @@ class ToolRunner:
     async def run(
         self, parts: Sequence[ToolCallPart], problems: Mapping[str, str] = NO_PROBLEMS
     ) -> None:
-        """Run the calls of one answer and append exactly one result for each, also when this raises.
+        """Run the calls of one answer; append exactly one result for each, even if this raises.
 
         ``problems`` gives, by call id, the output of calls that are not run. Raises StopRunError
         if the user ends the run.

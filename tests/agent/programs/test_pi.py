@@ -78,7 +78,7 @@ def test_each_command_is_accepted_and_says_the_same(
     assert (bench.reasoning, bench.vision) == (True, True)
     assert (bench.input_price, bench.output_price, bench.cache_read_price) == (1.5, 2, 0.1)
     assert config.models["ollama/plain"].api_key_env is None
-    assert "its key is not copied" in items["plain"].why
+    assert "its API key is not copied" in items["plain"].why
     assert config.models["anthropic/c"].base_url == "https://gate.example"
     assert config.models["anthropic/claude-x"].context_window == 5000
     assert config.providers["anthropic"].base_url == "https://proxy.example.com/v1"

@@ -1,9 +1,9 @@
 """Parses and translates hooks in Claude Code's format, which Codex, Copilot, Cursor and others share.
 
 Translates the names of events, tools and arguments, the payloads and the answers between that
-format and ours; `Hooks` runs the translated hooks like others. One of type ``prompt`` asks the
-small model (`QuestionHook`). ``programs.hooks`` finds the files, ``cli.extensions`` makes the hooks
-that run. Source: Claude Code's hooks reference.
+format and this program's; `Hooks` runs the translated hooks like others. A hook of type ``prompt``
+asks the small model (`QuestionHook`). ``programs.hooks`` finds the files, ``cli.extensions`` makes
+the hooks that run. Source: Claude Code's hooks reference.
 """
 
 import json

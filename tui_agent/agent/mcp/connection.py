@@ -494,9 +494,8 @@ async def _reach(
         return await stack.enter_async_context(_client(spec, handler, sse, "legacy"))
     except Exception:
         if len(refusals) > 1:
-            handler.listener.refused(
-                refusals[0]
-            )  # the answer to streamable HTTP, which comes first
+            # Report why streamable HTTP was refused, not why SSE was.
+            handler.listener.refused(refusals[0])
         raise
 
 

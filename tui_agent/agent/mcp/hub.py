@@ -87,7 +87,7 @@ class McpHub:
         self._said = SayOnce()
         self._started = False
         self.is_of_one_session = False
-        """True if the agent of the only session that has this hub closes it."""
+        """True if only one session uses this hub; its agent closes the hub."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []

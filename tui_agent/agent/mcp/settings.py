@@ -343,8 +343,9 @@ class Timeouts:
 
     ``settle`` is the maximum wait of the first request for servers, in seconds; None means the
     setting ``start`` of each server. A server that doesn't answer within ``starts`` times its
-    setting ``start`` has failed. A server that ends is restarted after one of the ``pauses`` (in
-    seconds) for each attempt; once it has run for ``healthy`` seconds, it gets all attempts again.
+    setting ``start`` has failed. A server that ends is restarted once for each of the ``pauses``
+    (in seconds), which come before the restarts; once it has run for ``healthy`` seconds, it gets
+    all attempts again.
     """
 
     settle: float | None = 2

@@ -3,9 +3,10 @@
 Also handles lines that the model proposes with a tool during a run (`MemoryKeeper.propose`).
 
 After a run with enough tool calls, a small model finds lines to propose (one request). Without such
-a model, if it fails, and after other runs, rules find them (``proposals``). They become part of the
-memory only when the user accepts them (``app.memory_commands``). ``files.memory`` writes the
-memory's file, which includes the proposals. Runs of subagents and race runners are ignored.
+a model, if it fails, and after other runs, rules find the lines (``proposals``). Proposed lines
+become part of the memory only when the user accepts them (``app.memory_commands``).
+``files.memory`` writes the memory's file, which includes the proposals. Runs of subagents and race
+runners are ignored.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Converts settings that users wrote for other programs (Claude Code, Codex, OpenCode, Pi) to ours."""
+"""Converts settings that users wrote for Claude Code, Codex, OpenCode or Pi to this program's."""

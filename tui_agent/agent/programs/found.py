@@ -69,10 +69,11 @@ class FoundItem:
 
 @frozen
 class ForeignSettings:
-    """Settings of other programs, converted to ours.
+    """Settings of other programs, converted to this program's.
 
-    ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in our
-    setting of that name. ``items`` lists every setting found, including those without effect.
+    ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in this
+    program's setting of that name. ``items`` lists every setting found, including those without
+    effect.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -85,8 +86,8 @@ class ForeignSettings:
 class ModelOffer:
     """A model or provider of another program, and the setting that sets it up here.
 
-    ``key`` is the setting's name, ``table`` its value. ``leaves_key``: the file has a key, which is
-    not copied.
+    ``key`` is the setting's name, ``table`` its value. ``leaves_key``: the file has an API key,
+    which is not copied.
     """
 
     program: str
@@ -100,7 +101,10 @@ class ModelOffer:
     def of(
         cls, program: str, model: str, table: Mapping[str, Any], *, key_written: object = ""
     ) -> "ModelOffer":
-        """Return the offer of the model with our id ``model``; ``key_written``: the file's key."""
+        """Return the offer of the model with this program's id ``model``.
+
+        ``key_written`` is the API key in the file.
+        """
         return cls(
             program,
             "model",
@@ -112,14 +116,14 @@ class ModelOffer:
 
     @property
     def model(self) -> str:
-        """Our id of the model: ``openai/NAME``."""
+        """This program's id of the model: ``openai/NAME``."""
         return str(json.loads(self.key.partition(".")[2]))
 
     def item(self, file: ForeignFile) -> FoundItem:
         """Return the item that lists the offer, with the command that sets it up here."""
         why = set_table_command(self.key, self.table)
         if self.leaves_key:
-            why += "; its key is not copied: add api_key_env, if the server needs one"
+            why += "; its API key is not copied: add api_key_env, if the server needs one"
         place = file.place(self.name)
         return without_effect(self.program, self.kind, self.name, place=place, why=why)
 

@@ -54,7 +54,7 @@ class InlineDocument:
 
 
 def read_opencode(folders: Folders) -> ForeignSettings:
-    """Return OpenCode's instructions and its rules that ask or deny, converted to ours.
+    """Return OpenCode's instructions and its rules that ask or deny, converted to this program's.
 
     They are the user's and the project's. ``items`` also has the settings without effect.
     """

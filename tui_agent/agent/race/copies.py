@@ -45,7 +45,7 @@ _REMOVAL_SECONDS = 1.0
 _GONE = ".gone-"
 """Prefix of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Age, in seconds, up to which a race's directory may not be locked yet by its program."""
+"""Age, in seconds, below which a race's directory may not have been locked yet by its program."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
