@@ -234,7 +234,7 @@ class Agent:
         return self.tools.gate.view()
 
     async def _end_calls(self) -> None:
-        """Wait until interrupted calls have ended, or a few seconds at most."""
+        """Wait until interrupted tool calls have ended, but a few seconds at most."""
         await self.tools.aclose()
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
@@ -315,7 +315,7 @@ class Agent:
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose while a fallback model answers; None otherwise."""
+        """The model that the user chose, if a fallback model answers now; None otherwise."""
         return self.context.stands_in_for
 
     @property
@@ -453,7 +453,7 @@ class Agent:
     def _prepare_project(self, event: AgentEvent) -> None:
         """Begin to scan the project when the model starts to write the run's first tool call.
 
-        Runs without calls don't need the scan.
+        Runs without tool calls don't need the scan.
         """
         if isinstance(event, ToolCallProgress) and not self._is_project_ready:
             self._is_project_ready = True
@@ -497,7 +497,7 @@ class Agent:
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
-            # With the parent's rules, because the gate has left out those that the user removed.
+            # Not ``adjusted``: the gate has left the rules that the user removed out of the ports.
             self._subagents.adopt(self.ports.adjustable())
 
     async def compact(
@@ -615,9 +615,9 @@ class Agent:
             await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
-        """Interrupt the run and end everything the agent started; its session stays open.
+        """Interrupt the run and end everything that the agent started.
 
-        So do the MCP servers that other agents of the project may use.
+        Its session stays open. MCP servers that other agents of the project may use keep running.
         """
         self.interrupt()
         await self.wait_idle()

@@ -59,7 +59,7 @@ from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the message parts for the name of a subagent or a server's resource; empty if unknown."""
+"""Returns the message parts for the name of a subagent or MCP resource; empty if unknown."""
 FILE_BYTES = 50 * 1024
 """Maximum bytes of a file's text that are attached to a message."""
 MAX_NAMES = 300
@@ -105,8 +105,8 @@ class Naming:
     """The text of a message that is searched for names of files, and the files that it may name.
 
     A text that came with a ``project`` (a command's template) may name only files of that project
-    and those that the user named in ``typed``. ``project`` None: the user wrote the text, which may
-    name any file.
+    and those that the user named in ``typed``. ``project`` is None for a text that the user wrote,
+    which may name any file.
     """
 
     text: str
@@ -208,7 +208,7 @@ def _entry(number: int, session: Session) -> FilePart | None:
         entry = session.entry(number)
     except (EntryNotFound, EntryDamaged):
         return None
-    # An entry without text can't be meant, so the number stands for something else.
+    # The user can't mean an entry without text, so the number stands for something else.
     if entry_text(entry) is None:
         return None
     line = entry.preview or entry.kind
@@ -306,7 +306,7 @@ def _directory(name: str, path: Path) -> FilePart:
     names = [f"{row.name}/" if row.directory else row.name for row in found[:MAX_NAMES]]
     if len(found) > MAX_NAMES:
         names.append(f"[{len(found) - MAX_NAMES} more; use ls for the rest]")
-    # A listing is no file that was read: its path ends in a slash.
+    # The slash at the end of the path says that this is a listing, not a file that was read.
     return FilePart(
         path=f"{name.rstrip('/')}/", text=valid("\n".join(names)) or "[empty directory]"
     )
@@ -326,7 +326,7 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF as a `Picture`, the form in which it is sent to the model unchanged.
+    """Return a PDF as a `Picture`, which is sent to the model as it is.
 
     None if it has too many pages, can't be read in time, or its text contains secrets.
     """
@@ -396,7 +396,7 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
 def _part(name: str, project: Path, names: dict[str, float], room: int) -> FilePart | None:
     """Return a project file with numbered lines, reduced to fit about ``room`` tokens.
 
-    None if it is outside the project, too large, empty or no text.
+    None if it is outside the project, too large, empty or not text.
     """
     path = project / name
     try:

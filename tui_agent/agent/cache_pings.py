@@ -37,10 +37,10 @@ USUAL_CHANCE = 0.3
 pauses."""
 
 USUAL_WEIGHT = 4
-"""Weight of `USUAL_CHANCE` against this session's own pauses: as many pauses as this."""
+"""Number of this session's own pauses that `USUAL_CHANCE` counts as much as."""
 
 LEAST_GAIN = 0.01
-"""Minimum expected saving of a ping less its price, in US dollars, for it to be sent."""
+"""Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""
 
 SECONDS = 30.0
 """Timeout of a ping, in seconds."""

@@ -58,15 +58,15 @@ from tui_agent.tools.registry import tool_traits
 log = logging.getLogger(__name__)
 
 _SHORTEST = "…"
-"""The shortest summary: if a compaction with it doesn't make enough room, none is requested."""
+"""The shortest summary. If even this doesn't make enough room, no summary is requested."""
 
 
 @dataclass
 class SummaryCalls:
     """Sends the requests of one summary to a model.
 
-    ``live`` is the conversation's next request, for summaries requested at the end of the
-    conversation; None if only its serialised text is sent. ``progress`` is called with every
+    ``live`` is the conversation's next request, to which the question for a summary can be
+    appended; None if the conversation is only sent as text. ``progress`` is called with every
     streamed piece of text. ``spent`` adds up usage and cost.
     """
 

@@ -97,7 +97,7 @@ class Compactor(Drafter):
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
-            # Entries may be appended while it is measured.
+            # Entries may be appended while the draft is measured.
             leaf = self._session.leaf
             if not self._session.on_path(_end_of(draft.plan)):
                 return Refusal(RefusalReason.MOVED, _MOVED)

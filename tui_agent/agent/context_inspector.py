@@ -1,7 +1,7 @@
 """Computes what screens show about requests: blocks, text, timeline, cached part, cache breaks.
 
 Nothing here changes a session. Requests are built by `ContextKeeper`; here they are measured,
-explained and cached for screens. ``cache_pings`` and ``app.cold_cache`` decide by some of it, too.
+explained and cached for screens. ``cache_pings`` and ``app.cold_cache`` use some of it, too.
 """
 
 import asyncio
@@ -286,8 +286,9 @@ class ContextInspector:
     async def forgotten_tokens(self) -> int:
         """Return the tokens that the provider has to read again because its cache is cold.
 
-        0 while it is warm, for a provider that never reported a cache, and below the setting
-        ``cache.warn_tokens``. Outputs that will be pruned before the request don't count.
+        0 while it is warm, for a provider that never reported a cache, and if they are fewer than
+        the setting ``cache.warn_tokens``. Outputs that will be pruned before the request don't
+        count.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens
@@ -298,10 +299,11 @@ class ContextInspector:
         return left if left >= least else 0
 
     def cached_tokens(self, *, warm: bool = True) -> int:
-        """Return the tokens of the whole next request if the cache is in the state ``warm``.
+        """Return the tokens of the whole next request if the cache is warm, else 0.
 
-        0 if the cache is in the other state, for a provider that never reported a cache, and if the
-        setting ``cache.warn_tokens`` is 0 or more than these tokens.
+        With ``warm`` False, return them if the cache is cold, else 0. Also 0 for a provider that
+        never reported a cache, and if the setting ``cache.warn_tokens`` is 0 or more than these
+        tokens.
         """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens

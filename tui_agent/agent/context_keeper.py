@@ -233,7 +233,7 @@ class ContextKeeper:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head that the session's first request will have, not appended.
+        """Return the head that the session's first request will have, without appending it.
 
         None before ``warm`` has ended, and if the path has a head already or more than 50 entries.
         """
@@ -466,7 +466,7 @@ class ContextKeeper:
             raise ContextFullError(error.message)
         held = self._hold("overflow")
         outcome = Failed(held.value) if held else await self.compact("overflow")
-        # Automatic compaction being off applies to one without a model too.
+        # If automatic compaction is off, none is made without a model either.
         if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
@@ -516,7 +516,7 @@ class ContextKeeper:
         failed = self.model
         chosen = self.stands_in_for or self.model
         if failed == chosen and error.kind is ErrorKind.AUTH:
-            return False  # The user has to know, and can enter another key.
+            return False  # The user has to know, and can enter another API key.
         reason = self._availability.note(failed, error, now)
         model = None
         if reason:
@@ -538,7 +538,7 @@ class ContextKeeper:
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose while a fallback model answers; None otherwise."""
+        """The model that the user chose, if a fallback model answers now; None otherwise."""
         return stands_in_for(self._session.active_path())
 
     def _use(self, model: str, chosen: str) -> None:
@@ -854,8 +854,8 @@ class CompactedError(UserFacingError):
 class SentRequest:
     """A request that was sent; ``leaf`` is the id of the session's leaf at that time.
 
-    ``warm``: whether the provider's cache should have had its beginning. ``counted``: its tokens
-    before calibration, 0 if they were not counted but estimated by a rule of thumb.
+    ``warm``: whether the provider's cache should have held the request's beginning. ``counted``:
+    its tokens before calibration, 0 if they were not counted but estimated by a rule of thumb.
     """
 
     request: ModelRequest

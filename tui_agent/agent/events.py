@@ -77,7 +77,7 @@ class ToolCallProgress:
 
 @frozen
 class ToolStarted:
-    """A call was allowed and runs now; ``arguments`` is JSON text."""
+    """A tool call was allowed and runs now; ``arguments`` is JSON text."""
 
     call_id: str
     tool: str
@@ -87,7 +87,7 @@ class ToolStarted:
 
 @frozen
 class ToolOutput:
-    """The next piece of a running call's output; it may contain control characters."""
+    """The next piece of a running tool call's output; it may contain control characters."""
 
     call_id: str
     text: str
@@ -95,7 +95,7 @@ class ToolOutput:
 
 @frozen
 class ToolFinished:
-    """A call ended; its result follows as an entry."""
+    """A tool call ended; its result follows as an entry."""
 
     call_id: str
     tool: str
@@ -188,7 +188,7 @@ class PermissionSettled:
 
 @frozen
 class QuestionAsked:
-    """The user is asked a question of the model or an MCP server, and its call waits for the answer.
+    """The model or an MCP server asks the user a question; the tool call waits for the answer.
 
     ``text`` is the question, or the first of several.
     """

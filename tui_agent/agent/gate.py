@@ -186,7 +186,7 @@ class Gate:
             rule = self.decide(need, tool)
             is_allowed = rule.action is Action.ALLOW and rule.source != "default"
             if is_allowed and need.permission.is_confinable:
-                # A rule that allows a command by its name allows its work too.
+                # A rule that allows a command by its name also allows what it changes.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
             return grants.without_changes

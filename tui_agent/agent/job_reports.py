@@ -121,9 +121,9 @@ class _JobLedger:
 
     def __init__(self) -> None:
         self._running: dict[int, str] = {}
-        """By number of the job, the arguments of the call that started it."""
+        """The arguments of the call that started each running job, by the job's number."""
         self._arguments: dict[str, str] = {}
-        """By call id."""
+        """The arguments of each tool call, by the call's id."""
 
     def take(self, entry: Entry) -> None:
         if isinstance(entry, AssistantEntry):

@@ -39,7 +39,7 @@ class ModelSearch:
     async def search(self, query: WebQuery) -> Found:
         """Return the pages found; if there are none, the beginning of the model's answer as a note.
 
-        The cost is added to the session's.
+        The cost is added to the session's cost.
 
         Raises:
             ToolError: the request failed or took too long.

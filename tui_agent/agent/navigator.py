@@ -203,7 +203,7 @@ class Navigator:
         return self._append(entry)
 
     def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
-        """Append a summary and return it as stored; the entry has its cost from now on."""
+        """Append a summary and return it as stored; its cost is then counted with the entry."""
         stored = self._journal.append(entry)
         if stored.cost:
             self._journal.add_cost(-stored.cost, Purpose.SUMMARIES)
@@ -219,8 +219,8 @@ class Navigator:
         """Return the summary of the branch that a move leaves or a merge brings in, not appended.
 
         None if there is nothing to summarise. ``supplied`` is a summary from a hook, used instead
-        of the model's; "" for none. The model's cost is added to the session's, also on failure.
-        Raises NavigationError if the model fails.
+        of the model's; "" for none. The model's cost is added to the session's cost, even on
+        failure. Raises NavigationError if the model fails.
         """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:

@@ -329,8 +329,8 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     """Return the rule that decides a need, regardless of the mode; one that asks if none matches.
 
-    ``tool`` is the name of the call's tool. A catch-all rule that asks does not apply to a command
-    known to be harmless, and a built-in one not to what the sandbox confines: those are allowed.
+    ``tool`` is the name of the call's tool. If a catch-all rule asks, a command known to be
+    harmless is allowed anyway. If the rule is built in, so is what the sandbox confines.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
@@ -417,7 +417,7 @@ def is_named(address: str, said: Iterable[str]) -> bool:
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Return True if the need is to read a file that usually holds secrets, or was found to."""
+    """Return True if the need is to read a file that usually holds secrets or has one in it."""
     return need.permission is Permission.READ and (
         need.secret or is_sensitive(PurePath(need.pattern))
     )

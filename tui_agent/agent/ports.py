@@ -70,7 +70,7 @@ class Adjustable:
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """Settings of the checkers of edited files."""
     parallel_calls: int = 8
-    """Maximum number of read-only calls that run at the same time."""
+    """Maximum number of read-only tool calls that run at the same time."""
     small_model: str | None = None
     """A cheap model for titles, goals, hooks and other single questions.
 

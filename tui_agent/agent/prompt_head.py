@@ -29,7 +29,10 @@ from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
 CHEAP_TO_READ = 30_000
-"""Largest context, in tokens, for which tools of a late server are added at once, losing the cache."""
+"""Largest context, in tokens, to which the tools of a late MCP server are added at once.
+
+That loses the cache.
+"""
 _JOINS = "The model can use them from its next step."
 _HOW_TO_TELL = (
     "In a long conversation the model gets the tools only after /mcp reload or a change of model, "
@@ -149,7 +152,7 @@ class Head:
             self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools that a model is offered in a mode: own ones, then the MCP servers'.
+        """Return the tools that a model is offered in a mode: the program's, then MCP servers'.
 
         Empty for a model that is too small for tools.
         """

@@ -13,7 +13,7 @@ from tui_agent.session.entries import Entry, UserEntry
 CHECKED_CHARS = 200
 """Characters streamed between two checks for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Shortest repetition that stops an answer, in characters: 1,500 less the text between checks."""
+"""Shortest repetition that stops an answer, in characters."""
 MIN_REPEATED_ROUNDS = 4
 """Fewest times a text must follow itself to be a repetition."""
 _PHRASE_ROUNDS = 18
@@ -40,7 +40,7 @@ _SUFFIX = 64
 """Characters at a text's end that are searched for earlier in the text, to find the repeated
 part."""
 MAX_SAID = 12
-"""Number of times that the same few sentences (digits and word order aside) stop an answer."""
+"""How often the same few sentences (digits and word order aside) must follow to stop an answer."""
 _SENTENCE_WORDS = 4
 """Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")

@@ -1,9 +1,9 @@
 """Counts the money, tokens and time that a run uses, and refuses a request that its budget can't pay.
 
-`Loop` asks before each request of the conversation and ends the run when `BudgetMeter.check`
-raises; when the time is up, the meter cancels the run's task. Answers and summaries of the agent
-and its subagents are counted by their events; failed attempts, prepared summaries and single questions
-outside the conversation (``clients.complete_in_time``) by `spend`.
+`Loop` calls `BudgetMeter.check` before each request of the conversation, and ends the run if it
+raises an error. When the time is up, the meter cancels the run's task. Answers and summaries of the
+agent and its subagents are counted by their events; failed attempts, prepared summaries and single
+questions outside the conversation (``clients.complete_in_time``) by `spend`.
 
 The meter also keeps the state of the budgets of session and day for ``allowance``, which checks
 them.

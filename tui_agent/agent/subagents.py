@@ -284,7 +284,7 @@ class Subagents(Generic[A]):
             own.tool_files = ToolFiles()
             own.prompt = with_system_prompt(spec, ports.prompt)
             own.cache_session = f"{session.id}.{session.leaf}"
-            # A kind with a list of tools may use only those, which never include servers' tools.
+            # A kind with a list of tools may use only those; MCP servers' tools are never in it.
             own.mcp = ports.mcp if spec.tools is None else McpHub()
             model = spec.model or model
             effort = spec.effort or effort

@@ -169,7 +169,7 @@ class Announced:
 
 
 class Detached:
-    """Runs a call in a separate task, so that an interrupt does not wait for its processes to end.
+    """Runs a call in a task of its own, so that interrupts don't wait for the call's processes.
 
     ``when_left`` is called each time an interrupted call has finally ended.
     """

@@ -1,4 +1,4 @@
-"""Restores a project's files by a plan, and compares files with their snapshots.
+"""Restores a project's files as a plan says, and compares files with their snapshots.
 
 A file's content is stored before it is overwritten or deleted, so that restoring can be undone.
 This is the only module here that writes to the project; it appends no entries. Which files to

@@ -252,7 +252,7 @@ class ClaudeHook(CommandHook):
     def _fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Return whether a call matches the hook's condition, such as ``Bash(git *)``.
 
-        True without a condition, False if it can't be read.
+        True without a condition, False if the condition can't be read.
         """
         condition = self.found.condition
         if not condition:

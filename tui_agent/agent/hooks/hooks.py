@@ -360,7 +360,7 @@ class Hooks:
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
         """Run the hooks before a tool call, each with the arguments as the previous one left them.
 
-        The first hook that denies the call ends this. Raises ToolError if the changed arguments do
+        No hook runs after one that denies the call. Raises ToolError if the changed arguments do
         not match the tool's schema.
         """
         if not await self.wanted("before_tool", tool.name):
@@ -445,7 +445,7 @@ class Hooks:
         return kind(context="\n\n".join(context), **more)
 
     async def before_end(self, answer: str, sent_back: int) -> str:
-        """Run the hooks before a run ends; return the model's task from the first that blocks it.
+        """Run the hooks before a run ends; return the task that the first blocking hook sets.
 
         "" if no hook blocks the end. ``answer`` is the model's last text, ``sent_back`` the number
         of times that hooks have made the model continue in this run.

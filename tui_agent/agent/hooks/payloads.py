@@ -287,12 +287,12 @@ class HookAnswer(BaseModel):
     notice: str = ""
 
     @classmethod
-    def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for those that can
+    def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for subclasses
         """Return an answer that refuses the event, with a reason; None if it can't be refused."""
         return None
 
     @classmethod
-    def telling(cls, text: str) -> Self:  # noqa: ARG003 - for those that can
+    def telling(cls, text: str) -> Self:  # noqa: ARG003 - for subclasses
         """Return an answer that gives ``text`` to the model.
 
         An empty answer if the event's answers have no text for the model.

@@ -212,7 +212,7 @@ async def connect(
 
             errors = stack.enter_context(server_log.standard_error())
             program = await stack.enter_async_context(_program(spec, around, settings, handler))
-            # The server's log has the lines that the SDK can't read.
+            # The SDK need not log the lines that it can't read: the server's log has them.
             logging.getLogger("mcp.client.stdio").addFilter(_is_not_parse_failure)
             client = await stack.enter_async_context(
                 _client(spec, handler, stdio_client(program, errlog=errors))
@@ -238,7 +238,7 @@ class _MessageHandler:
     listener: Listener
     log: ServerLog
     connected: bool = False
-    """True once the protocol is initialized. An end before that is a failed start, not a loss."""
+    """True once the protocol is initialized; if the connection ends before, the start failed."""
 
     open_questions: int = 0
     """Number of the server's questions that the user has not answered yet."""

@@ -143,9 +143,9 @@ class SharedQuestions:
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
         """Return the user's answer to a runner's question, perhaps given earlier to another runner.
 
-        Each runner gets an answer only once: if it asks the same question again, so is the user.
-        Questions about doom loops are always asked separately for each runner. Cancelling this
-        withdraws the question, unless another runner waits for its answer.
+        Each runner gets an answer only once: if a runner asks the same question again, the user is
+        asked again. Questions about doom loops are always asked separately for each runner.
+        Cancelling this withdraws the question, unless another runner waits for its answer.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key = (request.tool, request.command, request.rules, request.reason, request.again, needs)
