@@ -279,7 +279,7 @@ class Agent:
         """Return an agent for a subagent's session.
 
         It shares the permissions that this agent got for the session, and its changes to files are
-        recorded as this agent's.
+        recorded as changes of this agent.
         """
         worker = Agent(session, ports, model=model, mode=mode, effort=effort)
         worker.tools.share(self.tools)

@@ -61,10 +61,11 @@ class AgentSpec:
     """One kind of agent.
 
     ``mode`` says whether it is a primary agent, a subagent, or both. ``prompt`` replaces the
-    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, the conversation's
-    is used. ``tools`` are names or globs of the tools it may use, None for all; ``without`` are
-    those it may not use. ``rules`` are permission rules added after the user's; those of a
-    project's agent only deny. ``max_steps`` is None for the default number of steps.
+    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, that of the
+    conversation is used. ``tools`` are names or globs of the tools it may use, None for all;
+    ``without`` are those it may not use. ``rules`` are permission rules added after the user's
+    rules; those of a project's agent only deny. ``max_steps`` is None for the default number of
+    steps.
     """
 
     name: str
@@ -80,7 +81,7 @@ class AgentSpec:
     origin: str = ""
     """Folder of its file, as shown to the user; "" for a built-in kind."""
     program: str = ""
-    """The other program that the folder belongs to; "" if the folder is this program's."""
+    """The other program that the folder belongs to; "" if it belongs to this program."""
     file: str = ""
     """Path of its file, as shown to the user; "" for a built-in kind."""
     plans_only: bool = False
@@ -140,7 +141,8 @@ def load_specs(
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in kinds of agents, and the agents and output styles defined in files.
 
-    If several have the same name, the user's is used, else the project's, else the built-in one.
+    If several have the same name, the user's agent is used, else the project's, else the built-in
+    one.
     ``gate`` decides whether the project's files are used; without a gate, they are. ``skills`` are
     those that an agent's file may add to its prompt, by name. Unusable files are left out;
     sentences about them are added to ``problems``.

@@ -157,7 +157,7 @@ def web_tools(
 
 
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
-    """Return the user's tool files, then the project's if it is ``trusted``.
+    """Return the user's tool files, then those of the project if it is ``trusted``.
 
     The second value has a sentence for each problem with the project's folders.
     """

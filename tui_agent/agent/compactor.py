@@ -153,8 +153,8 @@ class Compactor(Drafter):
     ) -> Draft | Refusal | SummaryFailure:
         """Return a draft, unless not even the shortest summary would make enough room.
 
-        In that case return a `SummaryFailure`; manual compactions are drafted all the same. A
-        `Refusal` means that a hook cancelled the compaction or chose an impossible cut, another
+        In that case return a `SummaryFailure`, but draft a manual compaction anyway. A `Refusal`
+        means that a hook cancelled the compaction or chose an impossible cut, any other
         `SummaryFailure` that the model failed. If the model's summary is unusable, the user is
         warned and the draft's summary is put together by rules.
         """

@@ -147,7 +147,7 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the answered requests of all other branches, also of subagents and race runners.
+        """Return the answered requests of all other branches, subagents' and runners' included.
 
         Grouped by branch, the one with the newest answer first; oldest first within a branch.
         """

@@ -622,7 +622,7 @@ class ContextKeeper:
     async def ahead(self, model: str) -> SwitchAhead:
         """Return the next request's size now, and after a switch to ``model``.
 
-        The latter is given with and without the pruning that the switch brings.
+        The size after the switch is given with and without the pruning that the switch brings.
         """
         now = self.size()
         meter = self._ports.context_meter(model)

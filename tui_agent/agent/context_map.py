@@ -31,8 +31,8 @@ _CACHED_SLACK = 1.02
 class ContextBlock:
     """One block of a request: an entry, or a part of the head. Tokens are estimates for the model.
 
-    ``kind`` is the entry's, or ``system`` or ``tool_schema`` for the head. ``origin`` has the
-    entry's id. ``tool`` and ``path`` are a result's tool and file. ``age_entries`` and
+    ``kind`` is the kind of the entry, or ``system`` or ``tool_schema`` for the head. ``origin`` has
+    the entry's id. ``tool`` and ``path`` are a result's tool and file. ``age_entries`` and
     ``age_steps`` count the entries and answers after the block. ``hidden`` is how many more tokens
     the block would take if restored. ``following`` are the request's tokens from the block's start
     on, which the provider reads again if the block is changed while its cache is warm.

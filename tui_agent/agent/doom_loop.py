@@ -202,7 +202,7 @@ class _Stretch:
             return self._found((self.newest.aim,), reason)
         others = dict.fromkeys(call.key for call in self.calls if call.key != self.newest.key)
         keys = (*reversed(others), self.newest.key)
-        reason = f"the same {len(keys)} calls in round {rounds}"
+        reason = f"the same {len(keys)} calls {rounds} times in a row"
         if not others:
             reason = f"the same {tool} call {rounds} times in a row, with the same result"
         return self._found(keys, reason)
@@ -230,7 +230,7 @@ def _changing(calls: Sequence[Call]) -> DoomLoop | None:
         rounds = _rounds(calls, keys)
         if rounds == 0 or rounds % CHANGING_CALLS:
             continue
-        reason = f"the same {length} calls in round {rounds}"
+        reason = f"the same {length} calls {rounds} times in a row"
         if length == 1:
             reason = f"the same {calls[-1].part.tool} call {rounds} times in a row"
         earlier = frozenset(call.part.call_id for call in calls[-length * rounds :])

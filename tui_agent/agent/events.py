@@ -299,7 +299,7 @@ class LeafMoved:
 
 @frozen
 class JobsChanged:
-    """A job started, ended or printed something; ``jobs`` are all the session's, oldest first."""
+    """A job started, ended or printed something; ``jobs`` are all of the session, oldest first."""
 
     jobs: tuple[JobState, ...]
 

@@ -116,14 +116,15 @@ class Goals:
             self.drop()
             return False
         self.rounds += 1
-        self._say(f"Not there yet, round {self.rounds}: {one_line(judged.reason, 200)}")
+        reason = one_line(judged.reason, 200)
+        self._say(f"The goal is not reached yet (round {self.rounds}): {reason}")
         values = {"goal": self.goal, "reason": judged.reason}
         text = fill(self._ports.prompt(GOAL_MISSED), **values)
         self._journal.append(reminder(path, GOAL_MISSED, text))
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
-        """Remove the goal after too many rounds, in all or in a row without anything new.
+        """Remove the goal after too many rounds, or too many in a row without anything new.
 
         Returns True if it was removed, which a notice explains.
         """

@@ -183,7 +183,7 @@ class Rule:
     def names_tool(self, tool: str) -> bool:
         """Return True if the rule's ``permission`` is a tool's name or glob that fits ``tool``.
 
-        False for names of permissions, also if a tool has the same name.
+        False for names of permissions, even if a tool has the same name.
         """
         if not tool or self.permission in set(Permission):
             return False
@@ -330,7 +330,7 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     """Return the rule that decides a need, regardless of the mode; one that asks if none matches.
 
     ``tool`` is the name of the call's tool. If a catch-all rule asks, a command known to be
-    harmless is allowed anyway. If the rule is built in, so is what the sandbox confines.
+    harmless is allowed anyway. If that rule is built in, what the sandbox confines is allowed, too.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)

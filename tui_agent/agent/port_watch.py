@@ -41,7 +41,7 @@ class PortWatch:
         for port in self._said.remember_all(sorted(ports_of(self._jobs, self._sandbox))):
             self._emit(
                 Notice(
-                    f"A job listens on port {port}, which only commands in the sandbox reach.",
+                    f"A job listens on port {port}, which only commands in the sandbox can reach.",
                     action="ports",
                     label="lets your browser reach it",
                 )

@@ -152,7 +152,7 @@ class Head:
             self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools that a model is offered in a mode: the program's, then MCP servers'.
+        """Return the tools that a model is offered in a mode: own tools, then MCP servers' tools.
 
         Empty for a model that is too small for tools.
         """
@@ -187,7 +187,7 @@ class Head:
 
         The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this is first
         called and no server is still starting. Otherwise the head is only checked for a server's
-        tool with the name of one of the program's own. Resets ``tools_wanted``.
+        tool that has the name of an own tool. Resets ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False

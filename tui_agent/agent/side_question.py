@@ -36,8 +36,8 @@ class Exchange:
 class SideQuestion:
     """A side question, and those that the user asks after it.
 
-    `keep_beside`, `put_into_context` and `drop` end it and record its cost. `close` has to be called
-    after them, and if none of them was called or they failed.
+    `keep_beside`, `put_into_context` and `drop` end it and record its cost. `close` has to be
+    called at the end, even if one of these was called before.
     """
 
     def __init__(self, agent: Agent) -> None:

@@ -32,7 +32,7 @@ Without a listing, changes by commands are not recorded.
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
 CLOCK_TOLERANCE_NS = 2_000_000_000
-"""Nanoseconds by which a file system's clock may differ from the program's."""
+"""Nanoseconds by which the clock of a file system may differ from that of the program."""
 
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}

@@ -33,8 +33,8 @@ _NEVER = {"node_modules", ".git"}
 class Folder:
     """A folder to search.
 
-    ``shown`` is its name on screens. ``whose`` is the other program it belongs to; "" if it is this
-    program's.
+    ``shown`` is its name on screens. ``whose`` is the other program it belongs to; "" if it belongs
+    to this program.
     """
 
     path: Path

@@ -81,8 +81,8 @@ def load_skills(
 ) -> dict[str, Skill]:
     """Return the skills that ``gate`` admits, by name and sorted; unusable files are reported in ``problems``.
 
-    If several have the same name, the project's is used, or else the user's; of the project's, the
-    one nearest to the working directory.
+    If several have the same name, the project's skill is used, or else the user's. Of several in
+    the project, the one nearest to the working directory is used.
     """
     places = (*folders.project_folders("skills", problems), *folders.user_folders("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]

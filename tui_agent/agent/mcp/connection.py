@@ -1,4 +1,4 @@
-"""One connection to an MCP server: opens it, and translates between the SDK's types and the program's.
+"""One connection to an MCP server: opens it, and converts the SDK's types to this program's types.
 
 Starts the server's program, in the sandbox if its settings say so, or connects to its URL; writes
 the server's log; repairs its messages (``leniency``); passes on its questions to the user.

@@ -161,7 +161,7 @@ class MemoryKeeper:
             self._notified_at = max(one.line.kept_at for one in news)
             waiting = len(state.proposed)
             lines = "1 line" if waiting == 1 else f"{waiting} lines"
-            self._journal.channel.say(f"memory: {lines} proposed · /memory")
+            self._journal.channel.say(f"Proposed for the memory: {lines}. Decide with /memory.")
 
     async def _pause_for_screen(self) -> None:
         """Pause so that the screen shows the answer first, unless a caller waits for the memory."""

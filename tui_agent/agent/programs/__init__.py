@@ -1,1 +1,1 @@
-"""Converts settings that users wrote for Claude Code, Codex, OpenCode or Pi to this program's."""
+"""Converts users' settings of Claude Code, Codex, OpenCode and Pi to settings of this program."""

@@ -54,7 +54,7 @@ _INSTEAD = {
 
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return Claude Code's settings of the user and the project, converted to this program's.
+    """Return the user's and the project's settings of Claude Code as settings of this program.
 
     Unless ``trusted``, settings of the project that need trust are only listed, as held back.
     """

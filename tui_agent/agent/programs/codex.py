@@ -50,7 +50,7 @@ _INSTEAD = {
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
 """This program's names for a Codex agent's fields, by Codex's name, where they differ."""
 _PROVIDER_FIELDS = (("base_url", "base_url"), ("wire_api", "wire"), ("env_key", "api_key_env"))
-"""Fields of a Codex provider: Codex's name and this program's."""
+"""Fields of a Codex provider: Codex's name and this program's name."""
 _USUAL_WIRE = "responses"
 """The API format of a Codex provider without ``wire_api``."""
 _NOT_COPIED = ("env_http_headers", "experimental_bearer_token", "query_params")

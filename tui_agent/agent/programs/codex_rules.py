@@ -39,7 +39,7 @@ class _UnusableError(ValueError):
 
 
 def read_codex_rules(program: str, folders: Folders) -> ForeignSettings:
-    """Return the user's and the project's rules that forbid or ask, converted to this program's.
+    """Return the user's and the project's rules that forbid or ask, as rules of this program.
 
     ``program`` is Codex's name. ``items`` also has the statements without effect.
     """

@@ -69,7 +69,7 @@ class FoundItem:
 
 @frozen
 class ForeignSettings:
-    """Settings of other programs, converted to this program's.
+    """Settings of other programs, converted to settings of this program.
 
     ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in this
     program's setting of that name. ``items`` lists every setting found, including those without
@@ -133,9 +133,9 @@ def settings_files(
 ) -> Iterator[ForeignFile]:
     """Yield the settings files of a program that exist; later files override earlier ones.
 
-    First come the user's, then the project's, from its root to the working directory. ``of_user``
-    are paths relative to the home directory, ``of_project`` paths relative to each of the project's
-    directories.
+    The user's files come first, then the project's files, from its root to the working directory.
+    ``of_user`` are paths relative to the home directory, ``of_project`` paths relative to each of
+    the project's directories.
     """
     for name in of_user:
         if (file := read_of_user(folders.home, name)) is not None:

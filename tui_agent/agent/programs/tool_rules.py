@@ -1,4 +1,4 @@
-"""Parses Claude Code's permission rules and lists of tools, and converts them to this program's.
+"""Parses Claude Code's permission rules and lists of tools, and converts them for this program.
 
 A rule is ``Tool`` or ``Tool(what)``; rules in a list are separated by commas or spaces. Agents,
 skills and commands of other programs use the same syntax. A rule with parentheses is converted to
@@ -41,7 +41,7 @@ _FILES = {Permission.READ, Permission.EDIT}
 
 
 class ForeignRuleError(ValueError):
-    """A rule can't be converted to one of this program's; the message says why."""
+    """A rule can't be converted to a rule of this program; the message says why."""
 
 
 @frozen

@@ -606,7 +606,7 @@ class Race:
             )
 
     def resume(self, number: int) -> None:
-        """Start again a runner that has ended.
+        """Restart a runner that has ended.
 
         Raises RaceError if it hasn't ended or doesn't exist.
         """
