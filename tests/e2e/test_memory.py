@@ -75,4 +75,7 @@ def test_a_run_without_a_screen_asks_the_small_model_only_with_the_setting(
     warm_server.play_function(answer)
     assert "proposed" not in place.run("-p", "Look around.").stderr
     config.write_text(f'{config.read_text()}\n[memory]\npropose = "always"\n')
-    assert "Proposed for the memory: 1 line. Decide with /memory." in place.run("-p", "Look around.").stderr
+    assert (
+        "Proposed for the memory: 1 line. Decide with /memory."
+        in place.run("-p", "Look around.").stderr
+    )

@@ -137,7 +137,7 @@ class _Stretch:
     calls: list[Call] = field(default_factory=list)
     """The calls that count, newest first."""
     marks: set[Hashable] = field(default_factory=set)
-    """The different contents of their results."""
+    """The different contents of the counted calls' results."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
     """Pairs of an answer and a result's content: different calls of one answer with equal results
     count once."""

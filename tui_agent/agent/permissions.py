@@ -48,11 +48,8 @@ Source = Literal["default", "other", "user", "project", "here", "session", "flag
 """Where a rule comes from, in rising precedence (``here``: the user's own for this project)."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
-"""How a pattern is read.
-
-As a glob, literally, as a line of a ``.gitignore`` in the project's root (``//`` begins an absolute
-path), or as a glob for the host of an address.
-"""
+"""How a pattern is read: as a glob, literally, as a line of a ``.gitignore`` in the project's root
+(``//`` begins an absolute path), or as a glob for the host of an address."""
 
 STORED: dict[Source, str] = {
     "default": "built in",

@@ -225,8 +225,10 @@ class ToolRunner:
         """
         kind = self._ports.kind
         if kind is not None and not kind.allows(tool.name):
-            has = ", ".join(kind.tools or ())
-            raise ToolError(f"Not run: {kind.name} can't use {tool.name}, only: {has}.")
+            only = ""
+            if kind.tools is not None:
+                only = f", only: {', '.join(kind.tools)}"
+            raise ToolError(f"Not run: {kind.name} can't use {tool.name}{only}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))

@@ -21,7 +21,7 @@ _MESSAGES = "@ai-sdk/anthropic"
 
 
 def offered_models(home: Path) -> list[ModelOffer]:
-    """Return the models that the other programs' settings give an address; reads files.
+    """Return the models for which the other programs' settings name an address; reads files.
 
     Of several offers for the same name, the first is returned.
     """
