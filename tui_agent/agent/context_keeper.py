@@ -310,7 +310,7 @@ class ContextKeeper:
         """Return the maximum tokens of the answer: the model's own limit or, if unknown, the reserve.
 
         Never more than the free room or half the reserve, whichever is larger. If the limit is
-        unknown and the last answer had reasoning, about half of that room is allowed if it is more
+        unknown and the last answer had reasoning, half of that maximum is allowed if it is more
         than the reserve, because reasoning counts as answer but does not stay in the context.
         """
         size = self.size()
@@ -433,7 +433,7 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        """The next compaction's summary, which may be not begun, being written or finished.
+        """The next compaction's summary: not begun yet, in progress, or finished.
 
         None before the first use of the compactor.
         """
@@ -530,7 +530,7 @@ class ContextKeeper:
         return True
 
     def return_to_chosen(self) -> None:
-        """Go back from a fallback model to the chosen one if that may be usable again."""
+        """Go back from a fallback model to the chosen model if it may be usable again."""
         chosen = self.stands_in_for
         if chosen is not None and self._availability.is_back(chosen, self._ports.clock()):
             self._use(chosen, chosen)
@@ -789,7 +789,7 @@ class ContextKeeper:
         )
 
     def _model_switched(self) -> bool:
-        """Return True if the last answer is by another model than the next one will be.
+        """Return True if the last answer came from another model than the current one.
 
         An answer that was imported from another program doesn't count; there is no head before it.
         """

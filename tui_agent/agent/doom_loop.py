@@ -21,7 +21,7 @@ from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import Entry, ToolStatus
 
 CYCLE_LENGTHS = (1, 2, 3)
-"""Lengths, in calls, of the loops with changing results that are searched for."""
+"""Lengths, in calls, of the sequences that count as loops even if their results change."""
 STALE_ROUNDS = 3
 """Number of rounds of equal calls without a new result, the current one included, that are a
 loop."""

@@ -1,10 +1,10 @@
 """Decides by permission rules and the mode whether a call's need is allowed, asked about or denied.
 
 A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
-matching rule counts, and a stronger source overrides a weaker one, with two exceptions: a denial
-that is not built in holds unless a rule of the command line matches, and not every rule that allows
-covers unusual needs (secrets, files that configure programs, commands that can't be understood; see
-``_covers``).
+matching rule counts, and a stronger source overrides a weaker one. There are two exceptions. A
+denial that is not built in holds unless a rule of the command line matches. Unusual needs (secrets,
+files that configure programs, commands that can't be understood) are not covered by every rule that
+allows; see ``_covers``.
 
 What a mode does without asking: ``plan`` changes nothing, ``build`` writes build output,
 ``auto-edit`` changes files of the project, ``yolo`` runs everything that no rule denies (but the
@@ -144,8 +144,9 @@ class Rule:
         """Return True if the rule applies to a tool's need.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
-        need's other spellings (``aliases``). So does every rule about a host, whose other spelling
-        is the command that reaches the host, and one that has just the name of an MCP server.
+        need's other spellings (``aliases``). Two kinds of rules always do: a rule about a host,
+        whose other spelling is the command that reaches it, and a rule with the name of an MCP
+        server.
         """
         if need.permission is Permission.MCP and self._is_about_server(need):
             return True
@@ -433,8 +434,8 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
     A rule that asks or denies always may. A rule that allows may not if the command has an option
     that the rule does not cover. A command that can't be understood is covered only by a catch-all
-    that is not built in. Secrets and protected files are covered only by a rule that is not built
-    in, and by a catch-all only if it is the user's own or of the command line.
+    that is not built in. Secrets and protected files are covered only by rules that are not built
+    in, and by a catch-all only if it comes from the user's settings or the command line.
     """
     if rule.action is not Action.ALLOW:
         return True
@@ -579,8 +580,8 @@ def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
     """Return the function by which the sandbox decides whether a command may read a file.
 
     None if no rule asks about or denies particular files; a rule for all files is not applied to
-    commands. Rules whose permission is a glob that matches ``read`` count too, but what the rules of
-    ``read`` itself hide from commands stays hidden even if such a rule allows it.
+    commands. Rules whose permission is a glob that matches ``read`` count, too: they can hide more
+    files from commands, but can't show a file that the rules of ``read`` itself hide.
     """
     covering = tuple(rule for rule in rules if rule.covers(Permission.READ))
     own = tuple(rule for rule in covering if rule.permission == Permission.READ.value)

@@ -49,7 +49,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with ``piped`` added to the text at its beginning, if there is one.
+    """Return a message with ``piped`` added to its text; unchanged if it begins with no text.
 
     Files named in ``piped`` are not attached.
     """

@@ -69,7 +69,7 @@ MAX_BYTES = 50_000_000
 """Maximum bytes stored for one command's changes; files beyond that have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
-"""Number of listings that took too long after which changes by commands are no longer recorded."""
+"""Number of slow listings after which changes by commands are no longer recorded."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
