@@ -357,7 +357,8 @@ class Agent:
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message of the user: start a run with it, or queue it during a run.
 
-        A queued message is sent with the run's next step; with ``follow_up`` when its work is done.
+        A queued message is sent with the run's next step or, with ``follow_up``, when the run's
+        work is done.
         """
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
@@ -411,7 +412,7 @@ class Agent:
         """End the current step, so that the run takes in the messages for the next step now.
 
         What the step has made so far is kept. Messages for the end of the run keep waiting. Returns
-        False, and does nothing, if there is no message for the next step or no run is going on.
+        False, and does nothing, if there is no message for the next step or no run is in progress.
         """
         if not self.queue.snapshot().steer or not self.running:
             return False

@@ -142,9 +142,8 @@ def load_specs(
     """Return the built-in kinds of agents, and the agents and output styles defined in files.
 
     If several have the same name, the user's agent is used, else the project's, else the built-in
-    one.
-    ``gate`` decides whether the project's files are used; without a gate, they are. ``skills`` are
-    those that an agent's file may add to its prompt, by name. Unusable files are left out;
+    one. ``gate`` decides whether the project's files are used; without a gate, they are. ``skills``
+    are those that an agent's file may add to its prompt, by name. Unusable files are left out;
     sentences about them are added to ``problems``.
     """
     files = files or FileCache(folders.project)
@@ -207,8 +206,8 @@ def _style(
 ) -> AgentSpec:
     """Return the agent for an output style.
 
-    Its text replaces the program's system prompt, or is added to it with the field
-    ``keep-coding-instructions``.
+    Its text replaces the program's system prompt or, with the field ``keep-coding-instructions``,
+    is added to it.
     """
     text = document.body
     if document.is_true("keep-coding-instructions"):
@@ -300,7 +299,7 @@ def _max_steps(document: Document) -> int | None:
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
-    """Return the agent with the texts of the skills that its file names added to its prompt.
+    """Return the agent with the texts of some skills added to its prompt: those its file names.
 
     Unknown names are added to ``problems``.
     """

@@ -97,7 +97,7 @@ class Questions:
     async def forward(self, request: PermissionRequest) -> PermissionAnswer:
         """Emit a question of this agent, or of one that works for it, and return the user's answer.
 
-        The answer's note is left to the caller.
+        The caller has to pass on the answer's note.
         """
         async with self._lock:
             self._answer = asyncio.get_running_loop().create_future()

@@ -398,7 +398,7 @@ class ContextKeeper:
         """Return a prune that frees ``missing`` tokens and, if possible, room for one more step.
 
         None if it would free less than ``missing``, or if the path changed meanwhile. With the
-        prune the run can go on while a summary is written, which covers the cleared outputs.
+        prune the run can go on while a summary is written; that covers the cleared outputs, too.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -455,7 +455,7 @@ class ContextKeeper:
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn the window from a provider's overflow error and compact, for another attempt.
+        """Learn the window from an overflow error, and compact so that the request can be resent.
 
         Raises ContextFullError if no room can be made or at the second overflow in a row, and
         CompactedError as `compact` does.
@@ -764,9 +764,10 @@ class ContextKeeper:
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        """Return the model's meter: the last one while limits and settings are the same.
+        """Return the model's meter.
 
-        That meter has counted most of the path already.
+        While limits and settings are the same, the last meter is returned again, because it has
+        counted most of the path already.
         """
         new = self._ports.context_meter(self.model)
         known = self._known_meter
@@ -879,9 +880,9 @@ class CacheWatch:
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
         """Set ``miss`` by comparing the request's usage with the usage of the request before.
 
-        A miss is also emitted as an event, unless it is below ``least`` tokens, ``least`` is 0, or
-        the user caused it or was warned: after a compaction, with another model or effort, and with
-        a cache that was cold when the user sent the message.
+        A miss is also emitted as an event, unless ``least`` is 0, the miss is below ``least``
+        tokens, or it is no surprise for the user. It is none after a compaction, after a change of
+        model or effort, and if the cache was cold when the user sent the message.
         """
         before = self._answered
         self._answered = (sent, answer.usage)

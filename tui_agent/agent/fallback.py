@@ -34,8 +34,8 @@ class Availability:
     def note(self, model: str, error: ModelError, now: int) -> str:
         """Remember that a model failed at ``now`` (milliseconds since the epoch).
 
-        Returns a verb phrase for a notice ("is overloaded"); "", and remembers nothing, if the
-        error is not one for which a fallback model is used.
+        Returns a verb phrase for a notice ("is overloaded"). If a fallback model doesn't help with
+        the error, remembers nothing and returns "".
         """
         if error.kind not in _AWAY:
             return ""

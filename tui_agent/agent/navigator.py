@@ -1,7 +1,7 @@
 """Moves the leaf in a session's tree (moves, undo, redo), and summarises branches for moves and merges.
 
 A summary is written before anything changes: if it fails or is cancelled, the leaf stays. Files are
-not restored here: ``app.moves`` plans that before the move and does it after
+not restored here: ``app.moves`` plans that before a move and does it afterwards
 (``checkpoints.rewind``).
 """
 
@@ -85,9 +85,9 @@ class Navigator:
     ) -> None:
         """Carry out a planned move.
 
-        ``focus`` says what the summary of the branch left should pay attention to ("" for nothing
-        special); None moves without a summary. ``progress`` is called with every piece of the
-        summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError, and
+        ``focus`` says what the summary of the abandoned branch should pay attention to ("" for
+        nothing special); None moves without a summary. ``progress`` is called with every piece of
+        the summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError, and
         changes nothing then.
         """
         self._refuse()

@@ -144,9 +144,9 @@ class Rule:
         """Return True if the rule applies to a tool's need.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
-        need's other spellings (``aliases``). Two kinds of rules always do: a rule about a host,
-        whose other spelling is the command that reaches it, and a rule with the name of an MCP
-        server.
+        need's other spellings (``aliases``). Two kinds of rules do so even if they allow: a rule
+        about a host, whose other spelling is the command that reaches it, and a rule with the name
+        of an MCP server.
         """
         if need.permission is Permission.MCP and self._is_about_server(need):
             return True

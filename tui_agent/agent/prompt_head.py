@@ -61,7 +61,7 @@ class Head:
         """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if the path needs one, or if it costs nothing as the cache is lost.
+        """Append a new head if the path needs one, or if the cache is lost and it costs nothing.
 
         A head is needed if there is none, or if the model, the mode or the program's own tools have
         changed (with ``tools_wanted`` also if the MCP servers' tools have). After a compaction or

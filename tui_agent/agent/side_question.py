@@ -1,6 +1,6 @@
-"""Asks the model side questions: it answers with the whole context and without tools.
+"""Asks the model side questions, which it answers with the whole context, but without tools.
 
-Questions and answers don't become part of the conversation unless the user wants that, which
+Questions and answers become part of the conversation only if the user wants that;
 ``app.side_commands`` asks.
 """
 

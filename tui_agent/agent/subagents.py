@@ -239,8 +239,8 @@ class Subagents(Generic[A]):
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
         """Append the first entry of the subagent's branch; return a session object at that entry.
 
-        In the conversation the branch begins at the parent of the answer with the call; otherwise
-        it is a new root.
+        With ``in_conversation``, the branch begins at the parent of the answer with the call;
+        otherwise it is a new root.
         """
         parent = self._parent.session
         asked = newest(
@@ -256,9 +256,9 @@ class Subagents(Generic[A]):
     def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> A:
         """Return the agent for a subagent of this kind.
 
-        In the conversation, prompt, tools, model, effort and mode are the parent's, so that the
-        subagent's requests begin with the same bytes and are cached. The kind then only decides the
-        rules, the step limit, which calls are refused, and whether it works in plan mode.
+        With ``in_conversation``, prompt, tools, model, effort and mode are the parent's, so that
+        the subagent's requests begin with the same bytes and are cached. The kind then only decides
+        the rules, the step limit, which calls are refused, and whether it works in plan mode.
         """
         parent = self._parent
         ports = parent.ports

@@ -48,8 +48,10 @@ MAX_MESSAGE = 240
 """Maximum characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""For each file, by its path relative to the project: for each line after an edit, the index that the
-line had before the edit, counted from 0; None for a new or changed line."""
+"""Maps a file's path, relative to the project, to a list with an item for each line after an edit.
+
+The item is the index of the line before the edit, counted from 0; None for a new or changed line.
+"""
 
 
 @frozen

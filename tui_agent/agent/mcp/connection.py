@@ -252,7 +252,7 @@ class _MessageHandler:
         """Raise TimeoutError if the block takes more than ``seconds``.
 
         The time stops while the user answers a question of the server. After the answer, the block
-        has the seconds of the server's setting ``timeout``.
+        gets all the seconds of the server's setting ``timeout``.
         """
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)

@@ -1,8 +1,8 @@
 """Settings of MCP servers: their fields, and which settings apply to a session's servers.
 
-They come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This module
-reads no files: the caller (``cli.extensions``) passes the tables, and of projects only those that
-are trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
+The settings come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This
+module reads no files: the caller (``cli.extensions``) passes the tables, and of projects only those
+that are trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
 defines the environment, directories, sandbox and timeouts of servers.
 """
 

@@ -95,7 +95,7 @@ class McpTool(DynamicTool):
 
 
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
-    """A tool with which the model finds and calls those servers' tools that the head lacks.
+    """A tool with which the model finds and calls MCP tools that are not in the head.
 
     Its description lists the tools ``offered``. A search returns their parameters as a tool result,
     which keeps the prompt cache valid. ``known`` returns all current tools by name.
