@@ -69,7 +69,7 @@ def test_each_command_is_accepted_and_says_the_same(
     assert not any("very-secret" in item.why for item in items.values())
     for item in items.values():
         if item.why.startswith("tui-agent "):
-            command = shlex.split(item.why.partition("; its key")[0])
+            command = shlex.split(item.why.partition("; its API key")[0])
             assert run(command[1:]) == 0, (command, capsys.readouterr())
     config = load_config().config
     bench = config.models["openai/qwen 'x':7b"]
@@ -103,4 +103,4 @@ def test_odd_files_are_no_problem(
 
     for item in found(tmp_path, monkeypatch).values():
         if "config set" in item.why:
-            tomllib.loads("x = " + shlex.split(item.why.partition("; its key")[0])[-1])
+            tomllib.loads("x = " + shlex.split(item.why.partition("; its API key")[0])[-1])
