@@ -333,7 +333,7 @@ async def read_pdf(data: bytes, path: Path) -> Picture | None:
     try:
         async with asyncio.timeout(PDF_SECONDS):
             text = await document_text("pdf", data, _PDF_LINES, {})
-    except OSError:  # also a TimeoutError
+    except OSError:  # TimeoutError is one, too
         return None
     if text is None or shown_text(path, text) != text:
         return None

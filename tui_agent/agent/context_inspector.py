@@ -159,7 +159,7 @@ class ContextInspector:
         requests = {request.id: request for request in reader.requests()}
         found: list[Step] = []
         for leaf in sorted(requests, reverse=True):
-            # Begin with the request before the branch: the branch's first one is compared with it.
+            # Begin with the request before the branch, to compare the branch's first request with it.
             ids: list[int] = []
             at: int | None = leaf
             while at is not None and not (at in seen and at in requests):

@@ -131,7 +131,7 @@ class Loop:
                 return await self._run_until_idle()
             finally:
                 self._append_held_back()
-        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - the outermost edge: the screen stays alive
+        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - nothing above handles a run's errors
             return self._ended_by(error)
 
     def _ended_by(self, error: BaseException) -> RunEnded:  # noqa: PLR0911 - one for each way a run can end
@@ -364,7 +364,7 @@ class Loop:
 
     def _append_held_back(self) -> None:
         while self.held_back:
-            # One that can't be stored now is appended at the next step or by the next run.
+            # An entry that can't be stored now is appended at the next step or by the next run.
             self.journal.append(self.held_back[0], then=self._drop_first_held_back)
 
     def _drop_first_held_back(self) -> None:

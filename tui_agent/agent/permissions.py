@@ -286,7 +286,7 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
         return Rule("mcp", named, action, source)
     known = [member.value for member in Permission]
     names = {*known, *BUILTIN}
-    # Tools of servers are unknown when rules are read; their names have a separator or are globs.
+    # MCP tools are unknown when rules are read; their names have a separator or are globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
         raise RuleError(
             f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *."

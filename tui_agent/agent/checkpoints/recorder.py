@@ -257,7 +257,7 @@ class Recorder:
             pairs = [(name, before[name], after[name]) for name in known]
             changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
             self._note(changed or [])
-            # The changes to these files are recorded now.
+            # The changes to these files are recorded now, and must not be found again.
             for manifest in (self._seen, self._beside_jobs):
                 if manifest is not None:
                     for name, reading in after.items():

@@ -242,7 +242,7 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
         written = match["path"]
         if written not in names:
             path = os.path.normpath(where / written)
-            inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a text
+            inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a str, not a Path
             names[written] = Path(path).relative_to(root).as_posix() if inside else ""
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])

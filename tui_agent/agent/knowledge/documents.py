@@ -151,7 +151,7 @@ class FileCache:
         if self._project is not None and path.is_relative_to(self._project):
             real = os.path.realpath(path)
             if is_sensitive(real) and is_inside(self._project, path):
-                name = os.path.basename(real)  # noqa: PTH119 - a text
+                name = os.path.basename(real)  # noqa: PTH119 - a str, not a Path
                 raise LeftOutError(f"left out, as it leads to {name}, which usually holds secrets")
             return read_inside(self._project, path, limit)
         return read_file(path, limit)

@@ -440,7 +440,7 @@ def _first(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_there(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises below a closed directory
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises below a directory without permission
 
 
 def _what_it_is(path: Path) -> str:
@@ -457,7 +457,7 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
     if "**" in rest:
         yield from _below(project / base, rest)
         return
-    found = glob.iglob(str(at_home(pattern)), root_dir=project, recursive=True)  # noqa: PTH207 - any root
+    found = glob.iglob(str(at_home(pattern)), root_dir=project, recursive=True)  # noqa: PTH207 - takes absolute patterns, too
     for count, name in enumerate(found):
         if count > MAX_FILES * 20:
             return
@@ -477,7 +477,7 @@ def _below(base: Path, pattern: str) -> Iterator[Path]:
     for directory, folders, names in os.walk(base):
         if not takes_hidden:
             folders[:] = [name for name in folders if not name.startswith(".")]
-            names = [name for name in names if not name.startswith(".")]  # noqa: PLW2901 - as the folders
+            names = [name for name in names if not name.startswith(".")]  # noqa: PLW2901 - filtered like the folders
         for name in names:
             path = Path(directory) / name
             if expression.fullmatch(path.relative_to(base).as_posix()) and _is_there(path):

@@ -162,7 +162,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     document, file = found
     has_folder = path.name == SKILL_FILE
     if not has_folder and not document.text("description"):
-        return None  # a note among the skills
+        return None  # a note, not a skill
     name = _skill_name(document, path.parent.name if has_folder else path.stem)
     description = document.purpose().replace("</", "<\\/")
     if not description and folder.whose == "Claude Code":

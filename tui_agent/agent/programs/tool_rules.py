@@ -178,7 +178,7 @@ def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
             names[piece.tool] = None
         except ForeignRuleError as error:
             if own and text.replace("_", "").replace("-", "").isalnum():
-                names[text.lower()] = None  # a server's tool, or one of a tool file
+                names[text.lower()] = None  # an MCP server's tool, or one of a tool file
             else:
                 problems.append(f"tools: {error}; left out")
     rules: list[Rule] = []
