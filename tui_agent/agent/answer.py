@@ -89,7 +89,7 @@ class _Attempt:
     estimate: int
     """The program's own count of the request, in tokens."""
     started_at: int
-    """Milliseconds since the epoch, as is ``first_token_at``."""
+    """In milliseconds since the epoch, like ``first_token_at``."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     writing: dict[int, ToolCallProgress] = field(default_factory=dict)

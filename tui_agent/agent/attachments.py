@@ -73,7 +73,7 @@ PDF_SECONDS = 10
 If it takes longer, only a note is attached, and the model has to read the PDF with a tool.
 """
 _PDF_LINES = 20_000
-"""Maximum lines extracted of an attached PDF."""
+"""Maximum lines extracted from an attached PDF."""
 
 _LARGEST = 1_000_000
 """Largest file, in bytes, that is sent again after a compaction."""

@@ -37,7 +37,7 @@ USUAL_CHANCE = 0.3
 pauses."""
 
 USUAL_WEIGHT = 4
-"""Number of this session's own pauses that `USUAL_CHANCE` counts as much as."""
+"""`USUAL_CHANCE` counts as much as this number of the session's own pauses."""
 
 LEAST_GAIN = 0.01
 """Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""

@@ -117,7 +117,7 @@ class LostJobs:
 
 
 class _JobLedger:
-    """The jobs that the entries of a path, taken in their order, say are running."""
+    """The jobs that are running according to a path's entries, which `take` gets in their order."""
 
     def __init__(self) -> None:
         self._running: dict[int, str] = {}

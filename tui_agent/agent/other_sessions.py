@@ -26,7 +26,7 @@ from tui_agent.session.session import Session, session_to_read
 
 _NAME = LazyPattern(r"session(?::([\w-]{4,36}))?(?:#(\d{1,9}))?")
 _MOST_CHARS = 40_000
-"""Maximum characters attached of an entry or a session."""
+"""Maximum characters of an entry or a session that are attached."""
 _MESSAGE_CHARS = 500
 """Maximum characters of each user message in a session's overview."""
 _MOST_MESSAGES = 20

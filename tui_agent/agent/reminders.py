@@ -26,7 +26,8 @@ from tui_agent.session.entries import (
 UNREAD_CALL = "unread_call"
 """``UserEntry.synthetic`` of the message after an answer with calls as text that can't be read."""
 SAYS_NOTHING = "says_nothing"
-"""``UserEntry.synthetic`` of the message after an empty answer, or one that promises a call without making it."""
+"""``UserEntry.synthetic`` of the message after an answer that is empty or promises a call without
+making it."""
 _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
 """Maximum characters of the user's task in a reminder."""

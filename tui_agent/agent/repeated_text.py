@@ -13,12 +13,12 @@ from tui_agent.session.entries import Entry, UserEntry
 CHECKED_CHARS = 200
 """Characters streamed between two checks for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Shortest repetition that stops an answer, in characters."""
+"""Shortest repetition of prose that stops an answer, in characters; phrases need fewer."""
 MIN_REPEATED_ROUNDS = 4
 """Fewest times a text must follow itself to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
-"""Minimum rounds and characters of a repeated phrase that stop an answer."""
+"""A phrase must be repeated this often, with this many characters in all, to stop an answer."""
 _DATA_CHARS = 6_000
 """Shortest repetition of data that stops an answer, in characters.
 
@@ -40,7 +40,10 @@ _SUFFIX = 64
 """Characters at a text's end that are searched for earlier in the text, to find the repeated
 part."""
 MAX_SAID = 12
-"""How often the same few sentences (digits and word order aside) must follow to stop an answer."""
+"""How often, on average, each of a few sentences must be said in a row to stop an answer.
+
+Sentences that differ only in digits or the order of words count as the same.
+"""
 _SENTENCE_WORDS = 4
 """Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")

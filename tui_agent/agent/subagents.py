@@ -48,7 +48,7 @@ MAX_STEPS = 60
 
 @frozen
 class FinishedSubagent:
-    """The branch of a subagent that has ended, with the attributes of a working one for screens."""
+    """A subagent or a runner of a race that has ended. Screens use it like a working agent."""
 
     session: Session
     counter: TokenCounter

@@ -24,8 +24,9 @@ class Stamp(NamedTuple):
     """A file's times, size, inode and mode; if any of these differs, the file may have changed."""
 
     modified: int
-    """Nanoseconds since the epoch, as is ``changed``."""
+    """Time of the last change of the content, in nanoseconds since the epoch."""
     changed: int
+    """Time of the last change of the content or the attributes (ctime), in the same unit."""
     size: int
     inode: int
     mode: int

@@ -68,7 +68,10 @@ LAST_LINES = 10
 """Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""First and longest pause, in seconds, after a rate limit that gives no time. Doubled each time."""
+"""First and longest pause, in seconds, after a rate limit that gives no time.
+
+Each pause is twice as long as the one before.
+"""
 
 T = TypeVar("T")
 
