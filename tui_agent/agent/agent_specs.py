@@ -299,7 +299,7 @@ def _max_steps(document: Document) -> int | None:
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
-    """Return the agent with the texts of some skills added to its prompt: those its file names.
+    """Return the agent with the texts of the skills that its file lists added to its prompt.
 
     Unknown names are added to ``problems``.
     """

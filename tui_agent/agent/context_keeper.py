@@ -881,8 +881,8 @@ class CacheWatch:
         """Set ``miss`` by comparing the request's usage with the usage of the request before.
 
         A miss is also emitted as an event, unless ``least`` is 0, the miss is below ``least``
-        tokens, or it is no surprise for the user. It is none after a compaction, after a change of
-        model or effort, and if the cache was cold when the user sent the message.
+        tokens, or it is no surprise for the user. A miss is no surprise after a compaction, after
+        a change of model or effort, and if the cache was cold when the user sent the message.
         """
         before = self._answered
         self._answered = (sent, answer.usage)

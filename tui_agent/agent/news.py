@@ -1,6 +1,6 @@
 """Compares the results of tool calls and decides which bring something new. Pure.
 
-For ``doom_loop``, which decides what is a loop, and for ``goals`` (`brings_news`).
+Used by ``doom_loop``, which decides what is a loop, and by ``goals`` (`brings_news`).
 
 Results that differ only in times, addresses and counters are equal. Words that a failure repeats
 from its call don't count either, so that different calls with the same failure have equal results.

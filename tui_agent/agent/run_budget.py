@@ -138,8 +138,8 @@ class BudgetMeter:
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
         """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not allowed.
 
-        That is if the cost budget is spent or can't be kept for lack of a price, or if the request
-        would exceed the token budget.
+        It is not allowed if the cost budget is spent or can't be kept for lack of a price, or if
+        the request would exceed the token budget.
         """
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):

@@ -264,7 +264,8 @@ class Hooks:
 
     ``load`` reads the hooks from the settings; without it there are none. ``about`` returns the
     part of payloads that describes the session, ``report`` shows the user a notice. Hooks with
-    ``sandboxed`` run in ``containment``; ``ask`` puts hooks that are questions to the small model.
+    ``sandboxed`` run in ``containment``. ``ask`` asks the small model the questions of hooks of
+    type ``prompt``.
     """
 
     def __init__(
