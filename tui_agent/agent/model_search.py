@@ -21,7 +21,7 @@ MAX_TOKENS = 4_000
 SECONDS = 120.0
 """Seconds a search may take; the provider reads the pages before it answers."""
 _SAID_CHARS = 300
-"""Maximum characters shown of an answer without pages."""
+"""Maximum characters that are shown of an answer that names no pages."""
 
 
 @frozen
