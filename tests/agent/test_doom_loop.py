@@ -92,7 +92,8 @@ def test_a_cycle_asks_in_its_third_round(length):
         assert pending(deepcopy(build), arguments={"command": command}) is None
         build.run("bash", {"command": command}, f"result of {command}")
     assert (
-        pending(build, arguments={"command": last}).reason == f"the same {length} calls in round 3"
+        pending(build, arguments={"command": last}).reason
+        == f"the same {length} calls 3 times in a row"
     )
 
 

@@ -345,8 +345,15 @@ async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> No
     assert "can't start subagents" in harness.results()[0].output
 
 
+@pytest.mark.parametrize(
+    ("explore", "said"),
+    [
+        (SPECS[0], "explore can't use bash, only: read, grep, glob, ls."),
+        (AgentSpec("explore", "finds", without=("bash", "write")), "explore can't use bash."),
+    ],
+)
 async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation(
-    tmp_path: Path,
+    tmp_path: Path, explore: AgentSpec, said: str
 ) -> None:
     arguments = {"task": "Look around.", "agent": "explore", "context": "conversation"}
     asked = Call("task", json.dumps(arguments))
@@ -368,12 +375,14 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
         )
 
     everything = (Rule("*", "*", Action.ALLOW, "user"),)
-    harness = with_subagents(tmp_path, ScriptedClient(script), rules=everything)
+    harness = with_subagents(
+        tmp_path, ScriptedClient(script), rules=everything, agents=(explore, SPECS[1])
+    )
     assert (await harness.say("go")).reason == "done"
 
     report = harness.results()[0].output
     assert not (tmp_path / "project" / "made").exists()
-    assert "explore can't use bash" in report
+    assert said in report
     assert "explore can't use write" in report
     assert "ls is not for" not in report
 

@@ -158,7 +158,7 @@ def test_what_is_kept_is_sent_in_later_sessions_and_what_is_proposed_is_not(
     warm_server.play(Turn(tool_calls=(note,)), Turn(text="Proposed."), Turn(text="Hello."))
     done = place.run("-p", "which port is it?")
     assert done.returncode == 0
-    assert "memory: 1 line proposed · /memory" in done.stderr
+    assert "Proposed for the memory: 1 line. Decide with /memory." in done.stderr
     assert place.run("-p", "hi").returncode == 0
     assert "8081" not in json.dumps(sent(warm_server)["messages"])
     assert "+ ports: The server listens on 8081." in place.run("-p", "/memory").stdout

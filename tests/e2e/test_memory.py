@@ -50,7 +50,7 @@ def test_a_small_model_proposes_a_key_takes_and_the_next_session_knows(
     warm_server.play_function(answer)
     terminal = place.start(size=(80, 24))
     ask(terminal, "Always run make services before the tests. Look around.")
-    terminal.wait_for("memory: 1 line proposed · /memory")
+    terminal.wait_for("Proposed for the memory: 1 line. Decide with /memory.")
     ask(terminal, "/memory")
     terminal.wait_for(f"+ {LINE}")
     terminal.wait_for("#2 here · your words")
@@ -75,4 +75,7 @@ def test_a_run_without_a_screen_asks_the_small_model_only_with_the_setting(
     warm_server.play_function(answer)
     assert "proposed" not in place.run("-p", "Look around.").stderr
     config.write_text(f'{config.read_text()}\n[memory]\npropose = "always"\n')
-    assert "memory: 1 line proposed · /memory" in place.run("-p", "Look around.").stderr
+    assert (
+        "Proposed for the memory: 1 line. Decide with /memory."
+        in place.run("-p", "Look around.").stderr
+    )

@@ -491,7 +491,7 @@ async def test_one_that_asks_says_so_and_an_edit_made_while_the_work_goes_on_cou
     assert isinstance(worker, Steady)
     async with stage.run((120, 40)) as pilot:
         stage.main.controller.outbox.submit("Read everything.")
-        await stage.until_text("The summary is ready; the history is compacted with it at", pilot)
+        await stage.until_text("The summary is ready; it is used when the context is", pilot)
         assert "f4 to read it" in stage.text()
         await pilot.press("f4")
         await until(lambda: getattr(stage.screen, "phase", None) is CompactPhase.WAITING, pilot)

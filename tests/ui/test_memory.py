@@ -52,7 +52,7 @@ async def test_a_proposal_is_a_quiet_line_then_a_diff_then_kept_and_undone(tmp_p
     memory_of(tmp_path).add("tests: Run make up first.", 1)
     async with stage.run((80, 24)) as pilot:
         await stage.say("fix the tests", pilot)
-        await stage.until_text("memory: 1 line proposed · /memory", pilot)
+        await stage.until_text("Proposed for the memory: 1 line. Decide with /memory.", pilot)
         assert kept(tmp_path) == ["tests: Run make up first."]
         await opened(stage, pilot)
         await stage.until_text(f"+ tests: {SERVICES}", pilot)

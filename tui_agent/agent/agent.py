@@ -1,9 +1,9 @@
 """Makes and connects the parts of one session's agent: context, tools, run loop, subagents.
 
-Frontends use only `Agent`: they call its methods and subscribe to its channel for events. It starts
-`Loop.run` as a task for each run, emits `RunEnded` after it, and holds back entries made meanwhile
-from outside until the run's next step (`Agent.keep`). The steps of a run are in `Loop`; the session
-is opened and claimed by ``cli`` or the library.
+Frontends use only `Agent`: they call its methods and subscribe to its channel for events. `Agent`
+starts `Loop.run` as a task for each run and emits `RunEnded` after it. Entries that others make
+during a run are held back until the run's next step (`Agent.keep`). The steps of a run are in
+`Loop`; the session is opened and claimed by ``cli`` or the library.
 """
 
 import asyncio
@@ -113,7 +113,8 @@ class SessionMcp:
     async def reload_and_resend(self, restarted: str = "") -> None:
         """Reread the MCP configuration and send the servers' current tools with the next request.
 
-        That request misses the prompt cache; a notice says so. ``restarted`` is for `McpHub.reload`.
+        That request misses the prompt cache; a notice says so. ``restarted`` is passed on to
+        `McpHub.reload`.
         """
         await self._hub.reload(restarted)
         self._agent.context.head.tools_wanted = True
@@ -233,7 +234,7 @@ class Agent:
         return self.tools.gate.view()
 
     async def _end_calls(self) -> None:
-        """Wait until interrupted calls have ended, or a few seconds at most."""
+        """Wait until interrupted tool calls have ended, but a few seconds at most."""
         await self.tools.aclose()
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
@@ -277,7 +278,8 @@ class Agent:
     ) -> "Agent":
         """Return an agent for a subagent's session.
 
-        It shares this agent's session permissions and records changed files as this agent's.
+        It shares the permissions that this agent got for the session, and its changes to files are
+        recorded as changes of this agent.
         """
         worker = Agent(session, ports, model=model, mode=mode, effort=effort)
         worker.tools.share(self.tools)
@@ -288,8 +290,8 @@ class Agent:
 
         Otherwise they could come between a tool call and its result. ``then`` updates state that
         depends on the entries. It is called after they are stored and before their events are sent;
-        during a run at once. Raises StoreError if the entries can't be stored now; nothing is
-        changed then.
+        during a run, it is called at once. Raises StoreError if the entries can't be stored now;
+        nothing is changed then.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -313,7 +315,7 @@ class Agent:
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose while a fallback model answers; None otherwise."""
+        """The model that the user chose, if a fallback model answers now; None otherwise."""
         return self.context.stands_in_for
 
     @property
@@ -355,7 +357,8 @@ class Agent:
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message of the user: start a run with it, or queue it during a run.
 
-        A queued message is sent with the run's next step; with ``follow_up`` when its work is done.
+        A queued message is sent with the run's next step or, with ``follow_up``, when the run's
+        work is done.
         """
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
@@ -408,8 +411,8 @@ class Agent:
     def send_now(self) -> bool:
         """End the current step, so that the run takes in the messages for the next step now.
 
-        What the step has made so far is kept. Messages for the end of the run wait on. Returns
-        False, and does nothing, if there is no message for the next step or no run is going on.
+        What the step has made so far is kept. Messages for the end of the run keep waiting. Returns
+        False, and does nothing, if there is no message for the next step or no run is in progress.
         """
         if not self.queue.snapshot().steer or not self.running:
             return False
@@ -417,7 +420,10 @@ class Agent:
         return True
 
     def interrupt(self) -> None:
-        """Cancel the run, any compaction, the user's shell commands and the repeated message."""
+        """Cancel the run, compactions, the user's shell commands and the repeated message.
+
+        Also cancels a summary that is being prepared.
+        """
         self.repeated_message.drop()
         self.context.pending = None
         writing = None
@@ -428,7 +434,7 @@ class Agent:
                 task.cancel()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Answer the permission question about a call; does nothing if it is not the open one."""
+        """Answer the permission question about a call; does nothing if no such question is open."""
         self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
@@ -448,7 +454,7 @@ class Agent:
     def _prepare_project(self, event: AgentEvent) -> None:
         """Begin to scan the project when the model starts to write the run's first tool call.
 
-        Runs without calls don't need the scan.
+        Runs without tool calls don't need the scan.
         """
         if isinstance(event, ToolCallProgress) and not self._is_project_ready:
             self._is_project_ready = True
@@ -492,7 +498,7 @@ class Agent:
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
-            # With the parent's rules, because the gate has left out those that the user removed.
+            # Not ``adjusted``: the gate has left the rules that the user removed out of the ports.
             self._subagents.adopt(self.ports.adjustable())
 
     async def compact(
@@ -539,12 +545,12 @@ class Agent:
     ) -> ShellEntry:
         """Run a shell command that the user typed, append its entry and return it.
 
-        The entry is sent to the model unless it is ``excluded``. Its changes to files are the
-        user's own, which rewinding leaves alone, unless they are ``restorable``. ``interrupt`` ends
-        the command; its entry then has the output so far.
+        The entry is sent to the model unless it is ``excluded``. A rewind leaves the command's
+        changes to files alone, as the user's own, unless they are ``restorable``. ``interrupt``
+        ends the command; its entry then has the output so far.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
-            # Only a head names the mode, and the settings may have changed before there is one.
+            # Until there is a head, only this entry records the mode; the settings may change.
             self._journal.append(ModeChangeEntry(mode=self.mode))
         recorder = self.files.recorder if restorable else None
         work = run_shell(command, self.ports, self.channel, recorder, excluded=excluded)
@@ -610,9 +616,9 @@ class Agent:
             await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
-        """Interrupt the run and end everything the agent started; its session stays open.
+        """Interrupt the run and end everything that the agent started.
 
-        So do the MCP servers that other agents of the project may use.
+        Its session stays open. MCP servers that other agents of the project may use keep running.
         """
         self.interrupt()
         await self.wait_idle()

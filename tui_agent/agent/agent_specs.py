@@ -27,7 +27,7 @@ from tui_agent.tools.skill import Skill
 from tui_agent.whole_numbers import whole_number
 
 FILE_BYTES = 64 * 1024
-"""Bytes of an agent's file that are read."""
+"""Maximum bytes read of an agent's file."""
 
 AgentMode = Literal["primary", "subagent", "all"]
 
@@ -61,10 +61,11 @@ class AgentSpec:
     """One kind of agent.
 
     ``mode`` says whether it is a primary agent, a subagent, or both. ``prompt`` replaces the
-    program's system prompt; None keeps it. ``model`` and ``effort`` None stand for the
-    conversation's. ``tools`` are names or globs of the tools it may use, None for all; ``without``
-    are those it may not use. ``rules`` are permission rules added after the user's; those of a
-    project's agent only deny. ``max_steps`` None stands for the default.
+    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, that of the
+    conversation is used. ``tools`` are names or globs of the tools it may use, None for all;
+    ``without`` are those it may not use. ``rules`` are permission rules added after the user's
+    rules; those of a project's agent only deny. ``max_steps`` is None for the default number of
+    steps.
     """
 
     name: str
@@ -80,7 +81,7 @@ class AgentSpec:
     origin: str = ""
     """Folder of its file, as shown to the user; "" for a built-in kind."""
     program: str = ""
-    """The other program whose folder that is; "" for ours."""
+    """The other program that the folder belongs to; "" if it belongs to this program."""
     file: str = ""
     """Path of its file, as shown to the user; "" for a built-in kind."""
     plans_only: bool = False
@@ -140,10 +141,10 @@ def load_specs(
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in kinds of agents, and the agents and output styles defined in files.
 
-    Of kinds with the same name, the user's comes before the project's, and that before the built-in
-    one. ``gate`` decides whether the project's are used; without it they are. ``skills`` are those
-    that an agent's file may add to its prompt, by name. Unusable files are left out; sentences about
-    them are added to ``problems``.
+    If several have the same name, the user's agent is used, else the project's, else the built-in
+    one. ``gate`` decides whether the project's files are used; without a gate, they are. ``skills``
+    are those that an agent's file may add to its prompt, by name. Unusable files are left out;
+    sentences about them are added to ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -205,8 +206,8 @@ def _style(
 ) -> AgentSpec:
     """Return the agent for an output style.
 
-    Its text replaces the program's system prompt, or is added to it with the field
-    ``keep-coding-instructions``.
+    Its text replaces the program's system prompt or, with the field ``keep-coding-instructions``,
+    is added to it.
     """
     text = document.body
     if document.is_true("keep-coding-instructions"):
@@ -226,8 +227,8 @@ def _style(
 def _checked(name: str) -> str:
     """Return an agent's name with hyphens for spaces.
 
-    Raises DocumentError if it has other than letters, digits, hyphens and underscores, or is the
-    name of a mode.
+    Raises DocumentError if the name contains anything but letters, digits, hyphens and underscores,
+    or is the name of a mode.
     """
     name = "-".join(name.split())
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
@@ -298,7 +299,7 @@ def _max_steps(document: Document) -> int | None:
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
-    """Return the agent with the texts of the skills that its file names added to its prompt.
+    """Return the agent with the texts of the skills that its file lists added to its prompt.
 
     Unknown names are added to ``problems``.
     """

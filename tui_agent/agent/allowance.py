@@ -1,9 +1,9 @@
 """Checks the money budgets of a session and of a day before each request.
 
-When one is used up, the user is asked whether to spend as much again; without that, `check` raises
-and the loop ends the run. Only requests of the conversation are checked, not single questions to
-the small model or summaries. What the user has allowed is kept in ``ports.meter``, which an agent
-shares with its subagents.
+When one is used up, the user is asked whether to spend as much again. Without a yes, `check` raises
+an error and the loop ends the run. Only requests of the conversation are checked, not single
+questions to the small model or summaries. What the user has allowed is kept in ``ports.meter``,
+which an agent shares with its subagents.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Allowance:
         return True
 
     def limit(self, period: Period) -> float | None:
-        """Return the budget of a period by the settings; None for no limit."""
+        """Return the budget that the settings name for a period; None for no limit."""
         budget = self.ports.budget
         return budget.session if period == "session" else budget.day
 

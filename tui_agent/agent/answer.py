@@ -2,9 +2,9 @@
 
 The streamed text is saved as a draft within a quarter of a second. An answer that ended, complete
 or not, is appended as an entry. A failed attempt that is retried is stored as a branch of its own
-if it has text or calls. An answer that repeats itself is stopped; parts of the request that the
-provider refused are left out of later ones by context edits. What happens after an answer, an
-overflow or an error that is not retried is decided by `Loop`.
+if it has text or calls. An answer that repeats itself is stopped. Parts of a request that the
+provider refused are left out of later requests by context edits. `Loop` decides what happens after
+an answer, an overflow or an error that is not retried.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class _Attempt:
     estimate: int
     """The program's own count of the request, in tokens."""
     started_at: int
-    """Milliseconds since the epoch, as is ``first_token_at``."""
+    """In milliseconds since the epoch, like ``first_token_at``."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     writing: dict[int, ToolCallProgress] = field(default_factory=dict)
@@ -139,12 +139,12 @@ class _Attempt:
         streamed[:] = [whole]
 
     def take_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
-        """Move calls that the model wrote as text from the text to the calls.
+        """Move tool calls that the model wrote as text from ``text`` to ``calls``.
 
         ``in_steps``: the model is too small for tools and writes its steps as text. ``check``
-        returns why a tool can't take some arguments. Return why the calls can't be read; "" if they
-        were read or there are none. Does nothing if the answer has ordinary calls, did not end by
-        itself, or may not call tools.
+        returns why a tool can't take some arguments. Returns why the calls can't be read; "" if
+        they were read or there are none. Does nothing if the answer has ordinary calls, did not end
+        by itself, or may not call tools.
         """
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
@@ -260,12 +260,12 @@ class Answerer:
         check: Check,
         stops_repetition: bool,
     ) -> AssistantEntry:
-        """Send a request, again after temporary errors.
+        """Send a request, and send it again after temporary errors.
 
-        Append the answer at the leaf and return it. ``estimate`` is the program's own count of the
-        request in tokens. ``check`` returns why a tool can't take some arguments, for calls that
-        the model wrote as text. The answer so far is appended before anything is raised, also on
-        cancellation.
+        Appends the answer at the leaf and returns it. ``estimate`` is the program's own count of
+        the request in tokens. ``check`` returns why a tool can't take some arguments, for calls
+        that the model wrote as text. Before an error is raised or the task is cancelled, the answer
+        so far is appended.
 
         Raises:
             ModelError: the request failed and is not retried any more.
@@ -435,7 +435,7 @@ class Answerer:
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         """Append an answer and return it as stored.
 
-        One that can't be stored is kept for `store_again`.
+        An answer that can't be stored is kept for `store_again`, and StoreError is raised.
         """
         self._end_attempt()
         leaf = self._session.leaf
@@ -448,8 +448,8 @@ class Answerer:
     def _keep_failed(self, attempt: _Attempt, error: ModelError) -> int | None:
         """Count the cost of a failed attempt, and store its answer below the leaf.
 
-        The leaf stays. Returns the id of the answer's entry; None, and stores none, if it has no
-        text and no calls.
+        The leaf stays. Returns the id of the answer's entry. If the answer has no text and no
+        calls, stores no entry and returns None.
         """
         self._end_attempt()
         tokens = attempt.usage.total if attempt.usage is not None else 0
@@ -470,7 +470,7 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Yield the event; one with long text as several, since repetition is checked once for each."""
+    """Yield the event; split one with a long text, since repetition is checked once per event."""
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

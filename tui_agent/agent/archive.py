@@ -36,7 +36,7 @@ PASSAGE_LINES = 8
 _CALL_CHARS = 120
 """Maximum characters shown of a call's arguments beside its result."""
 _CUT_SEARCHED = 100
-"""Maximum shortened outputs of a branch that are searched in full, the newest ones."""
+"""Maximum number of a branch's shortened outputs that are searched in full, newest first."""
 _READ_AT_ONCE = 256
 """Number of tool results read from the store at a time, to find the shortened ones."""
 _SEARCHED = 4
@@ -96,7 +96,7 @@ class SessionArchive:
         return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
-        """Return an entry's images, but no PDFs that a tool read.
+        """Return an entry's images, without PDFs that a tool read.
 
         Empty if there is no such entry.
         """

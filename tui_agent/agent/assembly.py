@@ -42,10 +42,11 @@ from tui_agent.web.settings import FetchSettings, SearchSettings
 
 @frozen
 class ModelSources:
-    """The sources of facts about models, and of their addresses and keys.
+    """The sources of facts about models, and of their addresses and API keys.
 
-    ``environ`` is the environment, whose variables may be keys. ``models`` and ``providers`` are
-    the settings by name. ``learnt`` is the file of facts learnt about models; None to keep none.
+    ``environ`` is the environment, whose variables may hold API keys. ``models`` and ``providers``
+    are the settings by name. ``learnt`` is the file of facts learnt about models; None to keep
+    none.
     """
 
     catalog: DemoCatalog
@@ -57,7 +58,7 @@ class ModelSources:
 
 
 class Models:
-    """The program's access to models: facts about them, their addresses and keys, their client."""
+    """The program's access to models: facts about them, addresses, API keys, and their client."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
 def web_tools(
     fetch: FetchSettings, search: SearchSettings, environ: Mapping[str, str]
 ) -> tuple[Tool[Any], ...]:
-    """Return the tools webfetch and websearch; ``environ`` may have a search service's key."""
+    """Return the tools webfetch and websearch; ``environ`` may hold a search service's API key."""
     return (
         WebFetchTool(WebClient(fetch)),
         WebSearchTool(
@@ -156,7 +157,7 @@ def web_tools(
 
 
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
-    """Return the user's tool files, then the project's if it is ``trusted``.
+    """Return the user's tool files, then those of the project if it is ``trusted``.
 
     The second value has a sentence for each problem with the project's folders.
     """

@@ -1,8 +1,7 @@
 """Loads what a message names: files, directories, pictures, PDFs, entries (``#12``), other sessions.
 
 Also loads the files to send again after a compaction (`files_back`). Returns parts of messages and
-stores the bytes of pictures and PDFs; nothing is appended. Which names a text has is found by
-``mentions``.
+stores the bytes of pictures and PDFs; nothing is appended. ``mentions`` finds the names in a text.
 """
 
 import asyncio
@@ -60,7 +59,7 @@ from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the message parts for the name of a subagent or a server's resource; empty if unknown."""
+"""Returns the message parts for the name of a subagent or MCP resource; empty if unknown."""
 FILE_BYTES = 50 * 1024
 """Maximum bytes of a file's text that are attached to a message."""
 MAX_NAMES = 300
@@ -74,7 +73,7 @@ PDF_SECONDS = 10
 If it takes longer, only a note is attached, and the model has to read the PDF with a tool.
 """
 _PDF_LINES = 20_000
-"""Maximum lines extracted of an attached PDF."""
+"""Maximum lines extracted from an attached PDF."""
 
 _LARGEST = 1_000_000
 """Largest file, in bytes, that is sent again after a compaction."""
@@ -106,8 +105,8 @@ class Naming:
     """The text of a message that is searched for names of files, and the files that it may name.
 
     A text that came with a ``project`` (a command's template) may name only files of that project
-    and those that the user named in ``typed``. ``project`` None: the user wrote the text, which may
-    name any file.
+    and those that the user named in ``typed``. ``project`` is None for a text that the user wrote,
+    which may name any file.
     """
 
     text: str
@@ -143,9 +142,9 @@ async def load_message(
     """Return a message's parts: its text, then the files, entries and sessions that it names.
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
-    ``cwd``. ``named`` returns the parts for other names; it comes before files, except for names
-    with a slash. Names that can't be attached are reported in ``problem``, but not those in code.
-    Files are read in a thread.
+    ``cwd``. ``named`` returns the parts for names of other things. It is asked first, unless the
+    name contains a slash and is a file. Names that can't be attached are reported in ``problem``,
+    but not those in code. Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -195,7 +194,7 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Return True if a mention, with or without its line numbers, names a file of the project."""
+    """Return True if a mention names a file of the project, both with and without line numbers."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
@@ -209,7 +208,7 @@ def _entry(number: int, session: Session) -> FilePart | None:
         entry = session.entry(number)
     except (EntryNotFound, EntryDamaged):
         return None
-    # An entry without text can't be meant, so the number stands for something else.
+    # The user can't mean an entry without text, so the number stands for something else.
     if entry_text(entry) is None:
         return None
     line = entry.preview or entry.kind
@@ -307,7 +306,7 @@ def _directory(name: str, path: Path) -> FilePart:
     names = [f"{row.name}/" if row.directory else row.name for row in found[:MAX_NAMES]]
     if len(found) > MAX_NAMES:
         names.append(f"[{len(found) - MAX_NAMES} more; use ls for the rest]")
-    # A listing is no file that was read: its path ends in a slash.
+    # The slash at the end of the path says that this is a listing, not a file that was read.
     return FilePart(
         path=f"{name.rstrip('/')}/", text=valid("\n".join(names)) or "[empty directory]"
     )
@@ -327,14 +326,14 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF as a `Picture`, the form in which it is sent to the model unchanged.
+    """Return a PDF as a `Picture`, which is sent to the model as it is.
 
     None if it has too many pages, can't be read in time, or its text contains secrets.
     """
     try:
         async with asyncio.timeout(PDF_SECONDS):
             text = await document_text("pdf", data, _PDF_LINES, {})
-    except OSError:  # a timeout is one, too
+    except OSError:  # TimeoutError is one, too
         return None
     if text is None or shown_text(path, text) != text:
         return None
@@ -397,7 +396,7 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
 def _part(name: str, project: Path, names: dict[str, float], room: int) -> FilePart | None:
     """Return a project file with numbered lines, reduced to fit about ``room`` tokens.
 
-    None if it is outside the project, too large, empty or no text.
+    None if it is outside the project, too large, empty or not text.
     """
     path = project / name
     try:

@@ -33,14 +33,14 @@ MOST_PINGS = 2
 """Maximum pings in one pause; in 382 recorded pauses, two saved the most."""
 
 USUAL_CHANCE = 0.3
-"""Chance that a user returns in the time by which a ping prolongs the cache, from recorded
+"""Chance that a user returns during the time that a ping adds to the cache's life, from recorded
 pauses."""
 
 USUAL_WEIGHT = 4
-"""Weight of `USUAL_CHANCE` against this session's own pauses: as many pauses as this."""
+"""`USUAL_CHANCE` counts as much as this number of the session's own pauses."""
 
 LEAST_GAIN = 0.01
-"""Minimum expected saving of a ping less its price, in US dollars, for it to be sent."""
+"""Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""
 
 SECONDS = 30.0
 """Timeout of a ping, in seconds."""
@@ -53,8 +53,9 @@ MOST_CHARACTERS = 200
 class Forecast:
     """The expected benefit of a ping; amounts are in US dollars.
 
-    ``chance`` is the probability that the user returns in the time by which the ping prolongs the
-    cache; ``saving`` is what the next request costs less in that case. ``price`` is the ping's.
+    ``chance`` is the probability that the user returns during the time that the ping adds to the
+    cache's life; ``saving`` is how much less the next request costs in that case. ``price`` is the
+    ping's.
     """
 
     chance: float

@@ -1,8 +1,8 @@
 """Connects an agent with its frontends, by events and questions, and stores a session's entries.
 
-`Journal` is the way in for entries: it appends to the session and then emits their events. Entries
-of other branches (failed attempts, side questions, subagents) are appended to the session directly,
-without an event here.
+Entries are appended through `Journal`, which stores them in the session and then emits their
+events. Entries of other branches (failed attempts, side questions, subagents) are appended to the
+session directly, without an event here.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Questions:
     """
 
     def __init__(self, channel: EventChannel, submit: Callable[[str], None]) -> None:
-        """``submit`` takes a message of the user for the agent whose questions these are."""
+        """``submit`` sends a message of the user to the agent that asks the questions."""
         self._channel = channel
         self._submit = submit
         self._lock = asyncio.Lock()
@@ -95,9 +95,9 @@ class Questions:
         return answer
 
     async def forward(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask the user a question of this agent or one that works for it, by an event.
+        """Emit a question of this agent, or of one that works for it, and return the user's answer.
 
-        The answer's note is left to the caller.
+        The caller has to pass on the answer's note.
         """
         async with self._lock:
             self._answer = asyncio.get_running_loop().create_future()
@@ -153,7 +153,7 @@ class Questions:
 
 @frozen
 class Journal:
-    """Stores a session's entries, and costs that no entry has, and emits an event for each."""
+    """Stores a session's entries, and the costs of model calls without one; emits events."""
 
     session: Session
     channel: EventChannel
@@ -180,9 +180,10 @@ class Journal:
         return saved
 
     def add_cost(self, dollars: float, purpose: Purpose) -> None:
-        """Add US dollars of calls without an entry to the session's cost; raises StoreError.
+        """Add the US dollars of model calls without an entry to the session's cost.
 
-        A negative amount is subtracted: the cost of calls that have an entry now.
+        A negative amount is subtracted: the cost of calls that have an entry now. Raises
+        StoreError.
         """
         self.session.add_cost(dollars, purpose)
         self.channel.emit(CostKnown())

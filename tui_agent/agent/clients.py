@@ -1,4 +1,4 @@
-"""Sends requests to the demo's client or the providers' one, by model.
+"""Sends each request to the demo's client or the providers' client, depending on its model.
 
 Also sends single requests outside the conversation and returns their whole answers. Nothing here
 retries. `complete_in_time` adds the cost to the session; callers of `complete` have to do so.
@@ -53,8 +53,8 @@ class RoutedClient:
         if request.model == NO_MODEL:
             raise ModelError(
                 ErrorKind.NOT_FOUND,
-                "No model is chosen yet: enter a key with /login, pick a model with /model or --model, or try the "
-                "demo: tui-agent --demo.",
+                "No model is chosen yet: enter an API key with /login, pick a model with /model or --model, or try "
+                "the demo: tui-agent --demo.",
             )
         client = self._demo if request.model == DEMO_MODEL else self._providers
         async with aclosing(client.stream(request)) as events:
@@ -100,7 +100,7 @@ async def complete(
 ) -> Completion:
     """Send a request and return the whole answer; nothing is appended to the session.
 
-    Usage and cost are added to ``spent``, also if the request fails. ``progress`` is called with
+    Usage and cost are added to ``spent``, even if the request fails. ``progress`` is called with
     every piece of the text. Raises ModelError.
     """
     answer = Completion()
@@ -142,8 +142,8 @@ async def complete_in_time(
 ) -> Completion:
     """Send a request outside the conversation and return the whole answer.
 
-    The cost is added to the run's, and to the session's under ``purpose``, also if the request
-    fails. Raises TimeoutError after ``seconds`` (None: no limit), and ModelError.
+    The cost is added to the costs of the run and, under ``purpose``, of the session, even if the
+    request fails. Raises TimeoutError after ``seconds`` (None: no limit), and ModelError.
     """
     spent = CallCost()
     try:

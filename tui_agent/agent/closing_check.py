@@ -53,8 +53,9 @@ class ClosingCheck:
     async def demand_more(self, settle_files: Callable[[], Awaitable[None]]) -> bool:
         """Run the check if a tool was called in this run, and append its entry.
 
-        Return True if it failed and a message was appended that sends the model back to work; that
-        happens at most ``rounds`` times. ``settle_files`` records the check's changes to files.
+        Returns True if it failed and a message was appended that sends the model back to work. That
+        happens at most as often as the check's ``rounds`` allow. ``settle_files`` records the
+        check's changes to files.
         """
         wanted = self._ports.check
         if wanted is None or not self.has_called:

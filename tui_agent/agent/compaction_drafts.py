@@ -58,15 +58,15 @@ from tui_agent.tools.registry import tool_traits
 log = logging.getLogger(__name__)
 
 _SHORTEST = "…"
-"""The shortest summary: if a compaction with it doesn't make enough room, none is requested."""
+"""The shortest summary. If even this doesn't make enough room, no summary is requested."""
 
 
 @dataclass
 class SummaryCalls:
     """Sends the requests of one summary to a model.
 
-    ``live`` is the conversation's next request, for summaries requested at the end of the
-    conversation; None if only its serialised text is sent. ``progress`` is called with every
+    ``live`` is the conversation's next request, to which the question for a summary can be
+    appended; None if the conversation is only sent as text. ``progress`` is called with every
     streamed piece of text. ``spent`` adds up usage and cost.
     """
 
@@ -118,7 +118,7 @@ class CompactionOrder:
     ``summariser`` is the model that writes the summary if the settings name none; "" for ``model``.
     ``writer`` is the model that the user chose for this summary, whatever the settings name; "" for
     none. ``boundary`` is the id of the first entry that is not summarised, if the user chose it.
-    ``keep_recent`` is the tokens of the newest history to keep; None for the setting.
+    ``keep_recent`` is how many tokens of the newest history to keep; None for the setting.
     """
 
     trigger: Trigger
@@ -286,10 +286,11 @@ class Drafter:
     async def summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | SummaryFailure:
-        """Have a model write the summary of a plan.
+        """Have a model write the summary that a plan calls for.
 
-        Usage and cost are added to ``spent``, to the session's cost and to the run's, also on
-        failure; `commit` moves them to the compaction's entry.
+        Usage and cost are added to ``spent`` and to the totals of the session and the run, even on
+        failure. `Compactor.commit` takes them off these totals again when the compaction's entry
+        carries them.
         """
         try:
             return await self._summarise(plan, order, spent)
@@ -299,7 +300,7 @@ class Drafter:
     async def _summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | SummaryFailure:
-        """Have a model write the summary of a plan.
+        """Write the summary as `summarise` does, but add its usage and cost only to ``spent``.
 
         With the style "native" the provider's own compaction is tried first, if the session's own
         model summarises and the plan has no instructions.
@@ -411,7 +412,7 @@ class Drafter:
         return None
 
     def book_cost(self, spent: CallCost, sign: int) -> None:
-        """Add the cost of a summary to the session's and the run's; subtract it if ``sign`` is -1."""
+        """Add a summary's cost to the totals of session and run; subtract it if ``sign`` is -1."""
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if not spent.cost:
             return
@@ -437,13 +438,13 @@ class Drafter:
         fixed = self.size(model).fixed
 
         def size_of(path: Sequence[Entry]) -> int:
-            # Estimates before and after: the provider's count is only of a request that was sent.
+            # Both sizes are estimated: the provider has only counted a request that was sent.
             return max(0, estimate_tokens(path, meter.limits, counter) - fixed)
 
         return Measures(size_of, counter.text, counter.entry, self._templates)
 
 
 def _moves_cut(commit: Commit, plan: CompactionPlan) -> bool:
-    """Return True if the commit removes entries that the plan keeps, which its summary lacks."""
+    """Return True if the commit removes entries that the plan keeps and its summary leaves out."""
     made = [entry for entry in commit.entries if isinstance(entry, CompactionEntry)]
     return any(entry.first_kept_id != plan.first_kept_id for entry in made)

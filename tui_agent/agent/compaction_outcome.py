@@ -24,7 +24,7 @@ class Cleared(_Done):
 
 
 class Postponed(_Done):
-    """Nothing was done yet, because a run goes on; it compacts the history before its next step."""
+    """Nothing was done yet: the run in progress compacts the history before its next step."""
 
 
 @frozen

@@ -61,9 +61,9 @@ class Compactor(Drafter):
         """Plan, summarise and commit a compaction, with events at start and end.
 
         If the compaction is refused, old outputs may be cleared instead (`Cleared`).
-        ``without_model``: the summary is put together by rules. A UserFacingError of a step, such
-        as of the store, is raised; any other error leads to a compaction without a model.
-        Cancelling this changes nothing.
+        ``without_model``: the summary is put together by rules. A UserFacingError, such as a
+        StoreError, is raised; any other error leads to a compaction without a model. Cancelling
+        this changes nothing.
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -97,7 +97,7 @@ class Compactor(Drafter):
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
-            # Entries may be appended while it is measured.
+            # Entries may be appended while the draft is measured.
             leaf = self._session.leaf
             if not self._session.on_path(_end_of(draft.plan)):
                 return Refusal(RefusalReason.MOVED, _MOVED)
@@ -134,7 +134,7 @@ class Compactor(Drafter):
     async def _commit_prepared(self, order: CompactionOrder) -> Commit | None:
         """Commit the prepared summary, waiting for it if it is being written.
 
-        Return None if it can't be used; if it no longer makes enough room, it is dropped.
+        Returns None if there is none that can be used. One that can't be committed is dropped.
         """
         draft = await self.prepared.finished_draft(order)
         if draft is None:
@@ -153,8 +153,8 @@ class Compactor(Drafter):
     ) -> Draft | Refusal | SummaryFailure:
         """Return a draft, unless not even the shortest summary would make enough room.
 
-        In that case return a `SummaryFailure`; manual compactions are drafted all the same. A
-        `Refusal` means that a hook cancelled the compaction or chose an impossible cut, another
+        In that case return a `SummaryFailure`, but draft a manual compaction anyway. A `Refusal`
+        means that a hook cancelled the compaction or chose an impossible cut, any other
         `SummaryFailure` that the model failed. If the model's summary is unusable, the user is
         warned and the draft's summary is put together by rules.
         """

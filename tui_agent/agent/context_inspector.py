@@ -1,7 +1,7 @@
 """Computes what screens show about requests: blocks, text, timeline, cached part, cache breaks.
 
 Nothing here changes a session. Requests are built by `ContextKeeper`; here they are measured,
-explained and cached for screens. ``cache_pings`` and ``app.cold_cache`` decide by some of it, too.
+explained and cached for screens. ``cache_pings`` and ``app.cold_cache`` use some of it, too.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return how often the current path was compacted and pruned, and what that freed."""
+    """Return how often a path was compacted and pruned, and what that freed."""
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):
@@ -147,7 +147,7 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the answered requests of all other branches, also of subagents and race runners.
+        """Return the answered requests of all other branches, subagents' and runners' included.
 
         Grouped by branch, the one with the newest answer first; oldest first within a branch.
         """
@@ -159,7 +159,7 @@ class ContextInspector:
         requests = {request.id: request for request in reader.requests()}
         found: list[Step] = []
         for leaf in sorted(requests, reverse=True):
-            # Begin with the request before the branch: the branch's first one is compared with it.
+            # Begin with the request before the branch, to compare the branch's first request with it.
             ids: list[int] = []
             at: int | None = leaf
             while at is not None and not (at in seen and at in requests):
@@ -286,8 +286,9 @@ class ContextInspector:
     async def forgotten_tokens(self) -> int:
         """Return the tokens that the provider has to read again because its cache is cold.
 
-        0 while it is warm, for a provider that never reported a cache, and below the setting
-        ``cache.warn_tokens``. Outputs that will be pruned before the request don't count.
+        0 while it is warm, for a provider that never reported a cache, and if they are fewer than
+        the setting ``cache.warn_tokens``. Outputs that will be pruned before the request don't
+        count.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens
@@ -298,10 +299,11 @@ class ContextInspector:
         return left if left >= least else 0
 
     def cached_tokens(self, *, warm: bool = True) -> int:
-        """Return the tokens of the whole next request if the cache is in the state ``warm``.
+        """Return the tokens of the whole next request if the cache is warm, else 0.
 
-        0 if the cache is in the other state, for a provider that never reported a cache, and if the
-        setting ``cache.warn_tokens`` is 0 or more than these tokens.
+        With ``warm`` False, return them if the cache is cold, else 0. Also 0 for a provider that
+        never reported a cache, and if the setting ``cache.warn_tokens`` is 0 or more than these
+        tokens.
         """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens
@@ -329,7 +331,7 @@ class ContextInspector:
         if self._context.sent is not None:
             return self._context.sent.request
         path = self._session.active_path()
-        # Entries after the last answer may have changed the past.
+        # Entries after the last answer may have changed how earlier ones are sent.
         place = place_of_newest(path, AssistantEntry)
         if place is None or any(entry.breaks_prefix for entry in path[place:]):
             return None

@@ -233,7 +233,7 @@ class ContextKeeper:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head that the session's first request will have, not appended.
+        """Return the head that the session's first request will have, without appending it.
 
         None before ``warm`` has ended, and if the path has a head already or more than 50 entries.
         """
@@ -310,7 +310,7 @@ class ContextKeeper:
         """Return the maximum tokens of the answer: the model's own limit or, if unknown, the reserve.
 
         Never more than the free room or half the reserve, whichever is larger. If the limit is
-        unknown and the last answer had reasoning, about half of that room is allowed if it is more
+        unknown and the last answer had reasoning, half of that maximum is allowed if it is more
         than the reserve, because reasoning counts as answer but does not stay in the context.
         """
         size = self.size()
@@ -330,7 +330,7 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return how many tokens the next request may grow before a compaction is due.
+        """Return by how many tokens the next request may grow before a compaction is due.
 
         Negative if one is due.
         """
@@ -341,7 +341,8 @@ class ContextKeeper:
         """Make the next request fit: prune, then compact. Append a head if one is needed.
 
         Also begins to prepare the next summary in the background when its time has come. Raises
-        ContextFullError if the request does not fit even then, and CompactedError as `compact`.
+        ContextFullError if the request does not fit even then, and CompactedError as `compact`
+        does.
         """
         self._overflows = 0
         self._prune_images()
@@ -368,10 +369,10 @@ class ContextKeeper:
     async def _defer_compaction(self, trigger: "Trigger", size: ContextSize) -> bool:
         """Let the run go on while the summary that is due is written; return False if it can't.
 
-        Begins the summary if necessary; it is committed before the first request after it is
-        finished. If the next request would not fit meanwhile, old outputs are cleared. Also True if
-        the user put the compaction off and the request fits. False if something else than the
-        threshold is the trigger, if a summary is finished, or if none can be begun.
+        Begins the summary if necessary; once finished, it is committed before the next request. If
+        a request before that would not fit, old outputs are cleared. Also returns True if the user
+        put the compaction off and the request fits. Returns False if the trigger is not the
+        threshold, if a summary is finished already, or if none can be begun.
         """
         if trigger != "threshold":
             return False
@@ -397,7 +398,7 @@ class ContextKeeper:
         """Return a prune that frees ``missing`` tokens and, if possible, room for one more step.
 
         None if it would free less than ``missing``, or if the path changed meanwhile. With the
-        prune the run can go on while a summary is written, which covers the cleared outputs.
+        prune the run can go on while a summary is written; that covers the cleared outputs, too.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -432,7 +433,7 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        """The next compaction's summary, which may be not begun, being written or finished.
+        """The next compaction's summary: not begun yet, in progress, or finished.
 
         None before the first use of the compactor.
         """
@@ -454,10 +455,10 @@ class ContextKeeper:
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn the window from a provider's overflow error and compact, for another attempt.
+        """Learn the window from an overflow error, and compact so that the request can be resent.
 
         Raises ContextFullError if no room can be made or at the second overflow in a row, and
-        CompactedError as `compact`.
+        CompactedError as `compact` does.
         """
         self._learn_from_overflow(error)
         self._overflows += 1
@@ -465,7 +466,7 @@ class ContextKeeper:
             raise ContextFullError(error.message)
         held = self._hold("overflow")
         outcome = Failed(held.value) if held else await self.compact("overflow")
-        # Automatic compaction being off applies to one without a model too.
+        # If automatic compaction is off, none is made without a model either.
         if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
@@ -504,8 +505,8 @@ class ContextKeeper:
         """Switch to the next usable fallback model after an error, and make room for it.
 
         Returns False, and stays with the model, if there is none, if another model would not help
-        with this error, if the user has to enter a key for the chosen model, or if part of the
-        answer was shown already (another model would start again). Raises as `make_room`.
+        with this error, if the chosen model's API key was refused, or if part of the answer was
+        shown already (another model would start again). Raises the errors of `make_room`.
         """
         path = self._session.active_path()
         shown = newest_message(path)
@@ -515,7 +516,7 @@ class ContextKeeper:
         failed = self.model
         chosen = self.stands_in_for or self.model
         if failed == chosen and error.kind is ErrorKind.AUTH:
-            return False  # The user has to know, and can enter another key.
+            return False  # The user has to know, and can enter another API key.
         reason = self._availability.note(failed, error, now)
         model = None
         if reason:
@@ -529,7 +530,7 @@ class ContextKeeper:
         return True
 
     def return_to_chosen(self) -> None:
-        """Go back from a fallback model to the chosen one if that may be usable again."""
+        """Go back from a fallback model to the chosen model if it may be usable again."""
         chosen = self.stands_in_for
         if chosen is not None and self._availability.is_back(chosen, self._ports.clock()):
             self._use(chosen, chosen)
@@ -537,7 +538,7 @@ class ContextKeeper:
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose while a fallback model answers; None otherwise."""
+        """The model that the user chose, if a fallback model answers now; None otherwise."""
         return stands_in_for(self._session.active_path())
 
     def _use(self, model: str, chosen: str) -> None:
@@ -559,11 +560,10 @@ class ContextKeeper:
 
         ``focus`` says what the summary should pay attention to. ``for_model`` is the model whose
         window the result has to fit; the current model writes the summary then, unless the settings
-        name another. ``boundary`` is the id
-        of the first entry that is not summarised. ``by_rule`` is the problem of an earlier attempt:
-        if given, the summary is made by rules, without a model. After an automatic compaction in
-        the middle of a turn, a message tells the model to continue; with the setting
-        ``compaction.resume`` off, CompactedError is raised instead.
+        name another. ``boundary`` is the id of the first entry that is not summarised. ``by_rule``
+        is the problem of an earlier attempt: if given, the summary is made by rules, without a
+        model. After an automatic compaction in the middle of a turn, a message tells the model to
+        continue; with the setting ``compaction.resume`` off, CompactedError is raised instead.
         """
         message = newest_message(self._session.active_path())
         in_turn = trigger != "manual" and isinstance(message, ToolResultEntry)
@@ -622,7 +622,7 @@ class ContextKeeper:
     async def ahead(self, model: str) -> SwitchAhead:
         """Return the next request's size now, and after a switch to ``model``.
 
-        The latter is given with and without the pruning that the switch brings.
+        The size after the switch is given with and without the pruning that the switch brings.
         """
         now = self.size()
         meter = self._ports.context_meter(model)
@@ -646,9 +646,9 @@ class ContextKeeper:
         """Return the plan of a prune.
 
         None if the settings want none now, if too little would be freed, or after an internal
-        error, which is logged. ``model`` and ``size``
-        describe the request, by default the next one. ``wanted`` is the number of tokens to free,
-        by default as the settings say. The plan is made in a thread.
+        error, which is logged. ``model`` and ``size`` describe the request, by default the next
+        one. ``wanted`` is the number of tokens to free, by default as the settings say. The plan is
+        made in a thread.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -764,9 +764,10 @@ class ContextKeeper:
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        """Return the model's meter: the last one while limits and settings are the same.
+        """Return the model's meter.
 
-        That meter has counted most of the path already.
+        While limits and settings are the same, the last meter is returned again, because it has
+        counted most of the path already.
         """
         new = self._ports.context_meter(self.model)
         known = self._known_meter
@@ -789,9 +790,9 @@ class ContextKeeper:
         )
 
     def _model_switched(self) -> bool:
-        """Return whether the last answer is by another model, and not by another program's.
+        """Return True if the last answer came from another model than the current one.
 
-        An imported session has answers, but no head of the requests for them.
+        An answer that was imported from another program doesn't count; there is no head before it.
         """
         last = self.last_answer()
         if last is None or last.model == self.model:
@@ -854,8 +855,8 @@ class CompactedError(UserFacingError):
 class SentRequest:
     """A request that was sent; ``leaf`` is the id of the session's leaf at that time.
 
-    ``warm``: whether the provider's cache should have had its beginning. ``counted``: its tokens
-    before calibration, 0 if they were not counted but estimated by a rule of thumb.
+    ``warm``: whether the provider's cache should have held the request's beginning. ``counted``:
+    its tokens before calibration, 0 if they were not counted but estimated by a rule of thumb.
     """
 
     request: ModelRequest
@@ -879,9 +880,9 @@ class CacheWatch:
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
         """Set ``miss`` by comparing the request's usage with the usage of the request before.
 
-        A miss is also emitted as an event, unless it is below ``least`` tokens, ``least`` is 0, or
-        the user caused it or was warned: after a compaction, with another model or effort, and with
-        a cache that was cold when the user sent the message.
+        A miss is also emitted as an event, unless ``least`` is 0, the miss is below ``least``
+        tokens, or it is no surprise for the user. A miss is no surprise after a compaction, after
+        a change of model or effort, and if the cache was cold when the user sent the message.
         """
         before = self._answered
         self._answered = (sent, answer.usage)

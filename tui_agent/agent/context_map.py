@@ -31,8 +31,8 @@ _CACHED_SLACK = 1.02
 class ContextBlock:
     """One block of a request: an entry, or a part of the head. Tokens are estimates for the model.
 
-    ``kind`` is the entry's, or ``system`` or ``tool_schema`` for the head. ``origin`` has the
-    entry's id. ``tool`` and ``path`` are a result's tool and file. ``age_entries`` and
+    ``kind`` is the kind of the entry, or ``system`` or ``tool_schema`` for the head. ``origin`` has
+    the entry's id. ``tool`` and ``path`` are a result's tool and file. ``age_entries`` and
     ``age_steps`` count the entries and answers after the block. ``hidden`` is how many more tokens
     the block would take if restored. ``following`` are the request's tokens from the block's start
     on, which the provider reads again if the block is changed while its cache is warm.
@@ -117,7 +117,7 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
     """Return the map with the blocks within the request's first ``tokens`` marked as cached."""
-    # Blocks are estimates, so that the last cached one may seem to end a little later.
+    # Blocks are estimates, so the last cached one may seem to end a little later.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed = 0
     blocks = list[ContextBlock]()

@@ -21,19 +21,21 @@ from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import Entry, ToolStatus
 
 CYCLE_LENGTHS = (1, 2, 3)
-"""Lengths, in calls, of the loops with changing results that are searched for."""
+"""Lengths, in calls, of the sequences that count as loops even if their results change."""
 STALE_ROUNDS = 3
 """Number of rounds of equal calls without a new result, the current one included, that are a
 loop."""
 AIM_ROUNDS = 5
-"""Number of rounds without a new result that are a loop if something was changed meanwhile, and of
-failing changes of one file."""
+"""Number of rounds without a new result that are a loop even if something was changed in between.
+
+Also the number of failed attempts to change one file that are a loop.
+"""
 VARIED_ROUNDS = 6
 """Number of rounds without a new result that are a loop if the calls differ."""
 CHANGING_CALLS = 20
 """Number of rounds of equal calls that are a loop although the results differ.
 
-So is each multiple of this number. Polling usually ends earlier.
+Each multiple of this number is a loop again. Polling usually ends earlier.
 """
 
 
@@ -135,7 +137,7 @@ class _Stretch:
     calls: list[Call] = field(default_factory=list)
     """The calls that count, newest first."""
     marks: set[Hashable] = field(default_factory=set)
-    """The different contents of their results."""
+    """The different contents of the counted calls' results."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
     """Pairs of an answer and a result's content: different calls of one answer with equal results
     count once."""
@@ -200,7 +202,7 @@ class _Stretch:
             return self._found((self.newest.aim,), reason)
         others = dict.fromkeys(call.key for call in self.calls if call.key != self.newest.key)
         keys = (*reversed(others), self.newest.key)
-        reason = f"the same {len(keys)} calls in round {rounds}"
+        reason = f"the same {len(keys)} calls {rounds} times in a row"
         if not others:
             reason = f"the same {tool} call {rounds} times in a row, with the same result"
         return self._found(keys, reason)
@@ -228,7 +230,7 @@ def _changing(calls: Sequence[Call]) -> DoomLoop | None:
         rounds = _rounds(calls, keys)
         if rounds == 0 or rounds % CHANGING_CALLS:
             continue
-        reason = f"the same {length} calls in round {rounds}"
+        reason = f"the same {length} calls {rounds} times in a row"
         if length == 1:
             reason = f"the same {calls[-1].part.tool} call {rounds} times in a row"
         earlier = frozenset(call.part.call_id for call in calls[-length * rounds :])

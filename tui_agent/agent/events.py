@@ -77,7 +77,7 @@ class ToolCallProgress:
 
 @frozen
 class ToolStarted:
-    """A call was allowed and runs now; ``arguments`` is JSON text."""
+    """A tool call was allowed and runs now; ``arguments`` is JSON text."""
 
     call_id: str
     tool: str
@@ -87,7 +87,7 @@ class ToolStarted:
 
 @frozen
 class ToolOutput:
-    """The next piece of a running call's output; it may contain control characters."""
+    """The next piece of a running tool call's output; it may contain control characters."""
 
     call_id: str
     text: str
@@ -95,7 +95,7 @@ class ToolOutput:
 
 @frozen
 class ToolFinished:
-    """A call ended; its result follows as an entry."""
+    """A tool call ended; its result follows as an entry."""
 
     call_id: str
     tool: str
@@ -163,7 +163,7 @@ class PermissionRequest:
     once: str = "run it once more"
     """Label of the answer that allows a doom loop once."""
     command: str = ""
-    """The whole command line, if the question is only about parts of it."""
+    """The call's command line, of which ``needs`` may concern only parts; "" if it runs none."""
     again: bool = False
     """Whether the command has already run, and failed because it lacked these ``needs``."""
 
@@ -188,7 +188,7 @@ class PermissionSettled:
 
 @frozen
 class QuestionAsked:
-    """The user is asked a question of the model or an MCP server, and its call waits for the answer.
+    """The model or an MCP server asks the user a question; the tool call waits for the answer.
 
     ``text`` is the question, or the first of several.
     """
@@ -299,7 +299,7 @@ class LeafMoved:
 
 @frozen
 class JobsChanged:
-    """A job started, ended or printed something; ``jobs`` are all the session's, oldest first."""
+    """A job started, ended or printed something; ``jobs`` are all of the session, oldest first."""
 
     jobs: tuple[JobState, ...]
 
@@ -362,10 +362,10 @@ class RaceEnded:
 class RunEnded:
     """A run ended and the agent is idle.
 
-    ``reason``: why ("length": the last answer was cut off at its token limit). ``error``: one
-    sentence for the user, None if there is nothing to say. ``needs_key``: the provider's key is
-    missing or was refused. ``budget``: the budget that is used up. ``check``: the result of the
-    project's check, None if it did not run.
+    ``reason``: why it ended ("length": the last answer was cut off at its token limit). ``error``:
+    one sentence for the user, None if there is nothing to say. ``needs_key``: the provider's API
+    key is missing or was refused. ``budget``: the budget that is used up. ``check``: the result of
+    the project's check, None if it did not run.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]

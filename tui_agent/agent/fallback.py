@@ -19,7 +19,7 @@ _AWAY = {
     ErrorKind.RATE_LIMIT: ("limits the rate of requests", _OVERLOADED_SECONDS),
     ErrorKind.QUOTA: ("has no quota left", _QUOTA_SECONDS),
     ErrorKind.NOT_FOUND: ("is not available any more", math.inf),
-    ErrorKind.AUTH: ("has no valid key", math.inf),
+    ErrorKind.AUTH: ("has no valid API key", math.inf),
 }
 """Errors after which a fallback model is used: how the notice describes them, and the seconds until the
 failed model is tried again."""
@@ -34,8 +34,8 @@ class Availability:
     def note(self, model: str, error: ModelError, now: int) -> str:
         """Remember that a model failed at ``now`` (milliseconds since the epoch).
 
-        Returns a verb phrase for a notice ("is overloaded"); "", and remembers nothing, if the
-        error is not one for which a fallback model is used.
+        Returns a verb phrase for a notice ("is overloaded"). If a fallback model doesn't help with
+        the error, remembers nothing and returns "".
         """
         if error.kind not in _AWAY:
             return ""

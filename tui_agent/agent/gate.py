@@ -1,9 +1,9 @@
 """Decides whether a tool call may run: by the rules and the mode, or by asking hooks and then the user.
 
 How rules decide is in ``permissions``; the gate applies them to one session and keeps the user's
-answers: rules of the session in its list (which subagents and race runners share), rules for the
-project also in the user's settings, through ``ports.keep_here``. It also says what the sandbox
-shows and opens for a call. ``calls.stages`` carries the decision out.
+answers as rules. Subagents and race runners share its list of the session's rules. Rules for the
+project are also saved in the user's settings, through ``ports.keep_here``. The gate also says what
+the sandbox shows and opens for a call. ``calls.stages`` carries the decision out.
 """
 
 import asyncio
@@ -186,7 +186,7 @@ class Gate:
             rule = self.decide(need, tool)
             is_allowed = rule.action is Action.ALLOW and rule.source != "default"
             if is_allowed and need.permission.is_confinable:
-                # A rule that allows a command by its name allows its work too.
+                # A rule that allows a command by its name also allows what it changes.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
             return grants.without_changes
@@ -232,9 +232,9 @@ class Gate:
     ) -> str | None:
         """Return None if the call may run, otherwise the reason as a text for the model.
 
-        Asks the user if necessary. A hook that allows the call saves the question to the user, but
-        does not override a rule that denies. ``again``: the call has run and failed because it
-        lacked these needs.
+        Asks the user if necessary. If a hook allows the call, the user is not asked, but a rule
+        that denies the call still counts. ``again``: the call has run and failed because it lacked
+        these needs.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -328,11 +328,11 @@ class Gate:
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return a call's needs, with those of each single command for a command line.
+    """Return a call's needs; for a command line, those of each of its commands.
 
-    In the sandbox only the needs of commands that `needs_inside` yields are returned. Files that a
-    command line names and that rules ask about or deny are needs, too. Reads the disk; call it in a
-    thread.
+    Of a command in the sandbox, only the needs that `needs_inside` yields are returned. Files that
+    a command line names and that rules ask about or deny are needs, too. Reads the disk; call it in
+    a thread.
 
     Raises:
         ToolError: the call can't work, so there is nothing to ask.
@@ -353,7 +353,7 @@ def needs_of(
             else:
                 found.append(need)
     except OSError as error:
-        # A link that can't be read, as /proc/1/root, could lead to any file.
+        # A link that can't be read, such as /proc/1/root, could lead to any file.
         raise ToolError(
             f"Can't read {error.filename} ({error.strerror}); the call was not run."
         ) from error
@@ -376,10 +376,10 @@ def needs_inside(
 ) -> Iterator[PermissionNeed]:
     """Yield the needs of a command that remain in the sandbox: to run, and for paths not shown.
 
-    These are paths that the command names and that the sandbox hides or does not keep. At such a
-    path the command would find something else and might not even fail, so the user is asked
-    before it runs. A file to be written outside the project needs its directory, too: rules about
-    edits are about the project's files.
+    Such a path is named by the command, and the sandbox hides it or does not keep it. The command
+    would find something else at the path and might not even fail, so the user is asked before it
+    runs. A file to be written outside the project needs its directory, too: rules about edits are
+    about the project's files.
     """
     project = Path(os.path.realpath(project))
     needs = tuple(needs)
@@ -429,7 +429,7 @@ def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a path exists outside the project that commands in the sandbox don't see."""
+    """Return True if a path outside the project exists, but is not shown in the sandbox."""
     own = is_among(path, _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
@@ -465,7 +465,7 @@ def _needs_of_grants(
 ) -> Iterator[PermissionNeed]:
     """Yield the needs that the user has to allow so that a command gets the grants ``wanted``.
 
-    ``parts`` are the command's needs to run, at least one.
+    ``parts`` are the needs to run the command's parts; there is at least one.
     """
     changes: list[Change] = []
     if wanted.sources:

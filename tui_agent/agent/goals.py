@@ -1,9 +1,10 @@
 """Owns a session's goal: whenever the model stops, a small model judges if the goal is reached.
 
-If not, a message sends the model back to work; as that is an entry, every round can be branched
-from. The goal is given up after a number of rounds, or after rounds without anything new. `Loop`
-asks when a run would end, and drops the goal when the user interrupts it; a run that ends
-otherwise, as by its budget, leaves the goal to the next run.
+If not, a message sends the model back to work; because the message is an entry, the user can branch
+from every round. The goal is given up after a number of rounds, or after rounds without anything
+new. `Loop` calls `Goals.demand_more` when a run would end, and drops the goal when the user
+interrupts the run. A run that ends in another way, such as by its budget, leaves the goal to the
+next run.
 """
 
 from collections.abc import Callable, Sequence
@@ -115,14 +116,15 @@ class Goals:
             self.drop()
             return False
         self.rounds += 1
-        self._say(f"Not there yet, round {self.rounds}: {one_line(judged.reason, 200)}")
+        reason = one_line(judged.reason, 200)
+        self._say(f"The goal is not reached yet (round {self.rounds}): {reason}")
         values = {"goal": self.goal, "reason": judged.reason}
         text = fill(self._ports.prompt(GOAL_MISSED), **values)
         self._journal.append(reminder(path, GOAL_MISSED, text))
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
-        """Remove the goal after too many rounds, in all or in a row without anything new.
+        """Remove the goal after too many rounds, or too many in a row without anything new.
 
         Returns True if it was removed, which a notice explains.
         """

@@ -36,11 +36,12 @@ class Intake:
         return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
-        """Append the waiting messages for the next step; if the work is done, the oldest follow-up.
+        """Append the waiting messages for the next step.
 
-        If no message came after an interrupted answer, ask the model to continue it. ``step`` is
-        the number of the run's last step, 0 before the first. Raises StopRunError if a hook refused
-        a message before the first step.
+        If there were none and the work is done, append the oldest follow-up. If no message came
+        after an interrupted answer, ask the model to continue it. ``step`` is the number of the
+        run's last step, 0 before the first. Raises StopRunError if hooks refused all messages
+        before the first step.
         """
         is_working = step > 0 and not self.nothing_left()
         waiting = self.queue.snapshot()
@@ -50,7 +51,7 @@ class Intake:
         path = self._journal.session.active_path()
         last = newest_message(path)
         if isinstance(last, AssistantEntry) and _is_half_said(last):
-            # A request may not end in an answer, and a broken-off one has to be continued.
+            # A request may not end with an answer, and an answer that broke off must be continued.
             self._journal.append(reminder(path, "continue", self._ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
             self._journal.channel.emit(self.queue.snapshot())

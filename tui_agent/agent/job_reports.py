@@ -34,7 +34,7 @@ _COMMAND_CHARS = 100
 def make_jobs(emit: Callable[[AgentEvent], None], sandbox: Sandbox | None) -> Jobs:
     """Return an empty collection of jobs, which emits an event when a job changes or ends.
 
-    Also when one begins to listen on a port in the ``sandbox``.
+    It also emits one when a job begins to listen on a port in the ``sandbox``.
     """
 
     def report_change() -> None:
@@ -67,7 +67,7 @@ def ended_jobs(jobs: Jobs) -> UserEntry | None:
 class LostJobs:
     """Reports the jobs that the path says are running, although the program that ran them has ended.
 
-    To be used before the first job of this program starts, because its numbers begin at 1 again.
+    To be used before this program starts its first job, because job numbers then begin at 1 again.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts, jobs: Jobs) -> None:
@@ -117,13 +117,13 @@ class LostJobs:
 
 
 class _JobLedger:
-    """The jobs that the entries of a path, taken in their order, say are running."""
+    """The jobs that are running according to a path's entries, which `take` gets in their order."""
 
     def __init__(self) -> None:
         self._running: dict[int, str] = {}
-        """By number of the job, the arguments of the call that started it."""
+        """The arguments of the call that started each running job, by the job's number."""
         self._arguments: dict[str, str] = {}
-        """By call id."""
+        """The arguments of each tool call, by the call's id."""
 
     def take(self, entry: Entry) -> None:
         if isinstance(entry, AssistantEntry):

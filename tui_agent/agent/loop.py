@@ -131,7 +131,7 @@ class Loop:
                 return await self._run_until_idle()
             finally:
                 self._append_held_back()
-        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - the outermost edge: the screen stays alive
+        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - nothing above handles a run's errors
             return self._ended_by(error)
 
     def _ended_by(self, error: BaseException) -> RunEnded:  # noqa: PLR0911 - one for each way a run can end
@@ -215,13 +215,13 @@ class Loop:
             self._stepping.cancel()
 
     async def _take_stoppable_step(self) -> RunEnded | None:
-        """Take a step as `_take_step` does; return None too if `stop_step` ended it."""
+        """Take a step as `_take_step` does; also return None if `stop_step` ended it."""
         run = asyncio.current_task()
         self._stepping = run
         try:
             return await self._take_step()
         except asyncio.CancelledError:
-            # If more than the step was to end, more than one has cancelled.
+            # More than one cancellation means that the run is to end, not only the step.
             if run is None or not self._is_step_stopped or run.cancelling() > 1:
                 raise
             return None
@@ -303,7 +303,7 @@ class Loop:
         Raises:
             ModelError: the request failed, and no fallback model is used.
             RepeatingAnswer: the answer was stopped because it repeats itself.
-            BudgetUsedUpError: a budget is used up, or the request would exceed the run's.
+            BudgetUsedUpError: a budget is used up, or the request would exceed the run's budget.
             ContextFullError, CompactedError: as from `ContextKeeper.make_room`.
         """
         if wrap_up:
@@ -364,7 +364,7 @@ class Loop:
 
     def _append_held_back(self) -> None:
         while self.held_back:
-            # One that can't be stored now is appended at the next step or by the next run.
+            # An entry that can't be stored now is appended at the next step or by the next run.
             self.journal.append(self.held_back[0], then=self._drop_first_held_back)
 
     def _drop_first_held_back(self) -> None:

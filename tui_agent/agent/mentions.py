@@ -1,6 +1,6 @@
 """Finds the names of files and directories (``@``) and of entries (``#``) in a message. Pure.
 
-Whether there is such a file or entry is found out by ``attachments``. This module is quick to import.
+``attachments`` finds out whether such a file or entry exists. This module is quick to import.
 """
 
 import re
@@ -92,7 +92,10 @@ def file_mentions(text: str) -> list[FileMention]:
 
 
 def mention_of(name: str) -> str:
-    """Return the mention of a file, agent or resource, quoted if needed; no name may have a newline."""
+    """Return the mention of a file, agent or resource, quoted if needed.
+
+    The name must not contain a newline.
+    """
     if name.endswith(tuple(_END)) or re.search(r'[\s"]', name):
         doubled = name.replace('"', '""')
         return f'@"{doubled}"'

@@ -21,7 +21,7 @@ MAX_TOKENS = 4_000
 SECONDS = 120.0
 """Seconds a search may take; the provider reads the pages before it answers."""
 _SAID_CHARS = 300
-"""Maximum characters shown of an answer without pages."""
+"""Maximum characters that are shown of an answer that names no pages."""
 
 
 @frozen
@@ -39,7 +39,7 @@ class ModelSearch:
     async def search(self, query: WebQuery) -> Found:
         """Return the pages found; if there are none, the beginning of the model's answer as a note.
 
-        The cost is added to the session's.
+        The cost is added to the session's cost.
 
         Raises:
             ToolError: the request failed or took too long.

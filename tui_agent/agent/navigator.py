@@ -1,7 +1,7 @@
 """Moves the leaf in a session's tree (moves, undo, redo), and summarises branches for moves and merges.
 
 A summary is written before anything changes: if it fails or is cancelled, the leaf stays. Files are
-not restored here: ``app.moves`` plans that before the move and does it after
+not restored here: ``app.moves`` plans that before a move and does it afterwards
 (``checkpoints.rewind``).
 """
 
@@ -85,9 +85,9 @@ class Navigator:
     ) -> None:
         """Carry out a planned move.
 
-        ``focus`` says what the summary of the branch left should pay attention to ("" for nothing
-        special); None moves without a summary. ``progress`` is called with every piece of the
-        summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError, and
+        ``focus`` says what the summary of the abandoned branch should pay attention to ("" for
+        nothing special); None moves without a summary. ``progress`` is called with every piece of
+        the summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError, and
         changes nothing then.
         """
         self._refuse()
@@ -203,7 +203,7 @@ class Navigator:
         return self._append(entry)
 
     def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
-        """Append a summary and return it as stored; the entry has its cost from now on."""
+        """Append a summary and return it as stored; its cost is then counted with the entry."""
         stored = self._journal.append(entry)
         if stored.cost:
             self._journal.add_cost(-stored.cost, Purpose.SUMMARIES)
@@ -219,8 +219,8 @@ class Navigator:
         """Return the summary of the branch that a move leaves or a merge brings in, not appended.
 
         None if there is nothing to summarise. ``supplied`` is a summary from a hook, used instead
-        of the model's; "" for none. The model's cost is added to the session's, also on failure.
-        Raises NavigationError if the model fails.
+        of the model's; "" for none. The model's cost is added to the session's cost, even on
+        failure. Raises NavigationError if the model fails.
         """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:

@@ -1,4 +1,4 @@
-"""Makes the message with a directory's instruction files, when the model works there and lacks them.
+"""Makes the message with the instruction files of a directory in which the model begins to work.
 
 `Loop` asks for it after each answer's calls and appends it. Files that have left the context are
 attached again.

@@ -1,6 +1,6 @@
 """Compares the results of tool calls and decides which bring something new. Pure.
 
-For ``doom_loop``, which decides what is a loop, and for ``goals`` (`brings_news`).
+Used by ``doom_loop``, which decides what is a loop, and by ``goals`` (`brings_news`).
 
 Results that differ only in times, addresses and counters are equal. Words that a failure repeats
 from its call don't count either, so that different calls with the same failure have equal results.
@@ -41,7 +41,7 @@ Shorter results ("yes") are only compared with those of equal calls.
 TELLING_ERROR_CHARS = 8
 """Minimum characters of a failure, without its call's words, to compare it with other failures."""
 COMPARED_CHARS = 4_000
-"""Characters compared at either end of a result."""
+"""Maximum characters compared at each end of a result."""
 
 _TIMES = LazyPattern(
     r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|m|min|sec|secs|seconds?|minutes?)\b"
@@ -230,8 +230,10 @@ class _Comparer:
     changed: Counter[str | None] = field(default_factory=Counter)
     """Number of changes so far, by file."""
     looked: dict[str, int] = field(default_factory=dict)
-    """The value of ``changes`` at the last look at each file; at the last run of each call without a
-    file, by the call's key."""
+    """The value of ``changes`` when each file was last looked at.
+
+    For a call without a file, its value when the call was last made, by the call's key.
+    """
     marks: dict[str, Hashable] = field(default_factory=dict)
     """The last mark of each call, by its key, and of each file."""
     known: set[Hashable] = field(default_factory=set)

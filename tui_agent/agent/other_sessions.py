@@ -1,7 +1,8 @@
-"""Returns as text what a message names of other sessions: ``@session:1a2b3c4d``, or ``…#34``, one entry.
+"""Returns the text of another session, or of one entry of it, that a message names.
 
-``@session`` alone is the session of the same directory that was used last. ``attachments`` puts the
-text into the message. The other session is only read, also while another program writes to it.
+``@session:1a2b3c4d`` names a session, ``@session:1a2b3c4d#34`` one of its entries, and ``@session``
+the session of the same directory that was used last. ``attachments`` puts the text into the
+message. The other session is only read, even while another program writes to it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ from tui_agent.session.session import Session, session_to_read
 
 _NAME = LazyPattern(r"session(?::([\w-]{4,36}))?(?:#(\d{1,9}))?")
 _MOST_CHARS = 40_000
-"""Maximum characters attached of an entry or a session."""
+"""Maximum characters of an entry or a session that are attached."""
 _MESSAGE_CHARS = 500
 """Maximum characters of each user message in a session's overview."""
 _MOST_MESSAGES = 20

@@ -1,14 +1,15 @@
 """Decides by permission rules and the mode whether a call's need is allowed, asked about or denied.
 
 A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
-matching rule counts, and a stronger source overrides a weaker one, with two exceptions: a denial
-that is not built in holds unless a rule of the command line matches, and not every rule that allows
-covers unusual needs (secrets, files that configure programs, commands that can't be understood; see
-``_covers``).
+matching rule counts, and a stronger source overrides a weaker one. There are two exceptions. A
+denial that is not built in holds unless a rule of the command line matches. Unusual needs (secrets,
+files that configure programs, commands that can't be understood) are not covered by every rule that
+allows; see ``_covers``.
 
-Modes without a question: ``plan`` changes nothing, ``build`` writes build output, ``auto-edit``
-changes files of the project, ``yolo`` runs everything that no rule denies (but a repeated call and a
-hook may still ask). In the sandbox the mode limits where any command may write.
+What a mode does without asking: ``plan`` changes nothing, ``build`` writes build output,
+``auto-edit`` changes files of the project, ``yolo`` runs everything that no rule denies (but the
+user may still be asked about repeated calls and by hooks). In the sandbox the mode limits where any
+command may write.
 
 Also parses rules, words them for the user, and makes the rules offered with a question. Changes
 nothing, and only `files_under_rules` looks at the disk: `Gate` collects a session's rules, asks the
@@ -47,11 +48,8 @@ Source = Literal["default", "other", "user", "project", "here", "session", "flag
 """Where a rule comes from, in rising precedence (``here``: the user's own for this project)."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
-"""How a pattern is read.
-
-As a glob, literally, as a line of a ``.gitignore`` in the project's root (``//`` begins an absolute
-path), or as a glob for the host of an address.
-"""
+"""How a pattern is read: as a glob, literally, as a line of a ``.gitignore`` in the project's root
+(``//`` begins an absolute path), or as a glob for the host of an address."""
 
 STORED: dict[Source, str] = {
     "default": "built in",
@@ -72,8 +70,8 @@ _WORDS = {
     Permission.WEBFETCH: ("all web pages", "the page {}"),
     Permission.WEBSEARCH: ("all searches of the web", "searching the web for {}"),
     Permission.NETWORK: ("reaching every host", "reaching {}"),
-    Permission.MCP: ("all tools of servers", "the tool {}"),
-    Permission.TOOL: ("all tools in files", "the tool {}"),
+    Permission.MCP: ("all tools of MCP servers", "the tool {}"),
+    Permission.TOOL: ("all tools in tool files", "the tool {}"),
     Permission.SKILL: ("all skills", "the skill {}"),
     Permission.TASK: ("tasks for every agent", "tasks for {}"),
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
@@ -146,8 +144,9 @@ class Rule:
         """Return True if the rule applies to a tool's need.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
-        need's other spellings (``aliases``). So does every rule about a host, whose other spelling
-        is the command that reaches the host, and one that has just the name of an MCP server.
+        need's other spellings (``aliases``). Two kinds of rules do so even if they allow: a rule
+        about a host, whose other spelling is the command that reaches it, and a rule with the name
+        of an MCP server.
         """
         if need.permission is Permission.MCP and self._is_about_server(need):
             return True
@@ -165,7 +164,7 @@ class Rule:
         return any(self._fits(text, self.pattern, need) for text in need.aliases)
 
     def _is_about_server(self, need: PermissionNeed) -> bool:
-        """Return True if the rule names the server of a tool, or the tool as one of a file."""
+        """Return True if the rule names a tool's MCP server, or is a ``tool`` rule for the tool."""
         if self.permission == Permission.TOOL:
             return self.pattern == need.pattern
         return self.permission == Permission.MCP and self.pattern in need.aliases
@@ -182,7 +181,7 @@ class Rule:
     def names_tool(self, tool: str) -> bool:
         """Return True if the rule's ``permission`` is a tool's name or glob that fits ``tool``.
 
-        False for names of permissions, also if a tool has the same name.
+        False for names of permissions, even if a tool has the same name.
         """
         if not tool or self.permission in set(Permission):
             return False
@@ -287,7 +286,7 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
         return Rule("mcp", named, action, source)
     known = [member.value for member in Permission]
     names = {*known, *BUILTIN}
-    # Tools of servers are unknown when rules are read; their names have a separator or are globs.
+    # MCP tools are unknown when rules are read; their names have a separator or are globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
         raise RuleError(
             f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *."
@@ -328,8 +327,8 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     """Return the rule that decides a need, regardless of the mode; one that asks if none matches.
 
-    ``tool`` is the name of the call's tool. A catch-all rule that asks does not apply to a command
-    known to be harmless, and a built-in one not to what the sandbox confines: those are allowed.
+    ``tool`` is the name of the call's tool. If a catch-all rule asks, a command known to be
+    harmless is allowed anyway. If that rule is built in, what the sandbox confines is allowed, too.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
@@ -416,7 +415,7 @@ def is_named(address: str, said: Iterable[str]) -> bool:
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Return True if the need is to read a file that usually holds secrets, or was found to."""
+    """Return True if the need is to read a file that usually holds secrets or has one in it."""
     return need.permission is Permission.READ and (
         need.secret or is_sensitive(PurePath(need.pattern))
     )
@@ -435,8 +434,8 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
     A rule that asks or denies always may. A rule that allows may not if the command has an option
     that the rule does not cover. A command that can't be understood is covered only by a catch-all
-    that is not built in. Secrets and protected files are covered only by a rule that is not built
-    in, and by a catch-all only if it is the user's own or of the command line.
+    that is not built in. Secrets and protected files are covered only by rules that are not built
+    in, and by a catch-all only if it comes from the user's settings or the command line.
     """
     if rule.action is not Action.ALLOW:
         return True
@@ -581,8 +580,8 @@ def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
     """Return the function by which the sandbox decides whether a command may read a file.
 
     None if no rule asks about or denies particular files; a rule for all files is not applied to
-    commands. Rules whose permission is a glob that matches ``read`` count too, but what the rules of
-    ``read`` itself hide from commands stays hidden even if such a rule allows it.
+    commands. Rules whose permission is a glob that matches ``read`` count, too: they can hide more
+    files from commands, but can't show a file that the rules of ``read`` itself hide.
     """
     covering = tuple(rule for rule in rules if rule.covers(Permission.READ))
     own = tuple(rule for rule in covering if rule.permission == Permission.READ.value)

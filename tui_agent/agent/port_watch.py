@@ -1,4 +1,4 @@
-"""Tells the user of servers that the session's jobs run in the sandbox, where no browser comes.
+"""Tells the user about servers that jobs run in the sandbox, where no browser can reach them.
 
 `/ports` opens their ports to this machine.
 """
@@ -12,7 +12,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.say_once import SayOnce
 
 SILENT_SECONDS = 3.0
-"""Seconds after a change of the jobs at which they are looked at, in case a server prints nothing."""
+"""Seconds after a job's change until the ports are looked at again; a server may print nothing."""
 
 
 class PortWatch:
@@ -41,7 +41,7 @@ class PortWatch:
         for port in self._said.remember_all(sorted(ports_of(self._jobs, self._sandbox))):
             self._emit(
                 Notice(
-                    f"A job listens on port {port}, which only commands in the sandbox reach.",
+                    f"A job listens on port {port}, which only commands in the sandbox can reach.",
                     action="ports",
                     label="lets your browser reach it",
                 )

@@ -1,6 +1,6 @@
-"""Defines an agent's ports, which is all it needs from outside: clients, tools, settings, clocks.
+"""Defines an agent's ports: all that it needs from outside, such as clients, tools and settings.
 
-All of it is passed in, so that tests and other frontends can replace it. ``assembly`` and
+Ports are passed in, so that tests and other frontends can replace them. ``assembly`` and
 ``cli.agent_making`` make the ports; `Agent.adopt` replaces the `Adjustable` ones when the user
 changes settings, `Gate.remove` takes rules out of them.
 """
@@ -70,7 +70,7 @@ class Adjustable:
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """Settings of the checkers of edited files."""
     parallel_calls: int = 8
-    """Maximum number of read-only calls that run at the same time."""
+    """Maximum number of read-only tool calls that run at the same time."""
     small_model: str | None = None
     """A cheap model for titles, goals, hooks and other single questions.
 
@@ -135,7 +135,7 @@ class AgentPorts(Adjustable):
     hooks: Hooks = field(default_factory=Hooks)
     """The user's hooks; each agent binds them to its session."""
     editor: EditorText | None = None
-    """The editor that the session is used from; None if it is used from none."""
+    """The editor from which the session is used; None if there is none."""
     stands_for: Path | None = None
     """The project of which ``project`` is a copy, made for a race.
 
@@ -162,7 +162,7 @@ class AgentPorts(Adjustable):
 
     @property
     def own_tools(self) -> tuple[Tool[Any], ...]:
-        """The tools that are not from servers: built-in ones and those of tool files."""
+        """The tools that are not from MCP servers: built-in ones and those of tool files."""
         return (*self.tools, *self.tool_files.tools)
 
     async def read_tool_files(self) -> None:
@@ -171,7 +171,7 @@ class AgentPorts(Adjustable):
         )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the servers' tools without those that have the name of one of `own_tools`."""
+        """Return the MCP servers' ``tools`` without those named like one of `own_tools`."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
@@ -188,7 +188,7 @@ class AgentPorts(Adjustable):
     def subagent_kinds(self) -> dict[str, AgentSpec]:
         """Return the kinds of agents that can be given a task, by name.
 
-        Those defined in files are as read last, and replace built-in ones with the same name.
+        Kinds from files are those that were last read; they replace built-in ones of the same name.
         """
         specs = {spec.name: spec for spec in (*self.agents, *self.knowledge.specs)}
         return {spec.name: spec for spec in specs.values() if spec.subagent}
@@ -215,5 +215,5 @@ class Owner(Protocol):
     def running(self) -> bool: ...
 
     def keep(self, *entries: Entry, then: Callable[[], None] = ...) -> None:
-        """Append entries now; during a run before its next step. See `Agent.keep`."""
+        """Append entries now; during a run, before its next step. See `Agent.keep`."""
         ...

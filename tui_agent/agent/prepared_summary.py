@@ -112,7 +112,7 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary; compact nothing until the user's next message, while requests fit."""
+        """Drop the summary; compact nothing before the user's next message while requests fit."""
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
@@ -201,7 +201,7 @@ class PreparedSummary:
     async def _wait_for_answer(self) -> None:
         """Wait until the run's own request is being answered, `HEAD_START` seconds at most.
 
-        The summary's request then does not delay it.
+        Otherwise the summary's request could delay that of the run.
         """
         answering = asyncio.Event()
 
@@ -222,8 +222,8 @@ class PreparedSummary:
         size = self._drafter.size(model)
         settings = self._ports.settings.for_model(model).compaction
         if settings.auto == "ask" and size.threshold is not None:
-            at = f"{size.threshold / size.window:.0%}"
-            text = f"The summary is ready; the history is compacted with it at {at}."
+            full = f"{size.threshold / size.window:.0%}"
+            text = f"The summary is ready; it is used when the context is {full} full."
             self._channel.say(text, action="compact", label="to read it")
 
     def edit(self, draft: Draft, text: str) -> bool:

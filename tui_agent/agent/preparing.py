@@ -49,7 +49,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with ``piped`` added to its text, unless it begins with something else.
+    """Return a message with ``piped`` added to its text; unchanged if it begins with no text.
 
     Files named in ``piped`` are not attached.
     """
@@ -140,8 +140,8 @@ def _refuse_held_back(name: str, knowledge: Knowledge) -> None:
             shown = f"{SKILL_PREFIX}{item.name}"
         if shown == name:
             raise CommandError(
-                f"/{name} came with the project. Trust the project first: /trust shows what it would "
-                "run or set and asks; --trust answers for one run."
+                f"/{name} came with the project. Trust the project first: /trust shows what the project "
+                "would run or set, and asks you. --trust trusts it for one run."
             )
 
 
@@ -193,10 +193,10 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 
 
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
-    """Return the parts for the name of a subagent or a server's resource.
+    """Return the message parts for the name of a subagent or of an MCP server's resource.
 
-    Empty if the name is unknown, or if the server can't return the resource.
-    For a subagent, the part asks the model to give that subagent the task.
+    Empty if the name is unknown, or if the server can't return the resource. For a subagent, the
+    part asks the model to give that subagent the task.
     """
     if ports.gives_tasks and name in ports.subagent_kinds():
         text = fill(ports.prompt("agent_mention"), name=name)

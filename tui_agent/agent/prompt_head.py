@@ -3,7 +3,7 @@
 A new head makes the provider read the whole next request uncached. So one is rendered only when the
 cache is lost anyway; until then a notice tells the user which changes the model does not see yet. A
 head is stored as a system entry, which `Head.ensure` appends when `ContextKeeper` calls it before a
-request. Which of the MCP servers' tools it gets is decided by ``mcp.hub``.
+request. ``mcp.hub`` decides which of the MCP servers' tools it has.
 """
 
 import platform
@@ -29,7 +29,10 @@ from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
 CHEAP_TO_READ = 30_000
-"""Largest context, in tokens, for which tools of a late server are added at once, losing the cache."""
+"""Largest context, in tokens, to which the tools of a late MCP server are added at once.
+
+That loses the cache.
+"""
 _JOINS = "The model can use them from its next step."
 _HOW_TO_TELL = (
     "In a long conversation the model gets the tools only after /mcp reload or a change of model, "
@@ -51,19 +54,19 @@ class Head:
         self._opening = True
         self._previewed: SystemEntry | None = None
         self._known_tools: set[str] | None = None
-        """Names of the servers' tools that the model knows of; None before the first head."""
+        """Names of the MCP servers' tools that the model knows of; None before the first head."""
         self._has_late_tools = False
         """Whether servers have brought tools that are new to the model since the last request."""
         self.tools_wanted = False
         """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if the path needs one, or one costs nothing because the cache is lost.
+        """Append a new head if the path needs one, or if the cache is lost and it costs nothing.
 
-        A head is needed if there is none, and for another model, mode or set of own tools (with
-        ``tools_wanted`` also of servers' tools). After a compaction or with a cold cache, one is
-        appended if it differs from the path's newest. Otherwise a notice names the instruction
-        files that have changed since the head was made.
+        A head is needed if there is none, or if the model, the mode or the program's own tools have
+        changed (with ``tools_wanted`` also if the MCP servers' tools have). After a compaction or
+        with a cold cache, one is appended if it differs from the path's newest. Otherwise a notice
+        names the instruction files that have changed since the head was made.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -97,7 +100,7 @@ class Head:
             )
             self._channel.say(text)
         elif not traits.tools:
-            text = f"The server of {model} takes no tools, so the model writes its calls as text."
+            text = f"The server of {model} takes no tools, so the model writes tool calls as text."
             self._channel.say(text, action="tools")
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
@@ -149,7 +152,7 @@ class Head:
             self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools that a model is offered in a mode: own ones, then the MCP servers'.
+        """Return the tools that a model is offered in a mode: own tools, then MCP servers' tools.
 
         Empty for a model that is too small for tools.
         """
@@ -182,9 +185,9 @@ class Head:
     def _check_tools(self, head: SystemEntry, mode: str) -> bool:
         """Return True if the head's tools are those that its model should be offered.
 
-        The servers' tools are compared only if ``tools_wanted`` is set, or on the first call if no
-        server is still starting; otherwise they only must not have the name of an own tool. Resets
-        ``tools_wanted``.
+        The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this is first
+        called and no server is still starting. Otherwise the head is only checked for a server's
+        tool that has the name of an own tool. Resets ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False
@@ -199,7 +202,7 @@ class Head:
         return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
 
     def _note_announced(self, names: set[str]) -> None:
-        """Record that the model knows the servers' tools named in a head of an earlier process.
+        """Record that the model knows the MCP servers' tools in a head from an earlier process.
 
         If that head had the tool that lists the others, all current tools count as known.
         """
@@ -221,7 +224,7 @@ class Head:
         return known
 
     def _render(self, model: str, mode: str) -> SystemEntry:
-        """Return the head to append now; record that its skills and servers' tools are offered."""
+        """Return the head to append now; record that its skills and MCP tools are offered."""
         skills = self._ports.knowledge.skills.values()
         self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
         self._known_tools = self._ports.mcp.ready_names()
@@ -286,7 +289,8 @@ class Head:
         else:
             news = f"{len(new)} instruction files changed"
         self._channel.say(
-            f"{news}: the model sees it after the next /compact, model switch or long pause."
+            f"{news}. The model will see the new text after the next /compact, after a switch of model or "
+            "mode, or when the prompt cache has expired."
         )
 
 

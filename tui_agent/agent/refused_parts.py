@@ -13,8 +13,8 @@ from tui_agent.session.path_queries import newest
 def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[ContextEditEntry]:
     """Yield the edits that leave out the refused parts of a path.
 
-    One for each entry with refused images; for reasoning, one on the newest answer, which stands
-    for all reasoning up to it.
+    There is one edit for each entry with refused images. For reasoning, there is a single edit on
+    the newest answer, which covers all reasoning up to that answer.
     """
     for entry in path if refused.blobs else ():
         images = [image for image in entry.images if image.blob in refused.blobs]

@@ -1,7 +1,7 @@
 """Makes the program's messages that correct or continue the model's work, with the user's task at the end.
 
-`nudge` appends its message and decides that a second one would be in vain; the others are appended
-by their callers. Messages that only bring facts (jobs, instructions, hooks) are made elsewhere. The
+`nudge` appends its message, or ends the run if an earlier one brought nothing; callers append the
+other messages. Messages that only bring facts (jobs, instructions, hooks) are made elsewhere. The
 task is repeated because a small model that has to correct a mistake forgets what it was doing.
 """
 
@@ -26,7 +26,8 @@ from tui_agent.session.entries import (
 UNREAD_CALL = "unread_call"
 """``UserEntry.synthetic`` of the message after an answer with calls as text that can't be read."""
 SAYS_NOTHING = "says_nothing"
-"""``UserEntry.synthetic`` of the message after an empty answer, or one that promises a call without making it."""
+"""``UserEntry.synthetic`` of the message after an answer that is empty or promises a call without
+making it."""
 _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
 """Maximum characters of the user's task in a reminder."""

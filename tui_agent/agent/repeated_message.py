@@ -1,6 +1,6 @@
-"""Sends one message at intervals unless a run goes on (``/loop``).
+"""Sends one message at intervals, except while a run is in progress (``/loop``).
 
-A compaction by hand and the user's shell commands don't hold it up. `Agent.interrupt` ends the
+Manual compactions and the user's shell commands don't delay the message. `Agent.interrupt` ends the
 repetition. ``loop`` carries out runs; ``calls.repetition`` and ``repeated_text`` detect a model that
 repeats itself.
 """
@@ -17,8 +17,8 @@ MAX_ROUNDS = 100
 class RepeatedMessage:
     """Sends one session's repeated message, if the user set one.
 
-    ``submit`` sends a message, ``is_running`` returns whether a run goes on, ``say`` shows the user
-    a notice, ``pause`` waits for a number of seconds.
+    ``submit`` sends a message, ``is_running`` returns whether a run is in progress, ``say`` shows
+    the user a notice, ``pause`` waits for a number of seconds.
     """
 
     def __init__(
@@ -39,9 +39,10 @@ class RepeatedMessage:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, message: str, seconds: float) -> None:
-        """Send a message now and again every ``seconds``, in place of an earlier repeated message.
+        """Send a message at once, and again each time ``seconds`` have passed.
 
-        It is not sent while a run goes on; that time is skipped.
+        Replaces an earlier repeated message. If a run is in progress when the message is due, it is
+        not sent that time.
         """
         self.drop()
         self.message = message
@@ -49,7 +50,7 @@ class RepeatedMessage:
         self._task = asyncio.get_running_loop().create_task(self._go_on(seconds))
 
     def drop(self) -> None:
-        """Send the repeated message no more; does nothing if there is none."""
+        """Stop sending the repeated message; does nothing if there is none."""
         self.message = ""
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -69,7 +70,7 @@ class RepeatedMessage:
                 self.rounds += 1
                 try:
                     self._submit(self.message)
-                except Exception as error:  # noqa: BLE001 - the edge of a task: told, and ended
+                except Exception as error:  # noqa: BLE001 - the edge of a task: shown to the user
                     self._end(f"The loop ended: {report(error).sentence}")
                     return
             await self._pause(seconds)

@@ -13,13 +13,14 @@ from tui_agent.session.entries import Entry, UserEntry
 CHECKED_CHARS = 200
 """Characters streamed between two checks for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Shortest repetition of ordinary text that stops an answer, in characters."""
+"""Shortest repetition of prose that stops an answer, in characters; phrases need fewer."""
 MIN_REPEATED_ROUNDS = 4
 """Fewest times a text must follow itself to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
 _PHRASE_WORDS = 2
-"""Minimum rounds, characters and words of a repeated phrase that stop an answer."""
+"""A phrase must be repeated this often, with this many characters in all and this many words, to stop
+an answer."""
 _DATA_CHARS = 6_000
 """Shortest repetition of data that stops an answer, in characters.
 
@@ -46,8 +47,11 @@ _SUFFIX = 64
 """Characters at a text's end that are searched for earlier in the text, to find the repeated
 part."""
 MAX_SAID = 12
-"""Number of times that the same few sentences (digits and word order aside) stop an answer, if they
-are long enough: those that differ in digits count as data."""
+"""How often, on average, each of a few sentences must be said in a row to stop an answer.
+
+Sentences that differ only in digits or word order count as the same; if they differ in digits, the
+repetition must be as long as one of data.
+"""
 _SENTENCE_WORDS = 4
 """Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")

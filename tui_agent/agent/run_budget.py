@@ -1,9 +1,9 @@
 """Counts the money, tokens and time that a run uses, and refuses a request that its budget can't pay.
 
-`Loop` asks before each request of the conversation and ends the run when `BudgetMeter.check`
-raises; when the time is up, the meter cancels the run's task. Answers and summaries of the agent
-and its subagents are counted by their events; failed attempts, prepared summaries and single questions
-outside the conversation (``clients.complete_in_time``) by `spend`.
+`Loop` calls `BudgetMeter.check` before each request of the conversation, and ends the run if it
+raises an error. When the time is up, the meter cancels the run's task. Answers and summaries of the
+agent and its subagents are counted by their events; failed attempts, prepared summaries and single
+questions outside the conversation (``clients.complete_in_time``) by `spend`.
 
 The meter also keeps the state of the budgets of session and day for ``allowance``, which checks
 them.
@@ -138,8 +138,8 @@ class BudgetMeter:
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
         """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not allowed.
 
-        That is if the cost budget is spent or can't be kept for lack of a price, or if the request
-        would exceed the token budget.
+        It is not allowed if the cost budget is spent or can't be kept for lack of a price, or if
+        the request would exceed the token budget.
         """
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):

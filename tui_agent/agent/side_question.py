@@ -1,6 +1,6 @@
-"""Asks the model side questions: it answers with the whole context and without tools.
+"""Asks the model side questions, which it answers with the whole context, but without tools.
 
-Questions and answers don't become part of the conversation unless the user wants that, which
+Questions and answers become part of the conversation only if the user wants that;
 ``app.side_commands`` asks.
 """
 
@@ -36,8 +36,8 @@ class Exchange:
 class SideQuestion:
     """A side question, and those that the user asks after it.
 
-    `keep_beside`, `put_into_context` and `drop` end it and record its cost. `close` has to be called
-    after them, and if none of them was called or they failed.
+    `keep_beside`, `put_into_context` and `drop` end it and record its cost. `close` has to be
+    called at the end, even if one of these was called before.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -74,9 +74,10 @@ class SideQuestion:
         return Message("user", (ContentText(text),))
 
     def keep_beside(self) -> None:
-        """Store questions and answers as a branch below the leaf at the time of the first.
+        """Store questions and answers as a branch.
 
-        The leaf stays. The last answer has the usage and cost of all.
+        It begins below the entry that was the leaf before the first question; the leaf stays. The
+        last answer has the usage and cost of all.
 
         Raises:
             StoreError: they can't be stored; nothing is changed.
@@ -95,9 +96,10 @@ class SideQuestion:
         self._agent.channel.emit(CostKnown())
 
     def put_into_context(self) -> None:
-        """Append questions and answers as one message for the model, and add the cost to the session's.
+        """Append questions and answers as one message for the model.
 
-        During a run the message is appended before its next step.
+        During a run the message is appended before its next step. The cost is added to the
+        session's cost.
 
         Raises:
             StoreError: the cost or the message can't be stored; no message is appended.
@@ -111,14 +113,14 @@ class SideQuestion:
         self.exchanges.clear()
 
     def drop(self) -> None:
-        """Forget questions and answers, and add the cost to the session's; raises StoreError."""
+        """Forget questions and answers; add their cost to the session's cost. Raises StoreError."""
         self.exchanges.clear()
         self._record_cost()
 
     def close(self) -> None:
-        """Keep answers that the user did not decide about as a branch, and record the cost; raises StoreError.
+        """Store answers that the user did not decide about as a branch, and record the cost.
 
-        Does nothing after another ending.
+        Does nothing if another method has ended the question before. Raises StoreError.
         """
         if self.exchanges:
             self.keep_beside()

@@ -1,6 +1,6 @@
-"""Sends single questions outside the conversation, to the small model or else to the conversation's.
+"""Sends single questions outside the conversation to the small model or, if there is none, another.
 
-The cost is added to the run's and the session's; no budget is checked before.
+The cost is added to the costs of the run and the session. No budget is checked before a question.
 """
 
 from tui_agent.agent.channel import Journal
@@ -25,7 +25,7 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
     """Return the small model's answer to ``text``, with the system prompt named ``prompt``.
 
     ``model`` is asked instead if no small model is configured. The cost is added to the session's
-    under ``purpose``.
+    cost, under ``purpose``.
 
     Raises:
         ModelError: the model gave no answer.

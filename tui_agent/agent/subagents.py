@@ -48,7 +48,7 @@ MAX_STEPS = 60
 
 @frozen
 class FinishedSubagent:
-    """The branch of a subagent that has ended, with the attributes of a working one for screens."""
+    """A subagent or a runner of a race that has ended. Screens use it like a working agent."""
 
     session: Session
     counter: TokenCounter
@@ -239,8 +239,8 @@ class Subagents(Generic[A]):
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
         """Append the first entry of the subagent's branch; return a session object at that entry.
 
-        In the conversation the branch begins at the parent of the answer with the call; otherwise
-        it is a new root.
+        With ``in_conversation``, the branch begins at the parent of the answer with the call;
+        otherwise it is a new root.
         """
         parent = self._parent.session
         asked = newest(
@@ -256,9 +256,9 @@ class Subagents(Generic[A]):
     def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> A:
         """Return the agent for a subagent of this kind.
 
-        In the conversation, prompt, tools, model, effort and mode are the parent's, so that the
-        subagent's requests begin with the same bytes and are cached. The kind then only decides the
-        rules, the step limit, which calls are refused, and whether it works in plan mode.
+        With ``in_conversation``, prompt, tools, model, effort and mode are the parent's, so that
+        the subagent's requests begin with the same bytes and are cached. The kind then only decides
+        the rules, the step limit, which calls are refused, and whether it works in plan mode.
         """
         parent = self._parent
         ports = parent.ports
@@ -284,7 +284,7 @@ class Subagents(Generic[A]):
             own.tool_files = ToolFiles()
             own.prompt = with_system_prompt(spec, ports.prompt)
             own.cache_session = f"{session.id}.{session.leaf}"
-            # A kind with a list of tools may use only those, which never include servers' tools.
+            # A kind with a list of tools may use only those; MCP servers' tools are never in it.
             own.mcp = ports.mcp if spec.tools is None else McpHub()
             model = spec.model or model
             effort = spec.effort or effort

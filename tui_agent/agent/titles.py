@@ -1,8 +1,9 @@
-"""Sets a session's title: at first the first line of its first message, later one that a model writes.
+"""Sets a session's title: first the first line of its first message, then one that a model writes.
 
-The small model, or the conversation's if there is none, is asked once, in the background, after the
-first completed run. Failures are only logged. A title that the user gave is never changed. The title
-is stored with the session; `TitleChanged` is emitted only for a title from a model.
+The small model, or that of the conversation if there is none, is asked once, in the background,
+after the first completed run. Failures are only logged. A title that the user gave is never
+changed. The title is stored with the session; `TitleChanged` is emitted only for a title from a
+model.
 """
 
 import asyncio
@@ -86,7 +87,7 @@ class Titles:
 def clean_title(answer: str) -> str:
     """Return a model's answer as a title, without quotes and full stop.
 
-    "" if it is not one line, too long or not printable.
+    "" if it is empty, too long or not printable, or has more than one line.
     """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:

@@ -151,7 +151,7 @@ class ToolRunner:
     async def run(
         self, parts: Sequence[ToolCallPart], problems: Mapping[str, str] = NO_PROBLEMS
     ) -> None:
-        """Run the calls of one answer and append exactly one result for each, also when this raises.
+        """Run the calls of one answer; append exactly one result for each, even if this raises.
 
         ``problems`` gives, by call id, the output of calls that are not run. Raises StopRunError
         if the user ends the run.
@@ -225,8 +225,10 @@ class ToolRunner:
         """
         kind = self._ports.kind
         if kind is not None and not kind.allows(tool.name):
-            has = ", ".join(kind.tools or ())
-            raise ToolError(f"Not run: {kind.name} can't use {tool.name}, only: {has}.")
+            only = ""
+            if kind.tools is not None:
+                only = f", only: {', '.join(kind.tools)}"
+            raise ToolError(f"Not run: {kind.name} can't use {tool.name}{only}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))

@@ -76,7 +76,7 @@ async def test_the_small_model_is_asked_once_after_work_and_nothing_is_kept(tmp_
     assert line.origin == "", "the user said it"
     assert len(script.asked) == 1
     assert harness.session.info.side_cost == pytest.approx(0.01)
-    assert "memory: 1 line proposed · /memory" in harness.notices()
+    assert "Proposed for the memory: 1 line. Decide with /memory." in harness.notices()
     assert memory_of(tmp_path).read().lines == ()
     await finished(harness, "thanks")
     assert len(script.asked) == 1, "a run that did nothing costs no request"
@@ -180,7 +180,7 @@ async def test_use_is_counted_and_what_is_of_no_use_is_proposed_for_removal(tmp_
     assert (database.uses, database.unused) == (1, 0)
     assert (ports.uses, ports.unused) == (0, UNUSED_SESSIONS), "a session counts once"
     assert [(one.line.topic, one.removes) for one in state.proposed] == [("ports", True)]
-    assert "memory: 1 line proposed · /memory" in harness.notices()
+    assert "Proposed for the memory: 1 line. Decide with /memory." in harness.notices()
 
 
 async def test_the_source_of_a_line_is_recalled_from_another_session(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ async def test_a_run_without_a_screen_proposes_only_if_it_is_asked_to(
     err = io.StringIO()
     assert await run_headless(harness, "look around", err=err) == 0
     assert len(script.asked) == int(always)
-    assert ("memory: 1 line proposed" in err.getvalue()) is always
+    assert ("Proposed for the memory: 1 line." in err.getvalue()) is always
 
 
 async def test_proposals_are_answered_without_a_screen(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_each_command_is_accepted_and_says_the_same(
     assert not any("very-secret" in item.why for item in items.values())
     for item in items.values():
         if item.why.startswith("tui-agent "):
-            command = shlex.split(item.why.partition("; its key")[0])
+            command = shlex.split(item.why.partition("; its API key")[0])
             assert run(command[1:]) == 0, (command, capsys.readouterr())
     config = load_config().config
     bench = config.models["openai/qwen 'x':7b"]
@@ -78,7 +78,7 @@ def test_each_command_is_accepted_and_says_the_same(
     assert (bench.reasoning, bench.vision) == (True, True)
     assert (bench.input_price, bench.output_price, bench.cache_read_price) == (1.5, 2, 0.1)
     assert config.models["ollama/plain"].api_key_env is None
-    assert "its key is not copied" in items["plain"].why
+    assert "its API key is not copied" in items["plain"].why
     assert config.models["anthropic/c"].base_url == "https://gate.example"
     assert config.models["anthropic/claude-x"].context_window == 5000
     assert config.providers["anthropic"].base_url == "https://proxy.example.com/v1"
@@ -103,4 +103,4 @@ def test_odd_files_are_no_problem(
 
     for item in found(tmp_path, monkeypatch).values():
         if "config set" in item.why:
-            tomllib.loads("x = " + shlex.split(item.why.partition("; its key")[0])[-1])
+            tomllib.loads("x = " + shlex.split(item.why.partition("; its API key")[0])[-1])

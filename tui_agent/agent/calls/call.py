@@ -66,7 +66,10 @@ class Call:
     changed_by_hook: str | None = None
     """The arguments as JSON text if a hook changed them; else None."""
     started_at: int = 0
-    """Milliseconds since the epoch, set again once the call is allowed; 0 before both."""
+    """When the call began, in milliseconds since the epoch; 0 before that.
+
+    Set when the stages begin, and again once the call is allowed.
+    """
     was_started: bool = False
     """Whether the call was allowed and announced."""
     live: str = ""
@@ -152,9 +155,9 @@ class Link:
     proceed: Proceed
 
     async def run(self, call: Call) -> Outcome:
-        """Run the stage and return the call's outcome, also if an exception is raised.
+        """Run the stage and return the call's outcome, even if the stage raises an exception.
 
-        Only the exceptions in `GETS_THROUGH` are raised, and CancelledError if the current task is
+        Raises only the exceptions in `GETS_THROUGH`, and CancelledError if the current task is
         cancelled.
         """
         try:

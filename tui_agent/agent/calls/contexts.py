@@ -28,7 +28,10 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
-"""Characters kept of the end of a running call's output: the result if the call is interrupted."""
+"""Maximum characters kept from the end of a running call's output.
+
+They become the result if the call is interrupted.
+"""
 
 
 class ToolContexts:

@@ -91,7 +91,7 @@ class RepetitionWatch:
 
     @property
     def stops_answers(self) -> bool:
-        """Whether to stop answers that repeat themselves, which a rule or the user may allow."""
+        """Whether to stop repeating answers; False if a rule or the user allows them."""
         is_allowed = ANSWER_PATTERN in self._allowed
         if self._allowed_in_run is not None:
             is_allowed = is_allowed or self._allowed_in_run == newest_user_id(

@@ -45,8 +45,8 @@ class Understood:
 class Hooked:
     """Runs the user's hooks: before a call, where they may change or refuse it, and after it.
 
-    Hooks after a call may add to its result; a call that was denied or never started gets none.
-    ``clock`` returns milliseconds since the epoch.
+    Hooks after a call may add to its result; they don't run for a call that was denied or never
+    started. ``clock`` returns milliseconds since the epoch.
     """
 
     hooks: Hooks
@@ -169,7 +169,7 @@ class Announced:
 
 
 class Detached:
-    """Runs a call in a separate task, so that an interrupt does not wait for its processes to end.
+    """Runs a call in a task of its own, so that interrupts don't wait for the call's processes.
 
     ``when_left`` is called each time an interrupted call has finally ended.
     """

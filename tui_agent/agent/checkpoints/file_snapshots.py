@@ -24,8 +24,9 @@ class Stamp(NamedTuple):
     """A file's times, size, inode and mode; if any of these differs, the file may have changed."""
 
     modified: int
-    """Nanoseconds since the epoch, as is ``changed``."""
+    """Time of the last change of the content, in nanoseconds since the epoch."""
     changed: int
+    """Time of the last change of the content or the attributes (ctime), in the same unit."""
     size: int
     inode: int
     mode: int
@@ -115,7 +116,7 @@ def _read(descriptor: int) -> Reading:
 def place_in(root: Path, path: str) -> Path | None:
     """Return ``root`` joined with ``path``, a path from a checkpoint.
 
-    None if it leads out of the project, through a link or into ``.git``.
+    None if it leads out of the project, passes through a link, or is in ``.git``.
     """
     pure = PurePosixPath(path)
     # Some file systems ignore case and invisible characters, so other spellings also name ``.git``.

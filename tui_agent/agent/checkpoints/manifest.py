@@ -32,7 +32,7 @@ Without a listing, changes by commands are not recorded.
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
 CLOCK_TOLERANCE_NS = 2_000_000_000
-"""Nanoseconds by which a file system's clock may differ from the program's."""
+"""Nanoseconds by which the clock of a file system may differ from that of the program."""
 
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
@@ -202,8 +202,8 @@ class WatchedProject:
     async def look(self) -> Manifest:
         """Return the manifest now: the same object as the last time if nothing changed.
 
-        The caller may correct stamps in it: the next one begins with them. Calls must not overlap.
-        Raises TooLargeError and OSError, as `manifest_of`.
+        The caller may correct its stamps, because the next manifest is made from it. Calls must not
+        overlap. Raises TooLargeError and OSError, as `manifest_of` does.
         """
         last = self._last
         self._last = None

@@ -116,8 +116,8 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
     """Return the files that differ between the current entry and the target, sorted by path.
 
-    ``back`` are the changes from their common ancestor to the current entry, ``forth`` the changes
-    from it to the target. A file that may equal the target's is returned, too, if it has no
+    ``back`` are the changes from their common ancestor to the current entry, ``forth`` those from
+    the ancestor to the target. A file that may equal the target's is returned, too, if it has no
     snapshot at the current entry or its difference has a ``reason``.
     """
     backs = _by_path(back)
@@ -146,8 +146,9 @@ def decide(
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
     """Return the steps to restore files, and the conflicts.
 
-    Files that are already as at the target are in neither. ``current`` takes a path and returns the
-    file's snapshot now. ``kept`` returns whether the content of a snapshot is still available.
+    Files that already are as they were at the target are in neither. ``current`` takes a path and
+    returns the file's snapshot now. ``kept`` returns whether a snapshot's content is still
+    available.
     """
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []

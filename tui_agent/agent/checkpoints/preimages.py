@@ -175,7 +175,7 @@ class PreimageStore:
         named = {path: objects[path] for path in paths if path in objects}
         sizes = self._git.sizes(set(named.values()))
         for path, name in named.items():
-            # With another size, git stores other bytes (line endings, large file storage).
+            # If the sizes differ, git stores other bytes (line endings, large file storage).
             if sizes.get(name) == manifest[path].size:
                 self._known[path] = (manifest[path], _Object(name))
 
@@ -262,7 +262,7 @@ class PreimageStore:
         for row in staged.split(b"\0"):
             facts, _, path = row.partition(b"\t")
             tag, mode, name, stage = [*facts.split(), b"", b"", b"", b""][:4]
-            # Other tags: git does not check whether the file is modified.
+            # With any other tag, git does not check whether the file is modified.
             if tag == b"H" and mode in {b"100644", b"100755"} and stage == b"0":
                 objects[os.fsdecode(path)] = name.decode()
         for row in differing.split(b"\0"):

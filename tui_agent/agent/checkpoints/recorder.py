@@ -69,7 +69,7 @@ MAX_BYTES = 50_000_000
 """Maximum bytes stored for one command's changes; files beyond that have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
-"""Number of listings that took too long after which changes by commands are no longer recorded."""
+"""Number of slow listings after which changes by commands are no longer recorded."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
@@ -257,7 +257,7 @@ class Recorder:
             pairs = [(name, before[name], after[name]) for name in known]
             changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
             self._note(changed or [])
-            # The changes to these files are recorded now.
+            # The changes to these files are recorded now, and must not be found again.
             for manifest in (self._seen, self._beside_jobs):
                 if manifest is not None:
                     for name, reading in after.items():

@@ -1,4 +1,4 @@
-"""Restores a project's files by a plan, and compares files with their snapshots.
+"""Restores a project's files as a plan says, and compares files with their snapshots.
 
 A file's content is stored before it is overwritten or deleted, so that restoring can be undone.
 This is the only module here that writes to the project; it appends no entries. Which files to
@@ -172,7 +172,7 @@ class ChangedFile:
 
     ``mark``: A (added), M (modified), D (deleted) or ? (snapshot not kept). ``path`` is relative to
     the project. ``facts`` is a short text such as "+3 -1", or why the lines can't be compared.
-    ``diff`` is a unified diff, "" if they can't.
+    ``diff`` is a unified diff of the lines; "" if they can't be compared.
     """
 
     mark: str

@@ -51,7 +51,7 @@ class FileRewind:
         self.stayed: set[frozenset[int | None]] = set()
         """Pairs of entries between which the user moved without restoring files.
 
-        Only ``app.moves`` reads and changes it, so that undoing such a move leaves the files, too.
+        ``app.moves`` keeps them, so that undoing such a move doesn't restore files either.
         """
         self._accepted: dict[str, Snapshot] = {}
         """Changes by others that the user accepted: a file's snapshot with the change, by path."""
@@ -108,7 +108,7 @@ class FileRewind:
         try:
             await self.settle()
         except StoreError as error:
-            # As after a takeover; the other parts of the agent have to be closed all the same.
+            # After a takeover, for example. The agent's other parts must still be closed.
             log.warning("the last changes to files are in no checkpoint: %s", error)
         await self.recorder.aclose()
 

@@ -48,8 +48,10 @@ MAX_MESSAGE = 240
 """Maximum characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""For each file, by its path relative to the project: for each line after an edit, the index that the
-line had before the edit, counted from 0; None for a new or changed line."""
+"""Maps a file's path, relative to the project, to a list with an item for each line after an edit.
+
+The item is the index of the line before the edit, counted from 0; None for a new or changed line.
+"""
 
 
 @frozen
@@ -240,7 +242,7 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
         written = match["path"]
         if written not in names:
             path = os.path.normpath(where / written)
-            inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a text
+            inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a str, not a Path
             names[written] = Path(path).relative_to(root).as_posix() if inside else ""
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])

@@ -321,8 +321,8 @@ class Diagnostics:
     ) -> tuple[list[Problem] | None, list[Problem]]:
         """Return the errors that language servers find in edited files: before the edit, and now.
 
-        The former are determined only for files that existed before and have errors now. Files
-        without a server have none. Raises _GaveUpError if a server fails.
+        Errors before the edit are determined only for files that existed before and have errors
+        now. Files without a server have none. Raises _GaveUpError if a server fails.
         """
         from tui_agent.tools.language_servers.connection import ServerError
 

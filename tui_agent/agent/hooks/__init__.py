@@ -1,1 +1,1 @@
-"""Runs hooks: the user's commands at fixed points of the agent's work, which they may change."""
+"""Runs hooks: the user's commands that run at fixed points of the work and may change it."""

@@ -1,9 +1,9 @@
 """Parses and translates hooks in Claude Code's format, which Codex, Copilot, Cursor and others share.
 
 Translates the names of events, tools and arguments, the payloads and the answers between that
-format and ours; `Hooks` runs the translated hooks like others. One of type ``prompt`` asks the
-small model (`QuestionHook`). ``programs.hooks`` finds the files, ``cli.extensions`` makes the hooks
-that run. Source: Claude Code's hooks reference.
+format and this program's; `Hooks` runs the translated hooks like others. A hook of type ``prompt``
+asks the small model (`QuestionHook`). ``programs.hooks`` finds the files, ``cli.extensions`` makes
+the hooks that run. Source: Claude Code's hooks reference.
 """
 
 import json
@@ -55,7 +55,7 @@ EVENTS: dict[str, EventName] = {
     "Notification": "notification",
     "SessionEnd": "session_end",
 }
-"""Our name of each supported event, by Claude Code's name."""
+"""This program's name of each supported event, by Claude Code's name."""
 _ARGUMENTS = "$ARGUMENTS"
 """Placeholder in a question to the model, replaced by the payload's JSON."""
 DEFAULT_TIMEOUT = 60
@@ -78,16 +78,16 @@ _TOOLS = {
     "skill": "Skill",
     "ask": "AskUserQuestion",
 }
-"""Claude Code's names of tools, by our names."""
+"""Claude Code's names of tools, by this program's names."""
 _FIELDS = {
     "path": "file_path",
     "background": "run_in_background",
     "agent": "subagent_type",
     "task": "prompt",
 }
-"""Claude Code's names of tools' arguments, by our names, where they differ."""
+"""Claude Code's names of tools' arguments, by this program's names, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
-"""Tools, by Claude Code's names, whose argument ``path`` is called ``path`` there, too."""
+"""Claude Code's names of the tools whose argument ``path`` has the same name in both programs."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = LazyPattern(r"[\w|, -]*")
 _REPEATED_GROUP = LazyPattern(r"\)[*+{]")
@@ -139,9 +139,10 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
 
 
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
-    """Return a hook that can be run: ``found`` with the settings and environment of ``handler``.
+    """Return ``found`` as a hook that can be run.
 
-    Also takes its directory, and its check before a run outside the sandbox.
+    Takes from ``handler`` the settings, the directory, the environment, and the check that is made
+    before a run outside the sandbox.
     """
     kind = QuestionHook if found.is_question else ClaudeHook
     return kind(
@@ -154,7 +155,7 @@ def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
 
 
 def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
-    """Return a found hook as settings in our format."""
+    """Return a found hook as settings in this program's format."""
     return HookSettings(
         event=EVENTS[found.event], command=found.command, timeout=found.timeout, sandboxed=sandboxed
     )
@@ -223,7 +224,7 @@ class ClaudeHook(CommandHook):
         return kind()
 
     def _meaning(self, payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
-        """Convert a hook's JSON object in Claude Code's format to our answer."""
+        """Convert a hook's JSON object in Claude Code's format to an answer of this program."""
         more = as_dict(said.get("hookSpecificOutput"))
         notice = str(said.get("systemMessage") or "")
         reason = str(
@@ -251,7 +252,7 @@ class ClaudeHook(CommandHook):
     def _fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Return whether a call matches the hook's condition, such as ``Bash(git *)``.
 
-        True without a condition, False if it can't be read.
+        True without a condition, False if the condition can't be read.
         """
         condition = self.found.condition
         if not condition:
@@ -361,9 +362,9 @@ def _problem_of(matcher: str) -> str:
 
 
 def _matches(matcher: str, tool: str) -> bool:
-    """Return whether a matcher covers our ``tool``.
+    """Return whether a matcher covers the tool that this program calls ``tool``.
 
-    A matcher is names separated by ``|`` or a comma, or a regular expression.
+    A matcher is a list of names separated by ``|`` or commas, or a regular expression.
     """
     if matcher in {"", "*"}:
         return True
@@ -375,7 +376,7 @@ def _matches(matcher: str, tool: str) -> bool:
 
 
 def _their_names(tool: str) -> list[str]:
-    """Return the names that Claude Code may use for one of our tools.
+    """Return the names that Claude Code may use for one of this program's tools.
 
     A tool of an MCP server has one name for each ``_`` that may separate server and tool.
     """
@@ -455,7 +456,7 @@ def _call_fields(payload: BeforeTool | AfterTool | PermissionQuestion) -> dict[s
 
 
 def _their_input(name: str, arguments: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    """Return our arguments in Claude Code's form, for the tool with its name ``name``.
+    """Return a call's arguments in Claude Code's form; ``name`` is Claude Code's name of the tool.
 
     Arguments are renamed, file paths made absolute and timeouts converted to milliseconds.
     """
@@ -490,7 +491,7 @@ def _their_edit(edit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in Claude Code's form as arguments of the call's tool."""
+    """Convert arguments in Claude Code's form to arguments of the call's tool."""
     name = _their_names(payload.tool)[0]
     if name not in _TOOLS.values():
         return dict(updated)

@@ -1,9 +1,8 @@
 """Runs the hooks of one session in their order, and combines their answers.
 
 A hook that fails is reported and otherwise ignored. `claude_hooks` translates hooks that are
-written in Claude Code's format. ``cli.extensions`` finds the hooks and decides which may run. What
-an answer means for the work is carried out by the callers: the message, call, move or compaction is
-refused or changed there.
+written in Claude Code's format. ``cli.extensions`` finds the hooks and decides which may run. The
+callers act on the answers: they refuse or change the message, call, move or compaction.
 """
 
 import asyncio
@@ -62,7 +61,7 @@ REFUSED = 2
 """The exit code with which a hook's command refuses the event."""
 
 CLOSING_SECONDS = 5
-"""Seconds that running notifications of hooks get to end before they are cancelled."""
+"""Seconds that hooks running in the background get to end before they are cancelled."""
 
 MIN_SUMMARY_CHARS = 20
 """Shortest summary that is accepted from a hook, in characters."""
@@ -119,7 +118,10 @@ class CommandHook:
         return False
 
     def handles(self, event: str, tool: str) -> bool:
-        """Return whether the hook is for an event and tool; "" for events without a tool."""
+        """Return whether the hook is for this event and tool.
+
+        ``tool`` is "" for events without a tool.
+        """
         return event == self.settings.event and (
             not tool or fnmatchcase(tool, self.settings.matcher)
         )
@@ -262,7 +264,8 @@ class Hooks:
 
     ``load`` reads the hooks from the settings; without it there are none. ``about`` returns the
     part of payloads that describes the session, ``report`` shows the user a notice. Hooks with
-    ``sandboxed`` run in ``containment``; hooks that are questions go to the model by ``ask``.
+    ``sandboxed`` run in ``containment``. ``ask`` asks the small model the questions of hooks of
+    type ``prompt``.
     """
 
     def __init__(
@@ -325,8 +328,8 @@ class Hooks:
     async def session_start(self, *, resumed: bool) -> str:
         """Run the ``session_start`` hooks; return their texts for the model, joined.
 
-        "" if there is none, and once a call has returned. If a call is cancelled, the next one runs
-        the hooks again.
+        "" if there is none, and in every call after the first. If a call is cancelled, the next one
+        runs the hooks again.
         """
         if self._began or not await self.wanted("session_start"):
             return ""
@@ -358,7 +361,7 @@ class Hooks:
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
         """Run the hooks before a tool call, each with the arguments as the previous one left them.
 
-        The first hook that denies the call ends this. Raises ToolError if the changed arguments do
+        No hook runs after one that denies the call. Raises ToolError if the changed arguments do
         not match the tool's schema.
         """
         if not await self.wanted("before_tool", tool.name):
@@ -443,7 +446,7 @@ class Hooks:
         return kind(context="\n\n".join(context), **more)
 
     async def before_end(self, answer: str, sent_back: int) -> str:
-        """Run the hooks before a run ends; return the model's task from the first that blocks it.
+        """Run the hooks before a run ends; return the task that the first blocking hook sets.
 
         "" if no hook blocks the end. ``answer`` is the model's last text, ``sent_back`` the number
         of times that hooks have made the model continue in this run.
@@ -493,7 +496,7 @@ class Hooks:
         task.add_done_callback(self._telling.discard)
 
     async def aclose(self) -> None:
-        """Wait up to ``CLOSING_SECONDS`` for running notifications, then cancel them."""
+        """Wait up to `CLOSING_SECONDS` for hooks that run in the background, then cancel them."""
         if self._telling:
             _done, late = await asyncio.wait(self._telling, timeout=CLOSING_SECONDS)
             for task in late:

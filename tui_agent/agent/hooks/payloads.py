@@ -287,12 +287,12 @@ class HookAnswer(BaseModel):
     notice: str = ""
 
     @classmethod
-    def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for those that can
+    def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for subclasses
         """Return an answer that refuses the event, with a reason; None if it can't be refused."""
         return None
 
     @classmethod
-    def telling(cls, text: str) -> Self:  # noqa: ARG003 - for those that can
+    def telling(cls, text: str) -> Self:  # noqa: ARG003 - for subclasses
         """Return an answer that gives ``text`` to the model.
 
         An empty answer if the event's answers have no text for the model.
@@ -376,7 +376,7 @@ class SummaryAnswer(ContextAnswer):
         return json.dumps(self.details, ensure_ascii=False)
 
     def focus(self, given: str | None) -> str:
-        """Return the user's focus ``given``, followed by the hook's context; "" without both."""
+        """Return the user's focus ``given``, then the hook's context; "" if there is neither."""
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 

@@ -53,8 +53,8 @@ class UserCommand:
 
     The command's message switches to ``model`` and ``agent``; None keeps the current ones.
     ``of_project`` is True for a command of the project, False for the user's own. ``origin`` and
-    ``file`` are the names of its folder and file for screens, ``program`` is the other program whose
-    folder it is, "" for ours.
+    ``file`` are the names of its folder and file for screens. ``program`` is the other program that
+    the folder belongs to, "" if it belongs to this program.
     """
 
     name: str
@@ -79,7 +79,7 @@ def load_commands(
 ) -> tuple[UserCommand, ...]:
     """Return the commands that ``gate`` admits, sorted by name; unusable files are reported in ``problems``.
 
-    A project's command never replaces a user's of the same name.
+    A project's command never replaces a user's command of the same name.
     """
     places = (*folders.user_folders("commands"), *folders.project_folders("commands", problems))
     rows = [(path, folder) for folder in places for path in folder.files("*.md")]

@@ -75,8 +75,8 @@ class Document:
     def model(self, whose: str) -> str | None:
         """Return the model that the front matter names; None if it names none.
 
-        ``whose`` is the other program that the file is for, "" for ours. In another program's file a
-        name without a slash (``sonnet``, ``inherit``) counts as none.
+        ``whose`` is the other program that the file is for, "" if it is for this one. In another
+        program's file, a name without a slash (``sonnet``, ``inherit``) counts as none.
         """
         name = self.text("model")
         return name if name and ("/" in name or not whose) else None
@@ -151,7 +151,7 @@ class FileCache:
         if self._project is not None and path.is_relative_to(self._project):
             real = os.path.realpath(path)
             if is_sensitive(real) and is_inside(self._project, path):
-                name = os.path.basename(real)  # noqa: PTH119 - a text
+                name = os.path.basename(real)  # noqa: PTH119 - a str, not a Path
                 raise LeftOutError(f"left out, as it leads to {name}, which usually holds secrets")
             return read_inside(self._project, path, limit)
         return read_file(path, limit)

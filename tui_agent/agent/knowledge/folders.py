@@ -33,7 +33,8 @@ _NEVER = {"node_modules", ".git"}
 class Folder:
     """A folder to search.
 
-    ``shown`` is its name on screens. ``whose`` is the other program it belongs to; "" for ours.
+    ``shown`` is its name on screens. ``whose`` is the other program it belongs to; "" if it belongs
+    to this program.
     """
 
     path: Path
@@ -162,7 +163,8 @@ class Folders:
     def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:
         """Yield folders of rules and skills above the project, nearest first.
 
-        None above a Git repository: the programs whose places these are stop at its root, too.
+        Yields none if the project is a Git repository: the programs that use these folders stop at
+        its root, too.
         """
         if kind not in {"rules", "skills"} or os.path.lexists(self.project / ".git"):
             return

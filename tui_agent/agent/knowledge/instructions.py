@@ -119,7 +119,7 @@ class InstructionFiles:
         return tuple(reading.found.values())
 
     def _not_files(self) -> Iterator[str]:
-        """Yield a sentence for each thing that has a main file's name and is no file."""
+        """Yield a sentence for each path that has a main file's name but is not a file."""
         folders = self._folders
         for folder in (folders.config, *folders.above(), *reversed(folders.upward())):
             for name in self._order:
@@ -236,7 +236,10 @@ class InstructionFiles:
         return not path.is_relative_to(self._folders.project)
 
     def _of_user(self) -> Iterator[Path]:
-        """Yield the user's own files that exist: our main file, one per program, local files."""
+        """Yield the user's own files that exist.
+
+        First this program's main file, then one main file of each other program, then local files.
+        """
         yield from _first([self._folders.config / name for name in self._order])
         programs: dict[str, list[Path]] = {}
         further: list[list[Path]] = []
@@ -437,7 +440,7 @@ def _first(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_there(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises where the way is closed
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises below a directory without permission
 
 
 def _what_it_is(path: Path) -> str:
@@ -454,7 +457,7 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
     if "**" in rest:
         yield from _below(project / base, rest)
         return
-    found = glob.iglob(str(at_home(pattern)), root_dir=project, recursive=True)  # noqa: PTH207 - any root
+    found = glob.iglob(str(at_home(pattern)), root_dir=project, recursive=True)  # noqa: PTH207 - takes absolute patterns, too
     for count, name in enumerate(found):
         if count > MAX_FILES * 20:
             return
@@ -474,7 +477,7 @@ def _below(base: Path, pattern: str) -> Iterator[Path]:
     for directory, folders, names in os.walk(base):
         if not takes_hidden:
             folders[:] = [name for name in folders if not name.startswith(".")]
-            names = [name for name in names if not name.startswith(".")]  # noqa: PLW2901 - as the folders
+            names = [name for name in names if not name.startswith(".")]  # noqa: PLW2901 - filtered like the folders
         for name in names:
             path = Path(directory) / name
             if expression.fullmatch(path.relative_to(base).as_posix()) and _is_there(path):

@@ -81,8 +81,8 @@ def load_skills(
 ) -> dict[str, Skill]:
     """Return the skills that ``gate`` admits, by name and sorted; unusable files are reported in ``problems``.
 
-    If several have the same name, the project's is used, or else the user's; of the project's, the
-    one nearest to the working directory.
+    If several have the same name, the project's skill is used, or else the user's. Of several in
+    the project, the one nearest to the working directory is used.
     """
     places = (*folders.project_folders("skills", problems), *folders.user_folders("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
@@ -162,7 +162,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     document, file = found
     has_folder = path.name == SKILL_FILE
     if not has_folder and not document.text("description"):
-        return None  # a note among the skills
+        return None  # a note, not a skill
     name = _skill_name(document, path.parent.name if has_folder else path.stem)
     description = document.purpose().replace("</", "<\\/")
     if not description and folder.whose == "Claude Code":

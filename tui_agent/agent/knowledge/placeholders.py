@@ -93,7 +93,8 @@ def given(text: str) -> Given:
 def slots_of(whose: str, template: str, names: object) -> Slots:
     """Return a template's slots according to the program that it was written for.
 
-    ``whose`` is that program, "" for ours; ``names`` is the ``arguments`` field of the front matter.
+    ``whose`` is the name of another program, "" for this one. ``names`` is the ``arguments`` field
+    of the front matter.
     """
     way = _WAYS.get(whose, Slots())
     if way.takes_named:

@@ -1,4 +1,4 @@
-"""One connection to an MCP server: opens it, and translates between the SDK's types and the program's.
+"""One connection to an MCP server: opens it, and converts the SDK's types to this program's types.
 
 Starts the server's program, in the sandbox if its settings say so, or connects to its URL; writes
 the server's log; repairs its messages (``leniency``); passes on its questions to the user.
@@ -212,7 +212,7 @@ async def connect(
 
             errors = stack.enter_context(server_log.standard_error())
             program = await stack.enter_async_context(_program(spec, around, settings, handler))
-            # The server's log has the lines that the SDK can't read.
+            # The SDK need not log the lines that it can't read: the server's log has them.
             logging.getLogger("mcp.client.stdio").addFilter(_is_not_parse_failure)
             client = await stack.enter_async_context(
                 _client(spec, handler, stdio_client(program, errlog=errors))
@@ -238,7 +238,7 @@ class _MessageHandler:
     listener: Listener
     log: ServerLog
     connected: bool = False
-    """True once the protocol is initialized. An end before that is a failed start, not a loss."""
+    """True once the protocol is initialized; if the connection ends before, the start failed."""
 
     open_questions: int = 0
     """Number of the server's questions that the user has not answered yet."""
@@ -252,7 +252,7 @@ class _MessageHandler:
         """Raise TimeoutError if the block takes more than ``seconds``.
 
         The time stops while the user answers a question of the server. After the answer, the block
-        has the seconds of the server's setting ``timeout``.
+        gets all the seconds of the server's setting ``timeout``.
         """
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
@@ -494,9 +494,8 @@ async def _reach(
         return await stack.enter_async_context(_client(spec, handler, sse, "legacy"))
     except Exception:
         if len(refusals) > 1:
-            handler.listener.refused(
-                refusals[0]
-            )  # the answer to streamable HTTP, which comes first
+            # Report why streamable HTTP was refused, not why SSE was.
+            handler.listener.refused(refusals[0])
         raise
 
 

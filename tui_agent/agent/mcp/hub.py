@@ -87,7 +87,7 @@ class McpHub:
         self._said = SayOnce()
         self._started = False
         self.is_of_one_session = False
-        """True if the agent of the only session that has this hub closes it."""
+        """True if only one session uses this hub; its agent closes the hub."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []
@@ -226,9 +226,10 @@ class McpHub:
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
         """Return the tools for a head rendered now: those of the servers that are ready.
 
-        A single tool that lists tools and loads their parameters replaces the tools of servers with
-        the setting ``schemas`` "on_demand", and of servers with "auto" if together they are too
-        large. ``window`` is the context window in tokens, ``count`` returns the tokens of a schema.
+        The tools of servers with the setting ``schemas`` "on_demand" are replaced by a single tool
+        that lists them and loads their parameters. So are those of servers with "auto", if together
+        they are too large. ``window`` is the context window in tokens, ``count`` returns the tokens
+        of a schema.
         """
         later = self._on_demand(window, count)
         shown: list[Tool[Any]] = []

@@ -81,7 +81,7 @@ class TokenFile:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
         self._path = directory / f"{portable_name('', server).strip('_')}-{digest}.json"
         self.usable_port: int | None = None
-        """Port to which this login's answer comes. A registration for another port is ignored."""
+        """Port on which this login's answer arrives. A registration for another port is ignored."""
 
     @property
     def is_filled(self) -> bool:

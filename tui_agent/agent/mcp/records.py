@@ -1,7 +1,7 @@
 """Data types for MCP servers: state, tools, prompts, resources and answers.
 
-The rest of the program uses these types, not the SDK's. Also makes the names of servers' tools that
-models see, shortens servers' texts, and removes fields that only cost tokens from their schemas.
+The rest of the program uses these types, not the SDK's. Also makes the names under which models see
+servers' tools, shortens servers' texts, and removes fields that only cost tokens from tool schemas.
 """
 
 import hashlib

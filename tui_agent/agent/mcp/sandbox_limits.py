@@ -25,7 +25,7 @@ def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
     """Return the directories that a server must read to use the programs or files at ``paths``.
 
     A program reads the files beside it. For a link, such as npm's in ``.bin``, the package to which
-    it leads is included. No directory is or contains ``home``, or is in another one.
+    it leads is included. None of the directories is or contains ``home``, or is inside another one.
     """
     found: list[Path] = []
     for path in paths:
@@ -49,7 +49,7 @@ def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
 def _package_of(real: Path, home: Path) -> Path | None:
     """Return the package that contains a file, else its directory; None if that contains ``home``.
 
-    For a package of npm, the whole ``node_modules``, because npm's packages use each other.
+    For a package of npm, return the whole ``node_modules``, because npm's packages use each other.
     """
     around = [folder for folder in (real, *real.parents) if not _contains(folder, home)]
     folders = list(filter(is_directory, around))

@@ -1,8 +1,8 @@
 """Settings of MCP servers: their fields, and which settings apply to a session's servers.
 
-They come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This module
-reads no files: the caller (``cli.extensions``) passes the tables, and of projects only those that
-are trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
+The settings come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This
+module reads no files: the caller (``cli.extensions``) passes the tables, and of projects only those
+that are trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
 defines the environment, directories, sandbox and timeouts of servers.
 """
 
@@ -88,7 +88,9 @@ class McpServerSettings(BaseModel):
         default="auto",
         description="Send its tools' parameters with every request, or let the model load them; auto: depends on size.",
     )
-    timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
+    timeout: float = Field(
+        default=60, gt=0, le=3_600, description="Seconds one request to it may take."
+    )
     start: float = Field(
         default=30,
         gt=0,
@@ -181,8 +183,8 @@ class ServerSpec:
     def keeps_running_as(self, other: "ServerSpec") -> bool:
         """Return True if a server started for this spec need not be restarted for the spec ``other``.
 
-        The settings of both may differ only in the tools offered, the log level, ``start`` and
-        ``required``.
+        The settings of both may differ only in which tools are offered and how, the log level,
+        ``start`` and ``required``.
         """
         offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
         mine = self.settings.model_dump(exclude=offered)
@@ -344,8 +346,9 @@ class Timeouts:
 
     ``settle`` is the maximum wait of the first request for servers, in seconds; None means the
     setting ``start`` of each server. A server that doesn't answer within ``starts`` times its
-    setting ``start`` has failed. A server that ends is restarted after one of the ``pauses`` (in
-    seconds) for each attempt; once it has run for ``healthy`` seconds, it gets all attempts again.
+    setting ``start`` has failed. A server that ends is restarted after the first of the ``pauses``
+    (in seconds), next time after the second, and so on; after the last, it has failed. Once it has
+    run for ``healthy`` seconds, it gets all attempts again.
     """
 
     settle: float | None = 2

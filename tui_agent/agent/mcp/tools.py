@@ -95,7 +95,7 @@ class McpTool(DynamicTool):
 
 
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
-    """A tool with which the model finds and calls tools of servers that are not in the head.
+    """A tool with which the model finds and calls MCP tools that are not in the head.
 
     Its description lists the tools ``offered``. A search returns their parameters as a tool result,
     which keeps the prompt cache valid. ``known`` returns all current tools by name.

@@ -3,9 +3,10 @@
 Also handles lines that the model proposes with a tool during a run (`MemoryKeeper.propose`).
 
 After a run with enough tool calls, a small model finds lines to propose (one request). Without such
-a model, if it fails, and after other runs, rules find them (``proposals``). They become part of the
-memory only when the user accepts them (``app.memory_commands``). ``files.memory`` writes the
-memory's file, which includes the proposals. Runs of subagents and race runners are ignored.
+a model, if it fails, and after other runs, rules find the lines (``proposals``). Proposed lines
+become part of the memory only when the user accepts them (``app.memory_commands``).
+``files.memory`` writes the memory's file, which includes the proposals. Runs of subagents and race
+runners are ignored.
 """
 
 import asyncio
@@ -160,7 +161,7 @@ class MemoryKeeper:
             self._notified_at = max(one.line.kept_at for one in news)
             waiting = len(state.proposed)
             lines = "1 line" if waiting == 1 else f"{waiting} lines"
-            self._journal.channel.say(f"memory: {lines} proposed · /memory")
+            self._journal.channel.say(f"Proposed for the memory: {lines}. Decide with /memory.")
 
     async def _pause_for_screen(self) -> None:
         """Pause so that the screen shows the answer first, unless a caller waits for the memory."""

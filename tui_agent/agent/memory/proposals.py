@@ -82,7 +82,8 @@ def _lasting_sentences(text: str) -> Iterator[str]:
 def _usable(text: str) -> MemoryLine | None:
     """Return a text as a line; None if it can't be proposed.
 
-    That is so if it is too short or too long, contains a secret, or isn't a valid line.
+    A text can't be proposed if it is too short or too long, contains a secret, or isn't a valid
+    line.
     """
     from tui_agent.secret_detector import has_secret
 

@@ -1,1 +1,1 @@
-"""Converts settings that users wrote for other programs (Claude Code, Codex, OpenCode, Pi) to ours."""
+"""Converts users' settings of Claude Code, Codex, OpenCode and Pi to settings of this program."""

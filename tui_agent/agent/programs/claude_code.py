@@ -30,7 +30,7 @@ from tui_agent.permission import NEVER_ASK
 PROGRAM = "Claude Code"
 
 _ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
-"""Our action for each list of rules; later ones override earlier ones."""
+"""This program's action for each list of rules; later lists override earlier ones."""
 _READ_HERE = {
     "permissions",
     "env",
@@ -54,7 +54,7 @@ _INSTEAD = {
 
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return Claude Code's settings of the user and the project, converted to ours.
+    """Return the user's and the project's settings of Claude Code as settings of this program.
 
     Unless ``trusted``, settings of the project that need trust are only listed, as held back.
     """

@@ -48,11 +48,11 @@ _INSTEAD = {
 }
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
-"""Our names for a Codex agent's fields, by Codex's name, where they differ."""
+"""This program's names for a Codex agent's fields, by Codex's name, where they differ."""
 _PROVIDER_FIELDS = (("base_url", "base_url"), ("wire_api", "wire"), ("env_key", "api_key_env"))
-"""Fields of a Codex provider: Codex's name and ours."""
+"""Fields of a Codex provider: Codex's name and this program's name."""
 _USUAL_WIRE = "responses"
-"""The format of a Codex provider without ``wire_api``."""
+"""The API format of a Codex provider without ``wire_api``."""
 _NOT_COPIED = ("env_http_headers", "experimental_bearer_token", "query_params")
 _CREDENTIALS = LazyPattern(r"(?i)auth|cookie|key|token|secret|password")
 """Matches names of headers that hold credentials, which are not printed."""
@@ -81,7 +81,7 @@ def read_codex(folders: Folders) -> ForeignSettings:
 
 
 def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
-    """Return how to get the effect of the settings; for a model and its provider, the command.
+    """Return how to get the effect of the settings: advice, or a command that sets them.
 
     ``table`` has the settings of a file and of the files that it overrides.
     """
@@ -101,7 +101,7 @@ def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def server_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return our settings for a provider of Codex's: its address, wire and variable of the key."""
+    """Return this program's settings for a Codex provider: address, API format, key variable."""
     row: dict[str, Any] = {}
     for theirs, ours in _PROVIDER_FIELDS:
         if value := given.get(theirs):
@@ -111,7 +111,7 @@ def server_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _provider_command(name: str, given: Mapping[str, Any]) -> str:
-    """Return the command that sets up a provider of Codex's here, and what it leaves out."""
+    """Return the command that sets up a Codex provider in this program, and what it leaves out."""
     row = server_settings(given)
     headers = {}
     left = [field for field in _NOT_COPIED if given.get(field)]

@@ -1,6 +1,6 @@
 """Converts the rules of Codex that forbid a command or ask about it (``.codex/rules/*.rules``).
 
-The files are in Starlark. Read are calls of ``prefix_rule`` with literal arguments, with Python's
+The files are in Starlark. Calls of ``prefix_rule`` with literal arguments are read, with Python's
 parser; nothing is run. Rules that allow, and everything else, are only listed. Source: Codex's
 documentation of its rules.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FOLDER = ".codex/rules"
 _RULE = "prefix_rule"
 _ACTIONS = {"forbidden": Action.DENY, "prompt": Action.ASK}
-"""Our actions by Codex's decision; a rule without one allows."""
+"""This program's action for each of Codex's decisions; a rule without a decision allows."""
 _MAX_COMMANDS = 100
 """Maximum number of commands that one rule may stand for."""
 
@@ -39,7 +39,7 @@ class _UnusableError(ValueError):
 
 
 def read_codex_rules(program: str, folders: Folders) -> ForeignSettings:
-    """Return the user's and the project's rules that forbid or ask, converted to ours.
+    """Return the user's and the project's rules that forbid or ask, as rules of this program.
 
     ``program`` is Codex's name. ``items`` also has the statements without effect.
     """
@@ -94,7 +94,7 @@ def _statements(program: str, file: ForeignFile, items: list[FoundItem]) -> "Seq
 
 
 def _rules(statement: "ast.stmt", place: str) -> list[Rule]:
-    """Return our rules for a call of ``prefix_rule``; raises _UnusableError for anything else."""
+    """Return the rules for a call of ``prefix_rule``; raises _UnusableError for anything else."""
     given = _arguments(statement)
     decision = given.get("decision", "allow")
     action = _ACTIONS.get(str(decision))
@@ -119,9 +119,9 @@ def _arguments(statement: "ast.stmt") -> dict[str, Any]:
 
 
 def _commands(pattern: object) -> Iterator[str]:
-    """Yield the beginnings of commands that a pattern stands for, as parts of our globs.
+    """Yield the beginnings of commands that a pattern stands for, as parts of globs.
 
-    A pattern is a list of words; in the place of one there may be a list of alternatives. Raises
+    A pattern is a list of words; a list of alternatives may take the place of a word. Raises
     _UnusableError for another form.
     """
     if not isinstance(pattern, list) or not pattern:
@@ -137,5 +137,5 @@ def _commands(pattern: object) -> Iterator[str]:
     if count > _MAX_COMMANDS:
         raise _UnusableError(f"its pattern stands for more than {_MAX_COMMANDS} commands")
     for chosen in product(*choices):
-        # verbatim leaves stars alone.
+        # `verbatim` doesn't escape stars.
         yield " ".join([verbatim(word).replace("*", "[*]") for word in chosen])

@@ -69,10 +69,11 @@ class FoundItem:
 
 @frozen
 class ForeignSettings:
-    """Settings of other programs, converted to ours.
+    """Settings of other programs, converted to settings of this program.
 
-    ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in our
-    setting of that name. ``items`` lists every setting found, including those without effect.
+    ``environment`` holds variables for commands. ``instructions`` are paths and globs, as in this
+    program's setting of that name. ``items`` lists every setting found, including those without
+    effect.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -85,8 +86,8 @@ class ForeignSettings:
 class ModelOffer:
     """A model or provider of another program, and the setting that sets it up here.
 
-    ``key`` is the setting's name, ``table`` its value. ``leaves_key``: the file has a key, which is
-    not copied.
+    ``key`` is the setting's name, ``table`` its value. ``leaves_key``: the file has an API key,
+    which is not copied.
     """
 
     program: str
@@ -100,7 +101,10 @@ class ModelOffer:
     def of(
         cls, program: str, model: str, table: Mapping[str, Any], *, key_written: object = ""
     ) -> "ModelOffer":
-        """Return the offer of the model with our id ``model``; ``key_written``: the file's key."""
+        """Return the offer of the model with this program's id ``model``.
+
+        ``key_written`` is the API key in the file.
+        """
         return cls(
             program,
             "model",
@@ -112,14 +116,14 @@ class ModelOffer:
 
     @property
     def model(self) -> str:
-        """Our id of the model: ``openai/NAME``."""
+        """This program's id of the model: ``openai/NAME``."""
         return str(json.loads(self.key.partition(".")[2]))
 
     def item(self, file: ForeignFile) -> FoundItem:
         """Return the item that lists the offer, with the command that sets it up here."""
         why = set_table_command(self.key, self.table)
         if self.leaves_key:
-            why += "; its key is not copied: add api_key_env, if the server needs one"
+            why += "; its API key is not copied: add api_key_env, if the server needs one"
         place = file.place(self.name)
         return without_effect(self.program, self.kind, self.name, place=place, why=why)
 
@@ -129,9 +133,9 @@ def settings_files(
 ) -> Iterator[ForeignFile]:
     """Yield the settings files of a program that exist; later files override earlier ones.
 
-    First come the user's, then the project's, from its root to the working directory. ``of_user``
-    are paths relative to the home directory, ``of_project`` paths relative to each of the project's
-    directories.
+    The user's files come first, then the project's files, from its root to the working directory.
+    ``of_user`` are paths relative to the home directory, ``of_project`` paths relative to each of
+    the project's directories.
     """
     for name in of_user:
         if (file := read_of_user(folders.home, name)) is not None:

@@ -1,6 +1,7 @@
 """Finds hooks in the files of Claude Code and Codex, and decides by trust and settings which are used.
 
-``hooks.claude_hooks`` parses them; ``cli.extensions`` turns those of `foreign_hooks` into our hooks.
+``hooks.claude_hooks`` parses them; ``cli.extensions`` makes hooks of this program from those that
+`foreign_hooks` yields.
 """
 
 from collections.abc import Iterator

@@ -175,7 +175,10 @@ def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Itera
 def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
-    """Yield an item for another program's file, and for each unused field; nothing for our files."""
+    """Yield an item for another program's file, and one for each of its unused fields.
+
+    Yields nothing for a file of this program.
+    """
     program = found.program
     if program:
         state = ItemState.HELD_BACK if waits else ItemState.ACTIVE

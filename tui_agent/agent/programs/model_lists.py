@@ -1,4 +1,4 @@
-"""Finds the models on servers of the user's own that Pi, OpenCode or Codex are set up with.
+"""Finds the models on the user's own servers that are set up in Pi, OpenCode or Codex.
 
 The first start offers to set them up here. Source: the programs' documentation of their settings.
 """
@@ -15,13 +15,13 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.places import OPENCODE_HOME_FILES
 
 _VARIABLE = LazyPattern(r"\{env:(\w+)\}")
-"""A variable in a setting of OpenCode's."""
+"""A variable in an OpenCode setting."""
 _MESSAGES = "@ai-sdk/anthropic"
 """The package with which OpenCode calls servers that have Anthropic's API."""
 
 
 def offered_models(home: Path) -> list[ModelOffer]:
-    """Return the models in the other programs' settings that have an address; reads files.
+    """Return the models for which the other programs' settings name an address; reads files.
 
     Of several offers for the same name, the first is returned.
     """
@@ -63,7 +63,7 @@ def _limits(limit: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _of_codex(file: ForeignFile) -> Iterator[ModelOffer]:
-    """Yield the model that Codex is set to, if its provider is one of the user's."""
+    """Yield the model in Codex's settings, if its provider is a server that they define."""
     model = file.table.get("model")
     provider = file.section("model_providers", str(file.table.get("model_provider", "")))
     if isinstance(model, str) and isinstance(provider.get("base_url"), str):

@@ -54,9 +54,10 @@ class InlineDocument:
 
 
 def read_opencode(folders: Folders) -> ForeignSettings:
-    """Return OpenCode's instructions and its rules that ask or deny, converted to ours.
+    """Return OpenCode's instructions, and its rules that ask or deny as rules of this program.
 
-    They are the user's and the project's. ``items`` also has the settings without effect.
+    They come from files of the user and the project. ``items`` also has the settings without
+    effect.
     """
     rules: list[Rule] = []
     instructions: list[str] = []

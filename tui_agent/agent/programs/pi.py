@@ -32,10 +32,10 @@ MODELS_FILE = ".pi/agent/models.json"
 _INSTEAD = {
     "compaction": "set [compaction] in config.toml",
     "defaultModel": "choose a model with /model, or set model in config.toml",
-    "defaultProvider": "a model is named with its provider",
-    "defaultProjectTrust": "each project is asked about; --trust uses one without a question",
+    "defaultProvider": "write a model's name with its provider: PROVIDER/MODEL",
+    "defaultProjectTrust": "you are asked about each project; --trust trusts one without asking",
     "defaultThinkingLevel": "set effort in config.toml, or use /effort",
-    "defaultTools": "an agent has a list of tools: agents/NAME.md",
+    "defaultTools": "list the tools of an agent in agents/NAME.md",
     "enabledModels": "/next-model goes through the models that you used lately",
     "extensions": "its extensions are not supported",
     "externalEditor": "set EDITOR",
@@ -53,16 +53,19 @@ _PROVIDERS = {
     "llama.cpp": "llamafile",
     "openai-codex": "chatgpt",
 }
-"""Our ids of Pi's providers, where they differ by more than hyphens."""
+"""This program's ids of Pi's providers, where they differ by more than hyphens."""
 _OWN = frozenset({"llamafile", "lm_studio", "ollama"})
-"""Our ids of servers of the user's that Pi has no address of its own for."""
+"""This program's ids of providers that are always servers of the user's own.
+
+Models on them keep the provider even if Pi's settings name an address.
+"""
 _APIS = {
     "anthropic-messages": "anthropic",
     "google-generative-ai": "gemini",
     "openai-completions": "openai",
     "openai-responses": "openai",
 }
-"""Our provider for a server of the user's, by the API that Pi uses for it."""
+"""This program's provider for a server of the user's own, by the API that Pi uses for it."""
 _COSTS = {
     "input": "input_price",
     "output": "output_price",
@@ -89,7 +92,7 @@ def read_pi(folders: Folders) -> ForeignSettings:
 
 
 def _instead_of(file: ForeignFile) -> dict[str, str]:
-    """Return how to get the effect of the settings; for model and thinking level, the command."""
+    """Return how to get the effect of the settings: advice, or a command that sets them."""
     model = str(file.table.get("defaultModel", ""))
     provider = _provider_of(str(file.table.get("defaultProvider", "")))
     instead = dict(_INSTEAD)
@@ -136,7 +139,7 @@ def _address_and_key(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a model, by our names of them."""
+    """Return the facts about a model under this program's names."""
     row: dict[str, Any] = {}
     for theirs, ours in (("contextWindow", "context_window"), ("maxTokens", "max_output")):
         if _is_number(model.get(theirs)):
@@ -157,7 +160,10 @@ def _is_number(value: object) -> bool:
 
 
 def _server_of(name: str, given: Mapping[str, Any]) -> str:
-    """Return our provider for a model: the known server of that name, or one with the same API."""
+    """Return this program's provider for a model.
+
+    That is the provider of that name or, for a server of the user's own, one with the same API.
+    """
     provider = _provider_of(name)
     if provider in _OWN or not given.get("baseUrl"):
         return provider

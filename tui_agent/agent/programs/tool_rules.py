@@ -1,8 +1,8 @@
-"""Parses Claude Code's permission rules and lists of tools, and converts them to our rules and names.
+"""Parses Claude Code's permission rules and lists of tools, and converts them for this program.
 
 A rule is ``Tool`` or ``Tool(what)``; rules in a list are separated by commas or spaces. Agents,
 skills and commands of other programs use the same syntax. A rule with parentheses is converted to
-one of our rules; if that is not possible, it is reported and left out.
+one of this program's rules; if that is not possible, it is reported and left out.
 
 Source: Claude Code's documentation of permissions and subagents.
 """
@@ -34,23 +34,23 @@ _PERMISSIONS = {
     "task": Permission.TASK,
     "skill": Permission.SKILL,
 }
-"""The permission that a rule ``Tool(what)`` is about, by our name for the tool."""
+"""The permission that a rule ``Tool(what)`` is about, by this program's name for the tool."""
 _WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
 """Tools whose bare name in a rule covers every tool with their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
 
 
 class ForeignRuleError(ValueError):
-    """A rule can't be converted to one of ours; the message says why."""
+    """A rule can't be converted to a rule of this program; the message says why."""
 
 
 @frozen
 class RulePiece:
     """One parsed rule.
 
-    ``text`` is the rule as written. ``tool`` is our name for the tool; for an MCP server, the name
-    of one of its tools or a glob for several. ``what`` is the text in parentheses, "" for the whole
-    tool.
+    ``text`` is the rule as written. ``tool`` is this program's name for the tool; in a rule about
+    an MCP server, the name of one of its tools or a glob for several. ``what`` is the text in
+    parentheses, "" for the whole tool.
     """
 
     text: str
@@ -134,7 +134,7 @@ def parse_piece(text: str) -> RulePiece:
 
 
 def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple[Rule, ...]:
-    """Return one of Claude Code's rules (``text``) converted to ours.
+    """Convert one of Claude Code's rules (``text``) to rules of this program.
 
     Raises ForeignRuleError if it can't be converted.
     """
@@ -178,7 +178,7 @@ def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
             names[piece.tool] = None
         except ForeignRuleError as error:
             if own and text.replace("_", "").replace("-", "").isalnum():
-                names[text.lower()] = None  # a server's tool, or one of a tool file
+                names[text.lower()] = None  # an MCP server's tool, or one of a tool file
             else:
                 problems.append(f"tools: {error}; left out")
     rules: list[Rule] = []
@@ -228,7 +228,7 @@ def _syntax_of(permission: Permission) -> RuleSyntax:
 
 
 def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Iterable[str]:
-    """Return our patterns for the text in a rule's parentheses; raises ForeignRuleError."""
+    """Convert the text in a rule's parentheses to patterns of rules; raises ForeignRuleError."""
     if permission in _FILES:
         return (_file_pattern(piece, anchor),)
     if permission is Permission.WEBFETCH:
@@ -242,7 +242,7 @@ def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Itera
 
 
 def _command_pattern(text: str) -> str:
-    """Return our glob for a rule's command; ``git:*`` is an older spelling of ``git *``."""
+    """Return the glob for a rule's command; ``git:*`` is an older spelling of ``git *``."""
     if text.endswith(":*"):
         text = f"{text.removesuffix(':*')} *"
     return "*".join(verbatim(part) for part in text.split("*"))
@@ -305,7 +305,7 @@ def _from_root(path: str, anchor: Anchor) -> str:
 
 
 def _server_tool(named: str) -> str:
-    """Return our name for ``mcp__SERVER__TOOL``; a glob if it has a star or names no tool."""
+    """Return this program's name for ``mcp__SERVER__TOOL``; a glob if it has a star or no tool."""
     try:
         return pattern_of_tools(named)
     except ValueError as error:

@@ -45,7 +45,7 @@ _REMOVAL_SECONDS = 1.0
 _GONE = ".gone-"
 """Prefix of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Age, in seconds, up to which a race's directory may not be locked yet by its program."""
+"""Age, in seconds, below which a race's directory may not have been locked yet by its program."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
@@ -302,7 +302,7 @@ class _Walk:
                 if is_repository_name(row.name) and not ignored:
                     continue
                 if row.is_symlink():
-                    os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - thousands of them
+                    os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - faster for thousands
                 elif row.is_dir(follow_symlinks=False):
                     self._subdirectory(row, below, ignored=ignored)
                 elif row.is_file(follow_symlinks=False):

@@ -68,7 +68,10 @@ LAST_LINES = 10
 """Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""First and longest pause, in seconds, after a rate limit that gives no time. Doubled each time."""
+"""First and longest pause, in seconds, after a rate limit that gives no time.
+
+Each pause is twice as long as the one before.
+"""
 
 T = TypeVar("T")
 
@@ -143,9 +146,9 @@ class SharedQuestions:
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
         """Return the user's answer to a runner's question, perhaps given earlier to another runner.
 
-        Each runner gets an answer only once: if it asks the same question again, so is the user.
-        Questions about doom loops are always asked separately for each runner. Cancelling this
-        withdraws the question, unless another runner waits for its answer.
+        Each runner gets an answer only once: if a runner asks the same question again, the user is
+        asked again. Questions about doom loops are always asked separately for each runner.
+        Cancelling this withdraws the question, unless another runner waits for its answer.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key = (request.tool, request.command, request.rules, request.reason, request.again, needs)
@@ -606,7 +609,7 @@ class Race:
             )
 
     def resume(self, number: int) -> None:
-        """Start a runner that has ended again.
+        """Restart a runner that has ended.
 
         Raises RaceError if it hasn't ended or doesn't exist.
         """
