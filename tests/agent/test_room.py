@@ -382,7 +382,7 @@ async def test_instructions_that_eat_the_window_are_named_before_the_first_answe
     await small.say("hi")
     (notice,) = small.of(Notice)
     assert re.match(
-        r"Fixed overhead 1\.\dk of 4\.1k: tools ", notice.message
+        r"Instructions and tools take 1\.\dk of the window's 4\.1k tokens: tools ", notice.message
     )  # the directory is counted too
     assert "agent prompt" in notice.message
     assert notice.action == "context"

@@ -160,7 +160,10 @@ def test_a_refusal_says_why():
     found = plan_compaction(
         four_turns().path, SETTINGS, full, PlanOptions(tool_traits(), overhead=overhead)
     )
-    assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7.0k, skills 1.7k."
+    assert (
+        found.message
+        == "Instructions and tools take 21k of the window's 32k tokens: tools 12k, AGENTS.md 7.0k, skills 1.7k."
+    )
 
 
 @pytest.mark.parametrize("sizes", [(50,) * 8, (900, 50, 20, 30), (20, 900, 20, 30), (5, 5)])

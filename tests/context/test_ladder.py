@@ -228,7 +228,9 @@ def test_what_a_person_asks_for_cuts_no_message_of_theirs_and_what_takes_the_roo
     build.user("w " * 3_000)
     _, refusal = attempt(build, 900, keep=100, trigger="manual")
     assert refusal.reason is RefusalReason.FIXED_OVERHEAD
-    assert refusal.message.endswith("Fixed overhead 1.0k of 2.4k: tools 700, AGENTS.md 200.")
+    assert refusal.message.endswith(
+        "Instructions and tools take 1.0k of the window's 2.4k tokens: tools 700, AGENTS.md 200."
+    )
 
     build = long_session(8, answer=300)
     _, refusal = attempt(build, 20_000, "word " * 1_500, keep=100, trigger="manual")

@@ -16,7 +16,7 @@ SILENT_SECONDS = 3.0
 
 
 class PortWatch:
-    """Watches the ports of one session's jobs; `changed` is to be called when a job changes."""
+    """Tells the user when a session's jobs start to listen on ports; call `changed` when a job changes."""
 
     def __init__(
         self, jobs: Jobs, sandbox: Sandbox | None, emit: Callable[[AgentEvent], None]

@@ -65,7 +65,7 @@ async def jobs(controller: Controller, argument: str) -> None:
 async def bg(controller: Controller, _argument: str) -> None:
     count = controller.open_agent.jobs.move()
     if not count:
-        controller.say("No command is running that could go to the background.")
+        controller.say("No running command can be moved to the background.")
         return
     controller.say(
         f"{plural(count, 'command')} moved to the background. /jobs shows and stops jobs."

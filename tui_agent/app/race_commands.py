@@ -427,7 +427,7 @@ async def compare(controller: Controller) -> None:
     """Have the small model describe how the runners' changes differ, and show its text.
 
     The text is stored with the race when the race ends. Raises `CommandError` if there is no race, a
-    runner is working, or fewer than two runners changed something.
+    runner is working, or fewer than two runners changed any files.
     """
     from tui_agent.agent.race.race import compare as ask
 
@@ -439,7 +439,7 @@ async def compare(controller: Controller) -> None:
     controller.say("Comparing the changes …")
     text = await ask(race)
     if not text:
-        raise CommandError("There is nothing to compare: fewer than two runners changed something.")
+        raise CommandError("There is nothing to compare: fewer than two runners changed any files.")
     controller.show(Report("How the changes differ", text.splitlines()))
 
 

@@ -261,7 +261,7 @@ def _check(arguments: argparse.Namespace) -> None:
             f"--check-rounds needs --check and can't be combined with --race. {more}",
         ),
         (arguments.pick == "first-green" and check == "", "--pick first-green needs a --check."),
-        (len(ways) > 1, f"Use one of -c, -r and --fork. {more}"),
+        (len(ways) > 1, f"Use only one of -c, -r and --fork. {more}"),
         (
             arguments.resume == "" and (not has_screen or bool(arguments.prompt)),
             f"-r needs a session's id here; -c continues the last session. {more}",

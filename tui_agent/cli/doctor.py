@@ -160,7 +160,7 @@ def findings() -> Iterator[Finding]:
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     where = str(loaded.path)
     if not is_file(loaded.path):
-        where += " (no such file, so every setting has its default)"
+        where += " (no such file: defaults apply, except for the settings listed below)"
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":

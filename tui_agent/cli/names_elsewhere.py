@@ -98,7 +98,7 @@ OPTIONS: Mapping[str, str] = {
     "--session-id": "use -r ID",
     "--setting-sources": "--trust uses a project's settings; tui-agent adopt lists other programs' files",
     "--settings": "settings are in config.toml; TUI_AGENT_CONFIG_DIR names another directory",
-    "--share": "tui-agent sessions export writes a page that needs no server",
+    "--share": "tui-agent sessions export saves a session as one HTML file that you can send to others",
     "--skill": "skills are folders in .tui-agent/skills, and those of other programs are used",
     "--skip-git-repo-check": "no repository is needed",
     "--steps": "use --max-steps N",

@@ -763,13 +763,17 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence with the three largest parts: ``Fixed overhead 21k of 32k: tools 12k.``.
+    """Return a sentence on the size of the head with its three largest parts.
 
-    ``parts`` are (name, tokens).
+    ``parts`` are (name, tokens). Example: ``Instructions and tools take 21k of the window's 32k tokens:
+    tools 12k.``
     """
     largest = sorted(parts, key=lambda part: -part[1])[:3]
     names = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
-    return f"Fixed overhead {short_count(fixed)} of {short_count(window)}{f': {names}' if names else ''}."
+    if names:
+        names = f": {names}"
+    sizes = f"{short_count(fixed)} of the window's {short_count(window)} tokens"
+    return f"Instructions and tools take {sizes}{names}."
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:

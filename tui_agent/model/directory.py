@@ -240,7 +240,7 @@ class CatalogDirectory:
 
 
 def _is_news(sizes: Mapping[str, float], stored: Mapping[str, float]) -> bool:
-    """Return True if a size is not stored, or differs from the stored one by more than `_STORED`."""
+    """Return True if any size is new, or differs from its stored value by more than the share `_STORED`."""
     return any(
         not isclose(size, stored.get(name, 0.0), rel_tol=_STORED) for name, size in sizes.items()
     )

@@ -262,9 +262,9 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Return True if a new link leads into the project, or to a program outside that commands see.
+    """Return True if a new link leads into the project, or to a program outside it that commands can see.
 
-    True also if the new entry isn't a link. A target with ``..`` after another name counts as
+    Also True for anything that isn't a link. A target with ``..`` after another name counts as
     outside, because that name may be a link.
     """
     if change.link is None:

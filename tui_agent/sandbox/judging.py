@@ -192,7 +192,7 @@ class JudgeProcess:
 
 
 def judge_words(project: Path) -> tuple[str, ...]:
-    """Return the argument list that runs the judge of a project, without the sandbox around it."""
+    """Return the command line of a project's judge; the caller adds the sandbox's arguments."""
     paths = [str(place) for place in _packages()]
     code = f"import sys; sys.path[:0] = {paths!r}; from tui_agent.sandbox.judge_program import main; main()"
     return (sys.executable, "-I", "-S", "-B", "-c", code, str(project))

@@ -320,7 +320,7 @@ class Proxy:
         await pass_both_ways(near, far, StreamRedactor(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Serve the one request that a command sends through a tunnel to a masked credential's host.
+        """Handle a tunnel to the host of a masked credential, which carries a single request.
 
         If the command begins a TLS handshake, the proxy answers it in the host's place.
         """

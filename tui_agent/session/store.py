@@ -225,10 +225,10 @@ class Store(StoreReader):
             return entry_table.put_blob(connection, data, self.clock())
 
     def trim_file_images(self, limit: int) -> int:
-        """Delete the oldest snapshots if those of all checkpoints together exceed ``limit`` bytes.
+        """Delete the oldest snapshots if the snapshots of all checkpoints exceed ``limit`` bytes in total.
 
-        Deletes until 80 % of the limit is left; more may be left, because a blob that is also an
-        output or an attached image is kept. The checkpoints keep naming the deleted blobs. Returns
+        Stops at 80 % of the limit, or above it, because a blob that is also an output or an attached
+        image is kept. Checkpoints still refer to the deleted blobs. Returns
         the number of snapshots deleted. Slow in a large store, so call it in a thread.
         """
         with self.reader() as connection:

@@ -132,9 +132,10 @@ def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def as_path(candidate: Candidate, query: str) -> Candidate:
-    """Return a file's candidate changed so that it inserts the path as a word of a shell command.
+    """Return a copy of a file candidate that inserts the path quoted for the shell.
 
-    No space follows a directory, because the path may go on. A ``./`` before the query is kept.
+    A directory gets no space after it, so that the path can be continued. A ``./`` at the beginning of
+    the query is kept.
     """
     path = candidate.label
     if query.startswith("./"):
