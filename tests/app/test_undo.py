@@ -1,8 +1,9 @@
 """What ``/undo`` takes back and ``/redo`` brings again: the newest thing, whatever a request is made of."""
 
 import random
+import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice
 from tui_agent.app.moves import make_move
 from tui_agent.app.rewind_commands import put_files_back
+from tui_agent.app.undo_commands import name_of_step
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.secret_forms import SecretForms
@@ -273,6 +275,42 @@ async def actor_at(root: Path, seed: int) -> Actor:
     harness.agent.context.ensure_head()
     actors.append(Actor(harness, controller, random.Random(seed)))
     return actors[0]
+
+
+async def test_an_edit_after_a_move_is_counted_by_its_entries(tmp_path: Path) -> None:
+    actor = await actor_at(tmp_path, 0)
+    agent = actor.agent
+    ends = []
+    for text in ("one", "two", "three"):
+        actor.controller.outbox.submit(text)
+        await actor.harness.ended()
+        ends.append(actor.session.leaf)
+    await agent.navigator.go(ends[1])
+    first, second = actor.of(entries.UserEntry)
+    agent.edit_context(first, "pin")
+    newest = actor.session.history.newest()
+    assert newest is not None
+    assert name_of_step(actor.session, newest) == f"edit of the context: pin #{first}"
+    agent.edit_context(first, "drop", second)
+    newest = actor.session.history.newest()
+    assert newest is not None
+    assert name_of_step(actor.session, newest) == "edit of the context: drop 2 entries"
+
+
+async def test_a_turn_whose_message_is_damaged_is_undone_and_redone(tmp_path: Path) -> None:
+    actor = await actor_at(tmp_path, 0)
+    actor.controller.outbox.submit("one")
+    await actor.harness.ended()
+    (message,) = actor.of(entries.UserEntry)
+    with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
+        database.execute("UPDATE bodies SET body = '{' WHERE key & 4294967295 = ?", (message,))
+        database.commit()
+    actor.session.reader._recent.clear()
+    words = actor.controller.frontend.words  # type: ignore[attr-defined]
+    assert await do(actor.controller, "undo")
+    assert words[-1] == f"Undone: everything from #{message} on · /redo brings it back"
+    assert await do(actor.controller, "redo")
+    assert words[-1] == f"Redone: everything from #{message} on · /undo takes it back"
 
 
 async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of_a_pinned_message(
