@@ -18,6 +18,7 @@ from tui_agent.agent.permissions import (
     decide,
     decide_in_mode,
     files_under_rules,
+    is_named,
     next_mode,
     offered_rules,
     parse_rule,
@@ -428,3 +429,39 @@ def test_a_rule_for_everything_leaves_no_question_in_any_mode(mode: str) -> None
     assert found == {Action.ALLOW}
     denied = PermissionNeed(Permission.BASH, "rm x", sandboxed=True)
     assert decide_in_mode(denied, rules, mode).action is Action.DENY
+
+
+@pytest.mark.parametrize(
+    ("said", "is_said"),
+    [
+        ("see `https://x.org/a`", True),
+        ("see “https://x.org/a”, please", True),
+        ("**https://x.org/a/**", True),
+        ("https://x.org/a。", True),
+        ("is it (https://x.org/a)?", True),
+        ("wait... https://x.org/a...", True),
+        ("https://x.org/a.b", False),
+        ("https://x.org/a/b", False),
+        ("https://x.org/a-b", False),
+        ("https://x.org/aé", False),
+    ],
+)
+def test_an_address_is_named_whatever_stands_around_it(said: str, is_said: bool) -> None:
+    assert is_named("https://x.org/a", [said]) is is_said
+
+
+@pytest.mark.parametrize(
+    ("permission", "pattern", "other"),
+    [
+        ("webfetch", "http://[::1]:8080/a", "http://[::1]:8080/b"),
+        ("external_directory", "/srv/[id]", "/srv/i"),
+        ("external_directory", "/srv/*", "/srv/other"),
+    ],
+)
+def test_a_name_with_wildcards_is_allowed_as_it_is(
+    permission: str, pattern: str, other: str
+) -> None:
+    asked = need(permission, pattern)
+    (rule,) = offered_rules([(asked, Rule("*", "*", Action.ASK))])
+    assert rule.matches(asked)
+    assert not rule.matches(need(permission, other))

@@ -22,6 +22,7 @@ from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from glob import has_magic
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -101,6 +102,9 @@ PLAN_REFUSAL = (
     "the user switches to build mode when it is to be done."
 )
 """Result, for the model, of a call that plan mode refuses."""
+
+_GOES_ON = r"[\w./:#@$&(\[+=%~-]"
+"""Matches a character with which a longer address goes on, where a shorter one could end."""
 
 _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
@@ -410,9 +414,8 @@ def is_named(address: str, said: Iterable[str]) -> bool:
 
     A longer address does not count, because a query added by the model could leak something.
     """
-    bare = address.rstrip("/")
-    end = r"(?=/?(?:[\s<>\"')\]},;!?]|[.:](?:\s|$)|$))"
-    return any(re.search(re.escape(bare) + end, text) for text in said)
+    bare = re.escape(address.rstrip("/"))
+    return any(re.search(rf"{bare}/?[.:]*(?!{_GOES_ON})", text) for text in said)
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
@@ -683,7 +686,7 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
         case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
             return "*"
         case Permission.EXTERNAL_DIRECTORY if Path(need.pattern) not in {Path("/"), Path.home()}:
-            return f"{need.pattern}/*"
+            return _all_below(need.pattern)
         case Permission.BASH:
             return need.always
         case Permission.WEBSEARCH:
@@ -691,6 +694,13 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
         case Permission.WEBFETCH if (
             address := urlsplit(need.pattern)
         ).hostname and not address.username:
-            return f"{address.scheme}://{address.netloc}/*"
+            return _all_below(f"{address.scheme}://{address.netloc}")
         case _:
             return ""
+
+
+def _all_below(place: str) -> str:
+    """Return the glob for all that is below a directory or host; "" if the place has wildcards."""
+    if has_magic(place):
+        return ""
+    return f"{place}/*"
