@@ -392,6 +392,16 @@ def test_the_same_short_ids_come_again_and_those_that_fit_stay() -> None:
     assert later.messages[: len(sent.messages)] == sent.messages
 
 
+def test_an_id_that_the_model_made_like_a_short_one_is_not_given_twice() -> None:
+    named = ("call_1_very_long", "c00000002", "call_2_very_long", "c00000000")
+    calls = tuple(RequestToolCall(call_id, "read", "{}") for call_id in named)
+    request = ModelRequest(MODEL, (says("user", "hi"), Message("assistant", tool_calls=calls)))
+    sent = shaped(request, Shape(), call_id_chars=9)
+    ids = [call.call_id for call in sent.messages[1].tool_calls]
+    assert len({*ids}) == len(named)
+    assert all(len(call_id) == 9 for call_id in ids)
+
+
 def test_a_server_that_wants_alternating_roles_gets_an_answer_between_result_and_user() -> None:
     call = RequestToolCall("a", "read", "{}")
     path = (says("user", "hello"), says("user", "again"), Message("assistant", tool_calls=(call,)),
