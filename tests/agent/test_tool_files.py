@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -467,6 +468,17 @@ async def test_a_file_whose_module_was_missing_is_tried_again(stage: Stage) -> N
     (tool,) = (await stage.load()).tools
     assert tool.name == "one"
     assert stage.files.problems == ()
+
+
+async def test_a_file_that_cannot_be_run_is_a_problem_and_not_the_end_of_the_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
+    with monkeypatch.context() as full:
+        full.setattr(tempfile, "tempdir", str(stage.root / "gone"))
+        assert (await stage.load()).tools == ()
+    assert "No such file or directory" in stage.files.problems[0]
+    assert len((await stage.load()).tools) == 1
 
 
 async def test_a_problem_that_is_gone_is_no_longer_told() -> None:

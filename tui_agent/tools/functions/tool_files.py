@@ -213,7 +213,7 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
             name=file.shown,
             seconds=DESCRIBE_SECONDS,
         )
-    except ToolError as error:
+    except (ToolError, OSError) as error:
         return LoadedFile(source, problems=(f"{file.shown}: {error}",), is_tried_again=True)
     return _read_description(file, source, ended)
 
