@@ -60,6 +60,8 @@ async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace) -> None
         ({"glob": "*.ts, *.yml"}, [".github/ci.yml", "src/deep/c.ts"]),
         ({"glob": "/src/*.py"}, ["src/a.py", "src/b.py"]),
         ({"glob": "deep/"}, ["src/deep/c.ts"]),
+        ({"path": "src", "glob": "./*.ts"}, []),
+        ({"path": "src", "glob": "./*.py"}, ["src/a.py", "src/b.py"]),
         ({"path": "src/**/*.ts"}, ["src/deep/c.ts"]),
         ({"path": "src/deep", "glob": "/"}, ["src/deep/c.ts"]),
         ({"path": "src/deep", "glob": "//"}, ["src/deep/c.ts"]),
