@@ -465,3 +465,21 @@ def test_a_name_with_wildcards_is_allowed_as_it_is(
     (rule,) = offered_rules([(asked, Rule("*", "*", Action.ASK))])
     assert rule.matches(asked)
     assert not rule.matches(need(permission, other))
+
+
+@pytest.mark.parametrize("permission", ["read", "edit", "*", "external_directory"])
+def test_a_rule_about_the_home_directory_holds_for_files_in_it(permission: str) -> None:
+    (rule,) = rules_from_table({permission: {"~/keys/*": "deny"}}, "user")
+    wanted = "read" if permission == "*" else permission
+    assert decide(need(wanted, str(Path.home() / "keys" / "a")), (rule,)) == rule
+    assert decide(need("bash", str(Path.home() / "keys" / "a")), (rule,)) != rule
+
+
+def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(
+    tmp_path: Path,
+) -> None:
+    rules = rules_from_table({"read": {"~/keys/*": "deny"}}, "user")
+    reading = rule_of_reading(rules)
+    assert reading is not None
+    (found,) = files_under_rules("cat ~/keys/a", reading, tmp_path, tmp_path)
+    assert found.pattern == str(Path.home() / "keys" / "a")

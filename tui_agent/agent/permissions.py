@@ -92,6 +92,9 @@ _BELOW = {
 _WORDS_OF_COMMAND = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
+_OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
+"""Permissions whose patterns are paths, in which ``~`` is the home directory."""
+
 _CHANGED = {
     "sources": "files of the project",
     "repository": "the git repository",
@@ -223,8 +226,9 @@ class Rule:
 
 
 def _fits_glob(text: str, pattern: str, permission: Permission) -> bool:
-    if permission is Permission.EXTERNAL_DIRECTORY:
+    if permission in _OF_PATHS:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a pattern, not a path
+    if permission is Permission.EXTERNAL_DIRECTORY:
         directory = pattern.rstrip("*").rstrip("/")
         return fnmatchcase(text, pattern) or fnmatchcase(text, directory)
     if fnmatchcase(text, pattern):
@@ -369,7 +373,7 @@ def files_under_rules(
     reaches without naming them are left to the sandbox.
     """
     for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
-        path = Path(os.path.normpath(cwd / word))
+        path = Path(os.path.normpath(cwd / os.path.expanduser(word)))  # noqa: PTH111 - a word may be no path
         name = rule_path(path, project)
         said = reading(name)
         if said == Action.DENY or (said == Action.ASK and is_file(path)):
