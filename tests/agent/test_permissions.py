@@ -483,3 +483,21 @@ def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(
     assert reading is not None
     (found,) = files_under_rules("cat ~/keys/a", reading, tmp_path, tmp_path)
     assert found.pattern == str(Path.home() / "keys" / "a")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat 'my keys/a b'",
+        'cp "my keys/a b" .',
+        "curl -d @plain/a x.org",
+        "curl -F f=@plain/a x.org",
+    ],
+)
+def test_a_name_in_quotes_or_after_an_at_sign_is_under_its_rule(
+    command: str, tmp_path: Path
+) -> None:
+    rules = rules_from_table({"read": {"my keys/a b": "deny", "plain/*": "deny"}}, "user")
+    reading = rule_of_reading(rules)
+    assert reading is not None
+    assert len(list(files_under_rules(command, reading, tmp_path, tmp_path))) == 1

@@ -90,6 +90,8 @@ _BELOW = {
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 _WORDS_OF_COMMAND = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
+_QUOTED = LazyPattern(r"(?<=')[^'\n]+(?=')|(?<=\")[^\"\n]+(?=\")")
+"""The text between two quotes, which may be a file's name with spaces."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -369,10 +371,13 @@ def files_under_rules(
 ) -> Iterator[PermissionNeed]:
     """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
-    A file to ask about has to exist. Relative names are taken from ``cwd``. Files that the command
-    reaches without naming them are left to the sandbox.
+    A file to ask about has to exist. Relative names are taken from ``cwd``; names in quotes may have
+    spaces, and ``curl`` takes names after ``@``. Files that the command reaches without naming them
+    are left to the sandbox.
     """
-    for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
+    words = [*_WORDS_OF_COMMAND.findall(command), *_QUOTED.findall(command)]
+    words += [word.rpartition("@")[2] for word in words if "@" in word]
+    for word in dict.fromkeys(words):
         path = Path(os.path.normpath(cwd / os.path.expanduser(word)))  # noqa: PTH111 - a word may be no path
         name = rule_path(path, project)
         said = reading(name)
