@@ -556,10 +556,16 @@ def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
 
 
 def _plain_property(value: object) -> dict[str, Any]:
+    """Return a parameter's schema with its type and description only; objects become texts."""
     said = as_dict(value)
+    kind = said.get("type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
     plain: dict[str, Any] = {"type": "string"}
-    if said.get("type") in ("number", "integer", "boolean"):
-        plain["type"] = said["type"]
+    if kind in ("number", "integer", "boolean"):
+        plain["type"] = kind
+    elif kind == "array":
+        plain = {"type": kind, "items": _plain_property(said.get("items"))}
     if isinstance(said.get("description"), str):
         plain["description"] = said["description"]
     return plain
