@@ -461,10 +461,10 @@ async def test_files_that_do_not_load_say_where_and_why(stage: Stage) -> None:
 
 
 async def test_a_file_whose_module_was_missing_is_tried_again(stage: Stage) -> None:
-    stage.write("import _late\ndef one() -> str:\n    'First.'\n    return 'one'\n")
+    stage.write("import _module_of_one\ndef one() -> str:\n    'First.'\n    return 'one'\n")
     assert (await stage.load()).tools == ()
-    assert "_late" in stage.files.problems[0]
-    stage.write("", "_late.py")
+    assert "_module_of_one" in stage.files.problems[0]
+    stage.write("", "_module_of_one.py")
     (tool,) = (await stage.load()).tools
     assert tool.name == "one"
     assert stage.files.problems == ()

@@ -1,9 +1,8 @@
 """What ``/undo`` takes back and ``/redo`` brings again: the newest thing, whatever a request is made of."""
 
 import random
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -297,15 +296,17 @@ async def test_an_edit_after_a_move_is_counted_by_its_entries(tmp_path: Path) ->
     assert name_of_step(actor.session, newest) == "edit of the context: drop 2 entries"
 
 
-async def test_a_turn_whose_message_is_damaged_is_undone_and_redone(tmp_path: Path) -> None:
+async def test_a_turn_whose_message_is_damaged_is_undone_and_redone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     actor = await actor_at(tmp_path, 0)
     actor.controller.outbox.submit("one")
     await actor.harness.ended()
     (message,) = actor.of(entries.UserEntry)
-    with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-        database.execute("UPDATE bodies SET body = '{' WHERE key & 4294967295 = ?", (message,))
-        database.commit()
-    actor.session.reader._recent.clear()
+    reader = actor.session.reader
+    read = reader.entries
+    reader.unreadable.add(message)
+    monkeypatch.setattr(reader, "entries", lambda ids: read(one for one in ids if one != message))
     words = actor.controller.frontend.words  # type: ignore[attr-defined]
     assert await do(actor.controller, "undo")
     assert words[-1] == f"Undone: everything from #{message} on · /redo brings it back"
