@@ -14,7 +14,7 @@ from tui_agent.cli.kept_rules import forget_rule, keep_rule
 from tui_agent.config import ConfigError, get_value, load_config, set_value
 from tui_agent.permission import NEVER_ASK
 from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.setting_rows import setting_rows
+from tui_agent.setting_rows import UNSET, setting_rows
 from tui_agent.web.settings import SearchSettings
 
 
@@ -205,6 +205,14 @@ def test_a_table_is_read_without_constants(tmp_path: Path) -> None:
         value = get_value(loaded, name)
         if isinstance(getattr(loaded.config, name), BaseModel):
             assert {f"{name}.{inner}" for inner in value} <= known
+
+
+def test_a_row_says_what_an_optional_setting_accepts(tmp_path: Path) -> None:
+    rows = {row.key: row for row in setting_rows(load_config(tmp_path / "config.toml", {}))}
+    assert not rows["prune.protected_tools"].editable
+    assert rows["prune.protected_tools"].accepts == "a table or list; write it in the file"
+    assert rows["compaction.reserved"].accepts == "a whole number, at least 0"
+    assert rows["websearch.address"].value == UNSET
 
 
 @pytest.mark.parametrize(

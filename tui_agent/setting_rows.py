@@ -114,9 +114,9 @@ def setting_rows(
         if isinstance(value, BaseModel):
             rows += setting_rows(loaded, value, f"{key}.")
             continue
-        editable = not isinstance(value, dict | tuple | list) and get_origin(
-            info.annotation
-        ) not in {dict, tuple, list}
+        editable = not isinstance(value, dict | tuple | list) and not any(
+            get_origin(kind) in {dict, tuple, list} for kind in _kinds(info)
+        )
         row = SettingRow(
             key=key,
             value=_shown(value),
@@ -156,7 +156,7 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
 
 def _shown(value: Any) -> str:
     match value:
-        case None:
+        case None | "":
             return UNSET
         case SecretStr():
             return "…"
@@ -185,10 +185,15 @@ def _choices(info: FieldInfo) -> tuple[str, ...]:
 
 
 def _kinds(info: FieldInfo) -> tuple[Any, ...]:
-    annotation = info.annotation
-    if get_origin(annotation) in {Literal, dict, tuple, list}:
-        return (annotation,)
-    return get_args(annotation) or (annotation,)
+    return tuple(member.annotation for member in _members(info))
+
+
+def _members(info: FieldInfo) -> tuple[FieldInfo, ...]:
+    """Return the types that a field accepts, one by one, each with its limits."""
+    if get_origin(info.annotation) in {Literal, dict, tuple, list}:
+        return (info,)
+    kinds = get_args(info.annotation)
+    return tuple(FieldInfo.from_annotation(kind) for kind in kinds) or (info,)
 
 
 def _accepts(info: FieldInfo) -> str:
@@ -200,6 +205,9 @@ def _accepts(info: FieldInfo) -> str:
         if kind in kinds:
             names.append(name)
     words = {Ge: ("at least", "ge"), Gt: ("more than", "gt"), Le: ("at most", "le")}
-    known = [(limit, *words[type(limit)]) for limit in info.metadata if type(limit) in words]
+    given = list(info.metadata)
+    for member in _members(info):
+        given += [limit for limit in member.metadata if limit not in given]
+    known = [(limit, *words[type(limit)]) for limit in given if type(limit) in words]
     limits = [f"{word} {getattr(limit, name)}" for limit, word, name in known]
     return ", ".join([" or ".join(names) or "a value", *limits])

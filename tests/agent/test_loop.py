@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -39,7 +39,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.tool_runner import MAX_CALLS
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
-from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent, TextDelta
 from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import (
@@ -354,6 +354,19 @@ async def test_every_kind_of_error_leaves_a_session_that_goes_on(
     assert (await harness.say("again")).reason == "done"
     assert client.requests[-1].messages[-1].role == "user"
     assert ("continue" in [entry.synthetic for entry in harness.entries(UserEntry)]) is bool(text)
+
+
+async def test_what_came_before_an_unexpected_error_is_kept(tmp_path: Path) -> None:
+    class Broken(ScriptedClient):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+            yield TextDelta("Half an answer")
+            raise KeyError(request.model)
+
+    harness = make_agent(tmp_path, Broken([]))
+    assert (await harness.say("go")).reason == "error"
+    assert harness.agent.live is None
+    (answer,) = harness.entries(AssistantEntry)
+    assert (answer.text, answer.finish) == ("Half an answer", "error")
 
 
 @pytest.fixture

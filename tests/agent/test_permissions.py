@@ -18,6 +18,7 @@ from tui_agent.agent.permissions import (
     decide,
     decide_in_mode,
     files_under_rules,
+    is_named,
     next_mode,
     offered_rules,
     parse_rule,
@@ -428,3 +429,75 @@ def test_a_rule_for_everything_leaves_no_question_in_any_mode(mode: str) -> None
     assert found == {Action.ALLOW}
     denied = PermissionNeed(Permission.BASH, "rm x", sandboxed=True)
     assert decide_in_mode(denied, rules, mode).action is Action.DENY
+
+
+@pytest.mark.parametrize(
+    ("said", "is_said"),
+    [
+        ("see `https://x.org/a`", True),
+        ("see “https://x.org/a”, please", True),
+        ("**https://x.org/a/**", True),
+        ("https://x.org/a。", True),
+        ("is it (https://x.org/a)?", True),
+        ("wait... https://x.org/a...", True),
+        ("https://x.org/a.b", False),
+        ("https://x.org/a/b", False),
+        ("https://x.org/a-b", False),
+        ("https://x.org/aé", False),
+    ],
+)
+def test_an_address_is_named_whatever_stands_around_it(said: str, is_said: bool) -> None:
+    assert is_named("https://x.org/a", [said]) is is_said
+
+
+@pytest.mark.parametrize(
+    ("permission", "pattern", "other"),
+    [
+        ("webfetch", "http://[::1]:8080/a", "http://[::1]:8080/b"),
+        ("external_directory", "/srv/[id]", "/srv/i"),
+        ("external_directory", "/srv/*", "/srv/other"),
+    ],
+)
+def test_a_name_with_wildcards_is_allowed_as_it_is(
+    permission: str, pattern: str, other: str
+) -> None:
+    asked = need(permission, pattern)
+    (rule,) = offered_rules([(asked, Rule("*", "*", Action.ASK))])
+    assert rule.matches(asked)
+    assert not rule.matches(need(permission, other))
+
+
+@pytest.mark.parametrize("permission", ["read", "edit", "*", "external_directory"])
+def test_a_rule_about_the_home_directory_holds_for_files_in_it(permission: str) -> None:
+    (rule,) = rules_from_table({permission: {"~/keys/*": "deny"}}, "user")
+    wanted = "read" if permission == "*" else permission
+    assert decide(need(wanted, str(Path.home() / "keys" / "a")), (rule,)) == rule
+    assert decide(need("bash", str(Path.home() / "keys" / "a")), (rule,)) != rule
+
+
+def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(
+    tmp_path: Path,
+) -> None:
+    rules = rules_from_table({"read": {"~/keys/*": "deny"}}, "user")
+    reading = rule_of_reading(rules)
+    assert reading is not None
+    (found,) = files_under_rules("cat ~/keys/a", reading, tmp_path, tmp_path)
+    assert found.pattern == str(Path.home() / "keys" / "a")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat 'my keys/a b'",
+        'cp "my keys/a b" .',
+        "curl -d @plain/a x.org",
+        "curl -F f=@plain/a x.org",
+    ],
+)
+def test_a_name_in_quotes_or_after_an_at_sign_is_under_its_rule(
+    command: str, tmp_path: Path
+) -> None:
+    rules = rules_from_table({"read": {"my keys/a b": "deny", "plain/*": "deny"}}, "user")
+    reading = rule_of_reading(rules)
+    assert reading is not None
+    assert len(list(files_under_rules(command, reading, tmp_path, tmp_path))) == 1

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.tools.functions import tool_files
-from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles, ToolPlace
 
 NO = PermissionAnswer(Decision.DENY)
 ONCE = PermissionAnswer(Decision.ONCE)
@@ -457,6 +458,49 @@ async def test_files_that_do_not_load_say_where_and_why(stage: Stage) -> None:
         assert told.replace("{name}", name) in problem
         assert problem in notices
     assert [tool.name for tool in stage.files.tools] == ["fine"]
+
+
+async def test_a_file_whose_module_was_missing_is_tried_again(stage: Stage) -> None:
+    stage.write("import _module_of_one\ndef one() -> str:\n    'First.'\n    return 'one'\n")
+    assert (await stage.load()).tools == ()
+    assert "_module_of_one" in stage.files.problems[0]
+    stage.write("", "_module_of_one.py")
+    (tool,) = (await stage.load()).tools
+    assert tool.name == "one"
+    assert stage.files.problems == ()
+
+
+async def test_a_file_that_cannot_be_run_is_a_problem_and_not_the_end_of_the_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
+    with monkeypatch.context() as full:
+        full.setattr(tempfile, "tempdir", str(stage.root / "gone"))
+        assert (await stage.load()).tools == ()
+    assert "No such file or directory" in stage.files.problems[0]
+    assert len((await stage.load()).tools) == 1
+
+
+async def test_a_problem_that_is_gone_is_no_longer_told() -> None:
+    problems = ["mine.py is a directory."]
+    files = ToolFiles(lambda: ([], list(problems)))
+    place = ToolPlace(Path(), Path(), {}, None)
+    await files.load(place)
+    assert files.problems == ("mine.py is a directory.",)
+    problems.clear()
+    await files.load(place)
+    assert files.problems == ()
+
+
+async def test_an_empty_file_that_could_not_be_read_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    files = ToolFiles(lambda: ([FoundFile(path, "mine.py")], []))
+    place = ToolPlace(tmp_path, tmp_path, {"PATH": os.environ["PATH"]}, None)
+    await files.load(place)
+    assert "can't be read" in files.problems[0]
+    path.touch()
+    await files.load(place)
+    assert files.problems == ()
 
 
 async def test_a_file_that_hangs_when_it_is_read_holds_up_only_itself(

@@ -94,6 +94,20 @@ async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too
     await controller.close()
 
 
+async def test_the_diff_of_a_race_says_that_changes_are_not_recorded_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = racing_agent(tmp_path, RacingClient(work))
+    controller = await controller_of(harness)
+    assert await do(controller, "race", "2 -- Answer it.")
+    assert await do(controller, "race", "take 1")
+    race = RaceView(controller, harness.path()[-1])  # type: ignore[arg-type]
+    monkeypatch.setattr(type(harness.agent.files), "has_snapshots", False)
+    with pytest.raises(CommandError, match="not recorded"):
+        await race.diff(2, None)
+    await controller.close()
+
+
 async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(
     tmp_path: Path,
 ) -> None:

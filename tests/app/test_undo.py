@@ -20,6 +20,7 @@ from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice
 from tui_agent.app.moves import make_move
 from tui_agent.app.rewind_commands import put_files_back
+from tui_agent.app.undo_commands import name_of_step
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.secret_forms import SecretForms
@@ -273,6 +274,44 @@ async def actor_at(root: Path, seed: int) -> Actor:
     harness.agent.context.ensure_head()
     actors.append(Actor(harness, controller, random.Random(seed)))
     return actors[0]
+
+
+async def test_an_edit_after_a_move_is_counted_by_its_entries(tmp_path: Path) -> None:
+    actor = await actor_at(tmp_path, 0)
+    agent = actor.agent
+    ends = []
+    for text in ("one", "two", "three"):
+        actor.controller.outbox.submit(text)
+        await actor.harness.ended()
+        ends.append(actor.session.leaf)
+    await agent.navigator.go(ends[1])
+    first, second = actor.of(entries.UserEntry)
+    agent.edit_context(first, "pin")
+    newest = actor.session.history.newest()
+    assert newest is not None
+    assert name_of_step(actor.session, newest) == f"edit of the context: pin #{first}"
+    agent.edit_context(first, "drop", second)
+    newest = actor.session.history.newest()
+    assert newest is not None
+    assert name_of_step(actor.session, newest) == "edit of the context: drop 2 entries"
+
+
+async def test_a_turn_whose_message_is_damaged_is_undone_and_redone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actor = await actor_at(tmp_path, 0)
+    actor.controller.outbox.submit("one")
+    await actor.harness.ended()
+    (message,) = actor.of(entries.UserEntry)
+    reader = actor.session.reader
+    read = reader.entries
+    reader.unreadable.add(message)
+    monkeypatch.setattr(reader, "entries", lambda ids: read(one for one in ids if one != message))
+    words = actor.controller.frontend.words  # type: ignore[attr-defined]
+    assert await do(actor.controller, "undo")
+    assert words[-1] == f"Undone: everything from #{message} on · /redo brings it back"
+    assert await do(actor.controller, "redo")
+    assert words[-1] == f"Redone: everything from #{message} on · /undo takes it back"
 
 
 async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of_a_pinned_message(

@@ -23,10 +23,19 @@ from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.forms import MAX_TRIES, REMEDIES, ServerForm, Shape, shaped
+from tui_agent.model.error_body import ErrorBody
+from tui_agent.model.forms import (
+    MAX_TRIES,
+    REMEDIES,
+    Refused,
+    ServerForm,
+    Shape,
+    next_shape,
+    shaped,
+)
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.protocol import Finished, PartLeftOut
-from tui_agent.model.refusals import Part
+from tui_agent.model.refusals import Part, Refusal
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ModelSettings
 from tui_agent.session.entries import ToolSchema
@@ -390,6 +399,36 @@ def test_the_same_short_ids_come_again_and_those_that_fit_stay() -> None:
     assert all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)
     assert [message.call_id for message in sent.messages[2:]] == ids
     assert later.messages[: len(sent.messages)] == sent.messages
+
+
+def test_a_simplified_tool_keeps_the_types_of_its_parameters() -> None:
+    properties = {
+        "count": {"type": ["integer", "null"], "minimum": 1},
+        "names": {"type": "array", "items": {"type": "string", "pattern": "^a"}},
+        "rows": {"type": "array"},
+        "options": {"type": "object"},
+    }
+    tool = ToolSchema(name="t", description="d", parameters={"properties": properties})
+    request = ModelRequest(MODEL, (says("user", "hi"),), tools=(tool, *WHOLE.tools))
+    shape = next_shape(Refused(request, Shape(), {}, ErrorBody("")), Refusal(Part.TOOL, ("t",)))
+    assert shape is not None
+    sent = shaped(request, shape).tools[0].parameters["properties"]
+    assert sent == {
+        "count": {"type": "integer"},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "rows": {"type": "array", "items": {"type": "string"}},
+        "options": {"type": "string"},
+    }
+
+
+def test_an_id_that_the_model_made_like_a_short_one_is_not_given_twice() -> None:
+    named = ("call_1_very_long", "c00000002", "call_2_very_long", "c00000000")
+    calls = tuple(RequestToolCall(call_id, "read", "{}") for call_id in named)
+    request = ModelRequest(MODEL, (says("user", "hi"), Message("assistant", tool_calls=calls)))
+    sent = shaped(request, Shape(), call_id_chars=9)
+    ids = [call.call_id for call in sent.messages[1].tool_calls]
+    assert len({*ids}) == len(named)
+    assert all(len(call_id) == 9 for call_id in ids)
 
 
 def test_a_server_that_wants_alternating_roles_gets_an_answer_between_result_and_user() -> None:

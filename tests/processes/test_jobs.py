@@ -18,7 +18,7 @@ from tui_agent.processes import jobs
 from tui_agent.processes.environment import own
 from tui_agent.processes.jobs import Jobs, JobState, MovedJob
 from tui_agent.processes.leftovers import Leftovers
-from tui_agent.processes.process import Command, CommandRun, Watch
+from tui_agent.processes.process import Command, CommandRun, StartedCommand, Watch
 from tui_agent.processes.table import children_of, zombies_among
 from tui_agent.tools import bash
 from tui_agent.tools.base import ToolResult
@@ -489,6 +489,27 @@ async def test_a_command_that_is_moved_goes_on_beyond_its_time_limit(
     assert last.output.startswith("second\n")
     assert space.blobs[last.full_output] == b"first\nsecond\n"
     assert "".join(space.live) == "first\n", "the call has ended: nothing is written to its card"
+
+
+async def test_a_command_can_be_moved_while_the_rest_of_its_output_is_read(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_ended, go_on = asyncio.Event(), asyncio.Event()
+
+    async def heard(_started: StartedCommand) -> None:
+        has_ended.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(StartedCommand, "heard", heard)
+    call = asyncio.ensure_future(space.call(BASH, command="exit 3"))
+    await has_ended.wait()
+    assert running.move() == 1
+    try:
+        assert "moved the command to the background" in (await call).output
+    finally:
+        go_on.set()
+    await running.find(only(running).id).ended.wait()
+    assert only(running).exit_code == 3
 
 
 @pytest.mark.parametrize("how", ["stop", "aclose"])

@@ -60,7 +60,13 @@ async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace) -> None
         ({"glob": "*.ts, *.yml"}, [".github/ci.yml", "src/deep/c.ts"]),
         ({"glob": "/src/*.py"}, ["src/a.py", "src/b.py"]),
         ({"glob": "deep/"}, ["src/deep/c.ts"]),
+        ({"path": "src", "glob": "./*.ts"}, []),
+        ({"path": "src", "glob": "./*.py"}, ["src/a.py", "src/b.py"]),
         ({"path": "src/**/*.ts"}, ["src/deep/c.ts"]),
+        ({"path": "src/deep", "glob": "/"}, ["src/deep/c.ts"]),
+        ({"path": "src/deep", "glob": "//"}, ["src/deep/c.ts"]),
+        ({"path": "src/deep", "glob": "./"}, ["src/deep/c.ts"]),
+        ({"path": "src/deep", "glob": "."}, ["src/deep/c.ts"]),
     ],
 )
 async def test_grep_where(space: Workspace, arguments: dict[str, str], files: list[str]) -> None:
@@ -72,6 +78,12 @@ async def test_grep_where(space: Workspace, arguments: dict[str, str], files: li
         else []
     )
     assert found == files
+
+
+@pytest.mark.parametrize("arguments", [{"glob": "a\0.py"}, {"path": "*\0"}, {"path": "a\0"}])
+async def test_grep_refuses_a_nul(space: Workspace, arguments: dict[str, str]) -> None:
+    with pytest.raises(ToolError, match="NUL"):
+        await space.call(GREP, pattern="x", **arguments)
 
 
 async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace) -> None:

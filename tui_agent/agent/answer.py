@@ -291,6 +291,9 @@ class Answerer:
                 raise
             except ModelError as error:
                 await self._wait_for_retry(attempt, error, retries)
+            except Exception as error:  # A defect, or a full disk: what was streamed is kept.
+                self._finish(attempt.entry(error=f"{type(error).__name__}: {error}"))
+                raise
             else:
                 return self._take_answer(attempt, request, check)
 

@@ -23,6 +23,7 @@ from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from glob import has_magic
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -87,7 +88,12 @@ _BELOW = {
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 _WORDS_OF_COMMAND = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
+_QUOTED = LazyPattern(r"(?<=')[^'\n]+(?=')|(?<=\")[^\"\n]+(?=\")")
+"""The text between two quotes, which may be a file's name with spaces."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
+
+_OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
+"""Permissions whose patterns are paths, in which ``~`` is the home directory."""
 
 _CHANGED = {
     "sources": "files of the project",
@@ -99,6 +105,9 @@ PLAN_REFUSAL = (
     "the user switches to build mode when it is to be done."
 )
 """Result, for the model, of a call that plan mode refuses."""
+
+_GOES_ON = r"[\w./:#@$&(\[+=%~-]"
+"""Matches a character with which a longer address goes on, where a shorter one could end."""
 
 _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
@@ -218,8 +227,9 @@ class Rule:
 
 
 def _fits_glob(text: str, pattern: str, permission: Permission) -> bool:
-    if permission is Permission.EXTERNAL_DIRECTORY:
+    if permission in _OF_PATHS:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a pattern, not a path
+    if permission is Permission.EXTERNAL_DIRECTORY:
         directory = pattern.rstrip("*").rstrip("/")
         return fnmatchcase(text, pattern) or fnmatchcase(text, directory)
     if fnmatchcase(text, pattern):
@@ -360,11 +370,14 @@ def files_under_rules(
 ) -> Iterator[PermissionNeed]:
     """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
-    A file to ask about has to exist. Relative names are taken from ``cwd``. Files that the command
-    reaches without naming them are left to the sandbox.
+    A file to ask about has to exist. Relative names are taken from ``cwd``; names in quotes may have
+    spaces, and ``curl`` takes names after ``@``. Files that the command reaches without naming them
+    are left to the sandbox.
     """
-    for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
-        path = Path(os.path.normpath(cwd / word))
+    words = [*_WORDS_OF_COMMAND.findall(command), *_QUOTED.findall(command)]
+    words += [word.rpartition("@")[2] for word in words if "@" in word]
+    for word in dict.fromkeys(words):
+        path = Path(os.path.normpath(cwd / os.path.expanduser(word)))  # noqa: PTH111 - a word may be no path
         name = rule_path(path, project)
         said = reading(name)
         if said == Action.DENY or (said == Action.ASK and is_file(path)):
@@ -409,9 +422,8 @@ def is_named(address: str, said: Iterable[str]) -> bool:
 
     A longer address does not count, because a query added by the model could leak something.
     """
-    bare = address.rstrip("/")
-    end = r"(?=/?(?:[\s<>\"')\]},;!?]|[.:](?:\s|$)|$))"
-    return any(re.search(re.escape(bare) + end, text) for text in said)
+    bare = re.escape(address.rstrip("/"))
+    return any(re.search(rf"{bare}/?[.:]*(?!{_GOES_ON})", text) for text in said)
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
@@ -682,7 +694,7 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
         case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
             return "*"
         case Permission.EXTERNAL_DIRECTORY if Path(need.pattern) not in {Path("/"), Path.home()}:
-            return f"{need.pattern}/*"
+            return _all_below(need.pattern)
         case Permission.BASH:
             return need.always
         case Permission.WEBSEARCH:
@@ -690,6 +702,13 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
         case Permission.WEBFETCH if (
             address := urlsplit(need.pattern)
         ).hostname and not address.username:
-            return f"{address.scheme}://{address.netloc}/*"
+            return _all_below(f"{address.scheme}://{address.netloc}")
         case _:
             return ""
+
+
+def _all_below(place: str) -> str:
+    """Return the glob for all that is below a directory or host; "" if the place has wildcards."""
+    if has_magic(place):
+        return ""
+    return f"{place}/*"

@@ -13,6 +13,7 @@ from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import DiffPage, RunnerPage
+from tui_agent.app.moves import NOT_RECORDED
 from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, RaceEntry
@@ -176,13 +177,16 @@ class RaceView:
     async def diff(self, number: int, other: int | None) -> None:
         """Show how a runner's files differ from those of the runner ``other`` (None: at the start).
 
-        Raises `CommandError` if they don't differ.
+        Raises `CommandError` if they don't differ, or if changes to files are not recorded.
         """
+        changes = self._controller.open_agent.files
+        if not changes.has_snapshots:
+            raise CommandError(NOT_RECORDED)
         if other is None:
             old = self._start
         else:
             old = self._leaf(other)
-        files = await self._controller.open_agent.files.diff_between(old, self._leaf(number))
+        files = await changes.diff_between(old, self._leaf(number))
         name = self.runners[number - 1].name
         if other is None:
             beside = "the start"

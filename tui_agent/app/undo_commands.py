@@ -120,12 +120,15 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
 
 
 def _typed(session: Session, step: Step | None) -> str | None:
-    """Return the text of the user's message if the step is a turn, otherwise None."""
+    """Return the text of the user's message if the step is a turn, otherwise None.
+
+    Also None if the message is damaged.
+    """
     from tui_agent.session.entries import UserEntry, typed_text
 
-    if step is None or step.entry is None or step.move is not None:
+    if step is None or step.move is not None:
         return None
-    entry = session.entry(step.entry)
+    entry = _entry_of(session, step)
     if isinstance(entry, UserEntry):
         return typed_text(entry.parts)
     return None
@@ -134,23 +137,23 @@ def _typed(session: Session, step: Step | None) -> str | None:
 def name_of_step(session: Session, step: Step) -> str:
     """Return a noun phrase for a step: ``turn “fix the test”``, ``move from #3 to #9``."""
     from tui_agent.session.entries import RaceEntry
-    from tui_agent.session.errors import EntryDamaged
 
-    try:
-        if step.entry is None:
-            entry = None
-        else:
-            entry = session.entry(step.entry)
-    except EntryDamaged:
-        entry = None
+    entry = _entry_of(session, step)
     if step.move is not None and not isinstance(entry, RaceEntry):
         return f"move from {name_of_place(step.move.start)} to {name_of_place(step.move.end)}"
     if entry is None:
         return f"everything from #{step.entry} on"
-    return _name_of(entry, step)
+    return _name_of(session, entry, step)
 
 
-def _name_of(entry: Entry, step: Step) -> str:
+def _entry_of(session: Session, step: Step) -> Entry | None:
+    """Return the entry that a step is about; None if there is none or it is damaged."""
+    if step.entry is None:
+        return None
+    return next(iter(session.entries([step.entry])), None)
+
+
+def _name_of(session: Session, entry: Entry, step: Step) -> str:
     from tui_agent.session import entries
 
     match entry:
@@ -163,11 +166,11 @@ def _name_of(entry: Entry, step: Step) -> str:
         case entries.PruneEntry():
             name = f"pruning of {plural(len(entry.targets), 'output')}"
         case entries.ContextEditEntry():
-            edits = (step.end or entry.id) - (step.start or 0)
-            if edits == 1:
+            edits = session.reader.parting(step.end, step.start).left.of_kind(entry.kind)
+            if len(edits) == 1:
                 target = f"#{entry.target}"
             else:
-                target = plural(edits, "entry")
+                target = plural(len(edits), "entry")
             name = f"edit of the context: {entry.note or f'{entry.action} {target}'}"
         case entries.RaceEntry():
             name = f"race “{one_line(entry.prompt, 50)}”"

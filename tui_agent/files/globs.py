@@ -30,9 +30,9 @@ failing match grows as the n-th power of the path's length."""
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of a glob; use its ``fullmatch`` on relative paths."""
-    pattern = pattern.removeprefix("./").rstrip("/")
+    pattern = pattern.rstrip("/")
     anchored = "/" in pattern
-    body = _translate(pattern.lstrip("/"))
+    body = _translate(pattern.removeprefix("./").lstrip("/"))
     return re.compile(body if anchored else f"(?:.*/)?{body}", re.DOTALL)
 
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import count
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -417,11 +418,9 @@ def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
     """
     given = calls_in(messages)
     kept = {call_id for call_id in given if _fits(call_id, longest)}
-    ids: dict[str, str] = {}
-    for number, call_id in enumerate(given):
-        short = f"c{number:08d}"
-        if call_id not in kept and short not in kept:
-            ids[call_id] = short
+    shorts = (f"c{number:08d}" for number in count())
+    free = (short for short in shorts if short not in kept)
+    ids = {call_id: next(free) for call_id in given if call_id not in kept}
     if ids:
         return [_renamed(message, ids) for message in messages]
     return list(messages)
@@ -557,10 +556,16 @@ def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
 
 
 def _plain_property(value: object) -> dict[str, Any]:
+    """Return a parameter's schema with its type and description only; objects become texts."""
     said = as_dict(value)
+    kind = said.get("type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
     plain: dict[str, Any] = {"type": "string"}
-    if said.get("type") in ("number", "integer", "boolean"):
-        plain["type"] = said["type"]
+    if kind in ("number", "integer", "boolean"):
+        plain["type"] = kind
+    elif kind == "array":
+        plain = {"type": kind, "items": _plain_property(said.get("items"))}
     if isinstance(said.get("description"), str):
         plain["description"] = said["description"]
     return plain

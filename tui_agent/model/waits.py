@@ -16,12 +16,14 @@ from tui_agent.model.settings import RetrySettings
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PIECE = LazyPattern(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _DURATION = LazyPattern(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
+_SPOKEN = r"(\d+(?:\.\d+)?) ?(ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
 _IN_TEXT = LazyPattern(
     r"(?:try again|retry|retrydelay|resets?)\W{0,5}(?:after|in|at)?\W{0,5}"
-    r"((?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b|\d+(?:\.\d+)? ?(?:s|sec|seconds?|min|minutes?|hours?|days?)\b)",
+    rf"((?:{_SPOKEN}(?:,? and |,? ?))+)",
     re.IGNORECASE,
 )
-_WORDS = LazyPattern(r" ?(s|m|h|d)(?:ec|econds?|in|inutes?|ours?|ays?)?$")
+"""A wait in a message, such as ``try again in 1 hour and 5 minutes``."""
+_SPOKEN_PIECE = LazyPattern(_SPOKEN)
 
 _LIMITS = (
     "x-ratelimit-{}-requests",
@@ -68,9 +70,13 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
     if waits := [wait for wait in resets if wait is not None]:
         return max(waits)
     match = _IN_TEXT.search(text)
-    if match:
-        return span(_WORDS.sub(r"\1", match[1].lower()), now=now)
-    return None
+    if match is None:
+        return None
+    pieces = _SPOKEN_PIECE.findall(match[1].lower())
+    return span(
+        "".join([f"{number}{unit if unit in _UNITS else unit[0]}" for number, unit in pieces]),
+        now=now,
+    )
 
 
 def span(value: str | None, *, now: float) -> float | None:

@@ -350,7 +350,7 @@ class MovedJob(Job):
         self._ending = ending
         self._take(run.capture.raw())
         run.listener = self._take
-        if run.limit is not None:
+        if run.limit is not None and not run.limit.expired():
             run.limit.reschedule(None)
 
     @property

@@ -200,7 +200,7 @@ class CommandRun:
     pid: int = 0
     """Id of the command's own process; 0 before it starts."""
     limit: asyncio.Timeout | None = None
-    """The time limit while the command runs; reschedule it to lift the limit."""
+    """The time limit while the command runs, else None; reschedule it to lift the limit."""
     listener: Callable[[bytes], None] | None = None
     """Also called with the output, on the event loop's thread."""
 
@@ -439,10 +439,13 @@ async def run_command(command: Command, report: Callable[[str], None], run: Comm
     started = start(command, sink)
     run.pid = started.process.pid
     try:
-        async with asyncio.timeout(command.timeout) as run.limit:
-            await started.process.wait()
-            if command.wait_for_others is not None:
-                await command.wait_for_others()
+        try:
+            async with asyncio.timeout(command.timeout) as run.limit:
+                await started.process.wait()
+                if command.wait_for_others is not None:
+                    await command.wait_for_others()
+        finally:
+            run.limit = None
         await started.heard()
         pid = started.process.pid
         mark = started.mark

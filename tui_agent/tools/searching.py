@@ -115,11 +115,14 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     empty and ``path`` is a glob, that is used. The path need not exist.
 
     Raises:
-        ToolError: the glob contains ``..`` after a wildcard, or ``paths.find`` refuses the path.
+        ToolError: the glob contains a NUL character, or ``..`` after a wildcard, or ``paths.find``
+            refuses the path.
     """
     if has_magic(path) and not glob.strip() and not os.path.lexists(context.cwd / path.strip()):
         glob = path
         path = "."
+    if "\0" in glob:
+        raise ToolError("glob contains a NUL character")
     place = locate(path, context).real if path.strip() else context.cwd
     is_name = bool(glob.strip()) and _is_there(place / glob)
     excludes = glob.strip().startswith("!") and not is_name
@@ -183,8 +186,11 @@ def _all_below(glob: str) -> str:
     """Return a glob that ends in "/" as one for all files below; other globs unchanged.
 
     As in .gitignore, ``src/`` matches at any depth (``**/src/**``), ``a/src/`` only from the top.
+    ``/``, ``.`` and ``./`` mean all files.
     """
-    if not glob.endswith("/") or glob == "/":
+    if glob and not glob.removeprefix(".").strip("/"):
+        return "**"
+    if not glob.endswith("/"):
         return glob
     if "/" in glob[:-1]:
         return f"{glob}**"

@@ -82,6 +82,26 @@ def test_a_result_without_content_is_one_that_the_protocol_takes() -> None:
         validate_server_result("tools/call", "2025-06-18", result)
 
 
+def test_a_field_that_is_null_is_one_that_is_left_out() -> None:
+    page = {"uri": "a:b", "mimeType": None, "text": "words", "blob": None}
+    picture = {"uri": "a:c", "mimeType": "image/png", "text": None, "blob": "aGk="}
+    result = {"content": [{"type": "resource", "resource": given} for given in (page, picture)]}
+    repair_tool_result(result)
+    assert [block.get("resource") for block in result["content"]] == [
+        {"uri": "a:b", "text": "words"},
+        {"uri": "a:c", "mimeType": "image/png", "blob": "aGk="},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "is_error"), [(True, True), ("true", True), (1, True), ("false", False), (0, False)]
+)
+def test_the_error_flag_may_be_text(written: object, is_error: bool) -> None:
+    result = {"content": "x", "isError": written}
+    repair_tool_result(result)
+    assert result["isError"] is is_error
+
+
 BLOCKS = st.one_of(
     JSON,
     st.dictionaries(

@@ -192,7 +192,7 @@ def repair_tool_result(result: dict[str, Any]) -> None:
         if not content:
             content = [_as_text(structured)]
     result["content"] = [_block(block) for block in content]
-    result["isError"] = bool(result.get("isError"))
+    result["isError"] = result.get("isError") not in (None, False, "", "false")
     if not isinstance(result.get("_meta", {}), dict):
         del result["_meta"]
 
@@ -207,8 +207,10 @@ def _block(block: object) -> dict[str, Any]:
     kind = as_text(given.get("type"))
     if kind == "text" and isinstance(given.get("text"), str | None):
         return {"type": kind, "text": as_text(given.get("text"))}
-    if kind == "resource" and _is_resource(as_dict(given.get("resource"))):
-        resource = {key: value for key, value in given["resource"].items() if key in _RESOURCE}
+    embedded = as_dict(given.get("resource"))
+    # Some servers write null for a field that they leave out.
+    resource = {key: embedded[key] for key in _RESOURCE if embedded.get(key) is not None}
+    if kind == "resource" and _is_resource(resource):
         return {"type": kind, "resource": resource}
     needed = _REQUIRED.get(kind)
     if needed is None or not all(isinstance(given.get(name), str) for name in needed):

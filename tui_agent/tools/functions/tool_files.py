@@ -82,11 +82,17 @@ class ToolPlace:
 
 @frozen
 class LoadedFile:
-    """The result of loading a tool file: its text, its tools, and a sentence for each problem."""
+    """The result of loading a tool file: its text, its tools, and a sentence for each problem.
 
-    source: str
+    ``source`` is None if the file can't be read.
+    """
+
+    source: str | None
     tools: "tuple[FileTool, ...]" = ()
     problems: tuple[str, ...] = ()
+    is_tried_again: bool = False
+    """Whether the same text is loaded again next time, because the failure's cause may be outside
+    the file, such as a module that isn't installed."""
 
 
 @dataclass
@@ -115,8 +121,6 @@ class ToolFiles:
         self._reading = self._reading or asyncio.Lock()
         async with self._reading:
             found, problems, add_ons = await asyncio.to_thread(self._find_all)
-            if not found and not problems and not self._loaded and add_ons == AddOns():
-                return
             read = await asyncio.gather(*(self._read(file, place) for file in found))
             self._loaded = dict(zip(found, read, strict=True))
             tools: dict[str, FileTool] = {}
@@ -137,13 +141,16 @@ class ToolFiles:
         return " ".join(self._said.remember_all(self.problems))
 
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
-        """Return the result of loading a file; loads it only if its text has changed since."""
+        """Return the result of loading a file.
+
+        Loads it only if its text has changed since, or if it is to be tried again.
+        """
         try:
             source = await asyncio.to_thread(file.source)
         except (OSError, ValueError) as error:
-            return LoadedFile("", problems=(f"{file.shown} can't be read: {error}.",))
+            return LoadedFile(None, problems=(f"{file.shown} can't be read: {error}.",))
         known = self._loaded.get(file)
-        if known is not None and known.source == source:
+        if known is not None and known.source == source and not known.is_tried_again:
             return known
         return await _describe(file, source, place)
 
@@ -192,7 +199,7 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
         view=View(Writes.NOTHING),
     )
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
-        return LoadedFile(source, problems=(f"{file.shown}: {refusal}",))
+        return LoadedFile(source, problems=(f"{file.shown}: {refusal}",), is_tried_again=True)
     try:
         active = sandbox if sandbox is not None and sandbox.active else None
         context.view = await asyncio.to_thread(view_of_file, file.path, context, active)
@@ -206,8 +213,8 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
             name=file.shown,
             seconds=DESCRIBE_SECONDS,
         )
-    except ToolError as error:
-        return LoadedFile(source, problems=(f"{file.shown}: {error}",))
+    except (ToolError, OSError) as error:
+        return LoadedFile(source, problems=(f"{file.shown}: {error}",), is_tried_again=True)
     return _read_description(file, source, ended)
 
 
@@ -228,9 +235,8 @@ def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> Loade
             line = f":{answer.line}"
         else:
             line = ""
-        return LoadedFile(
-            source, problems=(f"{file.shown}{line}: {' '.join(answer.error.split())}.",)
-        )
+        problem = f"{file.shown}{line}: {' '.join(answer.error.split())}."
+        return LoadedFile(source, problems=(problem,), is_tried_again=True)
     problems = [f"{file.shown}:{row.get('line')}: {row.get('text')}." for row in answer.problems]
     try:
         declared = DeclaredNeeds.model_validate(answer.declared)
