@@ -108,7 +108,7 @@ class JobsScreen(PanePage):
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._inbox.put))
         self.when_left(self._give_back)
-        self.set_interval(1.0, self._show_times)
+        self.set_interval(1.0, self._show_list)
         self._redraw_timer = self.set_interval(REDRAW_SECONDS, self._show_output, pause=True)
         self._show()
 
@@ -120,19 +120,23 @@ class JobsScreen(PanePage):
             self._show()
 
     def _show(self) -> None:
-        jobs = list(self._agent.jobs)
-        at = self.listing.highlighted
-        if [str(job.id) for job in jobs] != [option.id for option in self.listing.options]:
-            self.listing.set_options(Option("", id=str(job.id)) for job in jobs)
-            if at is None:
-                self.listing.highlighted = len(jobs) - 1
-            else:
-                self.listing.highlighted = min(at, len(jobs) - 1)
-        self._show_times()
+        self._show_list()
         self._show_output()
 
-    def _show_times(self) -> None:
+    def _show_list(self) -> None:
+        """List the jobs with their present states; the selected job stays selected."""
         jobs = list(self._agent.jobs)
+        names = [str(job.id) for job in jobs]
+        if names != [option.id for option in self.listing.options]:
+            at = self.listing.highlighted
+            selected = self.listing.highlighted_option
+            self.listing.set_options(Option("", id=name) for name in names)
+            if at is None or selected is None:
+                self.listing.highlighted = len(jobs) - 1
+            elif selected.id in names:
+                self.listing.highlighted = names.index(selected.id)
+            else:
+                self.listing.highlighted = min(at, len(jobs) - 1)
         running = sum(job.running for job in jobs)
         self.heading.update(
             f"Background jobs · {plural(running, 'job')} running" if running else "Background jobs"
