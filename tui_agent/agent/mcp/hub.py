@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -86,6 +86,8 @@ class McpHub:
         self._tools: dict[str, McpTool] = {}
         self._said = SayOnce()
         self._started = False
+        self._changing = asyncio.Lock()
+        self._changes: set[asyncio.Task[None]] = set()
         self.is_of_one_session = False
         """True if the agent of the only session that has this hub closes it."""
         self.listeners: list[Callable[[Notice], None]] = []
@@ -121,10 +123,10 @@ class McpHub:
         """
         self.start()
         servers = list(self._servers.values())
-        required = [server.settled() for server in servers if server.spec.settings.required]
+        required = [server for server in servers if server.spec.settings.required]
         async with _at_most_seconds(self._patience.settle):
             await asyncio.gather(*(server.settled() for server in servers))
-        await asyncio.gather(*required)
+        await asyncio.gather(*(server.settled() for server in required))
 
     def check_required(self) -> None:
         """Raise McpError if a server that is required and enabled is not ready."""
@@ -140,8 +142,14 @@ class McpHub:
         server = self._server(name)
         if server.state is ServerState.DISABLED:
             raise McpError(f"The MCP server {name} is disabled in the configuration.")
-        await _stop_to_restart(server)
-        server.start()
+        await self._complete(self._restart(name))
+
+    async def _restart(self, name: str) -> None:
+        server = self._servers.get(name)
+        if server is not None:  # an earlier reload may have removed it
+            await server.stop()
+            server.restarts = 0
+            server.start()
 
     async def let_read(self, name: str, paths: Iterable[Path]) -> None:
         """Restart a server in a sandbox that lets it read ``paths``.
@@ -159,6 +167,11 @@ class McpHub:
         Starts new and failed servers, and stops those that were removed or have other settings.
         Also restarts the server named ``restarted``, if it is still in the settings.
         """
+        await self._complete(self._follow_settings(restarted))
+        await self.settle()
+        self._collect()
+
+    async def _follow_settings(self, restarted: str) -> None:
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
@@ -169,14 +182,27 @@ class McpHub:
             else:
                 gone.append(self._servers.pop(name))
         await _stop(gone)
-        if restarted in self._servers:
-            await _stop_to_restart(self._servers[restarted])
+        await self._restart(restarted)
         self._take(found)
         self._servers = {name: self._servers[name] for name in wanted}
         for server in self._servers.values():
             server.start()
-        await self.settle()
-        self._collect()
+
+    async def _complete(self, change: Coroutine[Any, Any, None]) -> None:
+        """Run a change of the servers once earlier ones have ended.
+
+        It runs to its end even if the caller is cancelled: a server that a page stops to restart it
+        must start again after the page was closed.
+        """
+
+        async def run() -> None:
+            async with self._changing:
+                await change
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        await asyncio.shield(task)
 
     async def sign_out(self, name: str) -> None:
         """Delete the login to a server, and restart the server so that the user can log in again."""
@@ -199,6 +225,9 @@ class McpHub:
 
     async def aclose(self) -> None:
         """Stop all servers."""
+        await self._complete(self._stop_all())
+
+    async def _stop_all(self) -> None:
         await _stop(self._servers.values())
 
     def _take(self, found: FoundServers) -> None:
@@ -469,11 +498,6 @@ class McpHub:
 
 async def _stop(servers: Iterable[McpServer]) -> None:
     await asyncio.gather(*[server.stop() for server in servers])
-
-
-async def _stop_to_restart(server: McpServer) -> None:
-    await server.stop()
-    server.restarts = 0
 
 
 @asynccontextmanager

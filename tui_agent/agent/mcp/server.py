@@ -23,6 +23,7 @@ from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerO
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.path_checks import is_directory
 from tui_agent.safe_text import one_line
 from tui_agent.tools.questions import Asker
 
@@ -91,6 +92,12 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
 
 def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
     match error:
+        case FileNotFoundError() | NotADirectoryError() if not is_directory(spec.directory):
+            return Trouble(
+                f"there is no directory “{spec.directory}”",
+                f"Create it, or correct its cwd in {spec.place}.",
+                "reload",
+            )
         case FileNotFoundError() if error.filename:
             return Trouble(
                 f"there is no program “{error.filename}”",
@@ -210,6 +217,8 @@ class McpServer:
         self._stopping = asyncio.Event()
         self._lost = False
         self._changed = False
+        self._is_idle = False
+        """Whether the task waits for nothing but `_wake`, and so ends by itself when stopped."""
         self._settled = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
@@ -245,7 +254,7 @@ class McpServer:
         self._wake.set()
         if self._task is None:
             return
-        if self._connection is None or self.state is ServerState.STARTING:
+        if not self._is_idle:
             self._task.cancel()  # the server may never answer
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
@@ -290,6 +299,7 @@ class McpServer:
         """
         self._lost = False
         self._changed = False
+        self._is_idle = False
         self._deadline = None
         self._refusal = None
         self._noise = ""
@@ -318,7 +328,9 @@ class McpServer:
                         await self._take_offer(connection)
                     self._wake.clear()
                     if not (self._is_over() or self._changed):
+                        self._is_idle = True
                         await self._wake.wait()
+                        self._is_idle = False
         except Exception as error:  # a server may fail in any way, and nothing above handles it
             log.info("MCP server %s: %s", self.name, error, exc_info=error)
             return ready, self._why(error)
@@ -333,7 +345,10 @@ class McpServer:
         return self._lost or self._stopping.is_set()
 
     async def _take_offer(self, connection: Connection) -> None:
-        async with asyncio.timeout(self._start_timeout):
+        limit = self._start_timeout
+        if self.state is ServerState.LOGIN:
+            limit += LOGIN_SECONDS
+        async with asyncio.timeout(limit):
             self.offer = await connection.offer()
         self._refusal = None
         self._set(ServerState.READY)
@@ -371,6 +386,9 @@ class McpServer:
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
+        if self._connection is not None:
+            # Reading the offer again waits for the login, and makes the server ready again.
+            self._change()
 
     def _set(
         self, state: ServerState, detail: str = "", advice: str = "", remedy: Remedy = "restart"
