@@ -162,6 +162,7 @@ def save_server(controller: "Controller", pick: ModelPick) -> None:
     Also saves the name of the key's environment variable, if another model of that server has one in
     the settings.
     """
+    from tui_agent.agent.programs.found import quoted_key
     from tui_agent.app.context_commands import reread_settings
 
     if not pick.server:
@@ -171,9 +172,10 @@ def save_server(controller: "Controller", pick: ModelPick) -> None:
         for settings in controller.services.config().models.values()
         if settings.base_url == pick.server and settings.api_key_env
     ]
-    controller.services.save_setting(f'models."{pick.model}".base_url', pick.server)
+    table = f"models.{quoted_key(pick.model)}"
+    controller.services.save_setting(f"{table}.base_url", pick.server)
     if variables:
-        controller.services.save_setting(f'models."{pick.model}".api_key_env', variables[0])
+        controller.services.save_setting(f"{table}.api_key_env", variables[0])
     reread_settings(controller)
 
 

@@ -77,8 +77,10 @@ def _list(*, as_json: bool) -> int:
 
 
 def _remove(name: str) -> int:
+    from tui_agent.agent.programs.found import quoted_key
+
     if name in load_config().config.mcp:
-        set_value(f'mcp."{name}"', None)
+        set_value(f"mcp.{quoted_key(name)}", None)
         say(f"Removed {name} from {config_path()}.")
         return 0
     for spec in _found().specs:
