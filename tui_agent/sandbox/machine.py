@@ -203,7 +203,9 @@ def scan_machine(
     for path in _existing(home, SETTINGS):
         if is_file(path) and not holds_secret(path):
             shown[path] = None
-    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
+    cache = Path(environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():
+        cache = home / ".cache"
     return Machine(
         home=home,
         system=system,
@@ -316,7 +318,10 @@ def _unreadable() -> tuple[Path, ...]:
     while pending:
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as rows:
             for row in rows:
-                mode = row.stat(follow_symlinks=False).st_mode
+                try:
+                    mode = row.stat(follow_symlinks=False).st_mode
+                except OSError:  # it was deleted meanwhile
+                    continue
                 wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
                 if (
                     not stat.S_ISLNK(mode)
