@@ -132,6 +132,24 @@ async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None
         await stage.until_text("stopped after", pilot)
 
 
+async def test_a_taken_terminal_gets_the_keys_that_the_program_has_elsewhere(
+    tmp_path: Path,
+) -> None:
+    command = "stty -isig -icanon -ixon; echo go; exec cat -v"
+    call = Call("bash", f'{{"command": "{command}", "terminal": true}}')
+    script = [Reply("", (call,)), Reply("Started.")]
+    stage = real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+    async with stage.run() as pilot:
+        await stage.say("start it", pilot)
+        stage.main.controller.begin("jobs")
+        await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
+        await stage.until_text("go", pilot)
+        await pilot.press("w", "ctrl+l", "ctrl+p", "ctrl+q", "ctrl+c", "ctrl+z", "ctrl+backslash")
+        await stage.until_text("^L^P^Q^C^Z^\\", pilot)
+        await pilot.press("ctrl+right_square_bracket", "x")
+        await stage.until_text("stopped after", pilot)
+
+
 async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.", cost=0.5), Reply("Again.", cost=0.25)])
     async with stage.run((100, 40)) as pilot:

@@ -35,6 +35,9 @@ REDRAW_SECONDS = 0.1
 MAX_PASTED_CHARS = 1_000
 """Maximum characters of a paste that are typed into a job's terminal; the rest is dropped."""
 
+_SIGNS = {"backslash": "\\", "circumflex_accent": "^", "underscore": "_"}
+"""The signs that Ctrl can be pressed with, by Textual's names."""
+
 TEXT_PAUSE_SECONDS = 0.5
 """Seconds for which the agent's text events are collected: long, as this page doesn't show them."""
 
@@ -63,6 +66,7 @@ def text_of_key(event: Key) -> str:
     if name in KEYS:
         return f"<{name}>"
     letter = name.removeprefix("ctrl-")
+    letter = _SIGNS.get(letter, letter)
     return f"<C-{letter}>" if name.startswith("ctrl-") and len(letter) == 1 else ""
 
 
@@ -184,6 +188,10 @@ class JobsScreen(PanePage):
         if (job := self._shown) is not None:
             await job.stop()
             self._show()
+
+    @property
+    def takes_every_key(self) -> bool:  # type: ignore[override]  # changes here
+        return self._taken is not None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
         """Disable all actions while a terminal is taken over, because it gets every key."""
