@@ -7,19 +7,27 @@ and stop; ``connection`` is the connection itself.
 import asyncio
 import importlib
 import logging
+import re
 from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from tui_agent.agent.mcp.connection import Connection, Listener, connect
+from tui_agent.agent.mcp.connection import DROPPED, Connection, Listener, connect
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
-from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
+from tui_agent.agent.mcp.records import (
+    LogLevel,
+    McpError,
+    Remedy,
+    ServerMessage,
+    ServerOffer,
+    ServerState,
+)
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import LazyPattern, frozen
@@ -37,6 +45,10 @@ _TRACE_LINE = LazyPattern(
 )
 """Matches lines around an error in the output of Node, npm, Python and Rust: indented lines, brackets,
 versions, places in the source."""
+_OWN_LINE = LazyPattern(
+    rf"\[(?:{'|'.join(get_args(LogLevel))}|standard output)\] |{re.escape(DROPPED.rstrip())}"
+)
+"""Matches lines of a log that this program wrote: messages of the protocol, notes."""
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
@@ -436,12 +448,14 @@ class McpServer:
 
 
 def error_line(text: str) -> str:
-    """Return the line of a log that explains why the server ended; "" if it wrote nothing.
+    """Return the line of a log that explains why the server ended; "" if it wrote none.
 
-    That is the last line of its standard error that isn't part of a trace, else the last line.
+    That is the last line of its standard error that isn't part of a trace; one that begins with a
+    bracket, as many servers' logs do, only if there is no other. Else it is the last line.
     """
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("[")]
-    sentences = [line for line in lines if not _TRACE_LINE.match(line)]
-    for line in reversed(sentences or lines):
+    lines = [line for line in text.splitlines() if line.strip() and not _OWN_LINE.match(line)]
+    words = [line for line in lines if not _TRACE_LINE.match(line)]
+    sentences = [line for line in words if not line.startswith("[")]
+    for line in reversed(sentences or words or lines):
         return line.strip()[:200]
     return ""
