@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Paste
 from textual.widgets import OptionList
 
 from tests.support.real_stage import RealStage, real_stage
@@ -135,7 +136,7 @@ async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None
 async def test_a_taken_terminal_gets_the_keys_that_the_program_has_elsewhere(
     tmp_path: Path,
 ) -> None:
-    command = "stty -isig -icanon -ixon; echo go; exec cat -v"
+    command = "stty -isig -icanon -ixon -echo; echo go; exec cat -v"
     call = Call("bash", f'{{"command": "{command}", "terminal": true}}')
     script = [Reply("", (call,)), Reply("Started.")]
     stage = real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
@@ -146,6 +147,10 @@ async def test_a_taken_terminal_gets_the_keys_that_the_program_has_elsewhere(
         await stage.until_text("go", pilot)
         await pilot.press("w", "ctrl+l", "ctrl+p", "ctrl+q", "ctrl+c", "ctrl+z", "ctrl+backslash")
         await stage.until_text("^L^P^Q^C^Z^\\", pilot)
+        stage.screen.post_message(Paste("one\r\ntwo<Enter>"))
+        await stage.until_text("^\\one\ntwo<Enter>", pilot)
+        stage.screen.post_message(Paste("x" * 1_001))
+        await stage.until_text("Only 1,000 characters were pasted.", pilot)
         await pilot.press("ctrl+right_square_bracket", "x")
         await stage.until_text("stopped after", pilot)
 

@@ -238,8 +238,12 @@ class JobsScreen(PanePage):
     def on_paste(self, event: Paste) -> None:
         if self._taken is not None:
             event.stop()
-            for character in event.text[:MAX_PASTED_CHARS]:
+            text = event.text.replace("\r\n", "\n")
+            # One by one, so that the name of a key, such as <Enter>, is typed as text.
+            for character in text[:MAX_PASTED_CHARS]:
                 self._type(character)
+            if len(text) > MAX_PASTED_CHARS:
+                self.notice.say_briefly(f"Only {MAX_PASTED_CHARS:,} characters were pasted.")
 
     def _type(self, text: str) -> None:
         try:
