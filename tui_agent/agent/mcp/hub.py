@@ -32,6 +32,7 @@ from tui_agent.agent.mcp.settings import (
     FoundServers,
     McpConfigError,
     McpServerSettings,
+    ServerSpec,
     Timeouts,
 )
 from tui_agent.agent.mcp.tools import ListDetail, McpSearchTool, McpTool
@@ -83,6 +84,8 @@ class McpHub:
         self._patience = patience or Timeouts()
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
+        self._switched: dict[tuple[str, str], bool] = {}
+        """Tools of the project's servers that the user turned on or off, by server and tool."""
         self._tools: dict[str, McpTool] = {}
         self._said = SayOnce()
         self._started = False
@@ -174,6 +177,7 @@ class McpHub:
     async def _follow_settings(self, restarted: str) -> None:
         self._started = True
         found = self._find()
+        found = replace(found, specs=tuple(map(self._with_switches, found.specs)))
         wanted = {spec.name: spec for spec in found.specs}
         gone: list[McpServer] = []
         for name, server in tuple(self._servers.items()):
@@ -213,15 +217,30 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Turn a tool on or off as of the next head. Returns the server's changed settings."""
+        """Turn a tool on or off as of the next head. Returns the server's changed settings.
+
+        For a project's server, that lasts until the program ends. For one of the user's, the caller
+        saves the settings.
+        """
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
         except McpConfigError as error:
             raise McpError(str(error)) from None
         server.spec = replace(server.spec, settings=settings)
+        if server.spec.source == "project":
+            self._switched[name, tool] = on
         self._server_changed(server)
         return settings
+
+    def _with_switches(self, spec: ServerSpec) -> ServerSpec:
+        """Return a server's spec with the tools turned on and off as the user did before."""
+        settings = spec.settings
+        for (name, tool), on in self._switched.items():
+            if name == spec.name and spec.source == "project":
+                with suppress(McpConfigError):
+                    settings = settings.switched(tool, on=on)
+        return replace(spec, settings=settings)
 
     async def aclose(self) -> None:
         """Stop all servers."""
