@@ -26,14 +26,15 @@ def test_a_file_deleted_during_the_search_does_not_end_it(
     secret.touch(mode=0o600)
     gone = Mock(spec=os.DirEntry)
     gone.stat.side_effect = FileNotFoundError
-    scan = os.scandir
 
     class Rows:
         def __enter__(self) -> Iterator[object]:
-            return iter([gone, *scan(tmp_path)])
+            return iter([gone, *rows])
 
         def __exit__(self, *_error: object) -> None: ...
 
+    with os.scandir(tmp_path) as found:
+        rows = list(found)
     monkeypatch.setattr(machine, "ADMINISTERED", (str(tmp_path),))
     monkeypatch.setattr(os, "scandir", lambda _path: Rows())
-    assert machine._unreadable.__wrapped__() == (secret,)
+    assert scan_machine({}, tmp_path / "home", lambda _path: False).hidden == (secret,)

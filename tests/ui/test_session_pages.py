@@ -16,6 +16,7 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.processes.jobs import Job
 from tui_agent.processes.process import Command
 from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
@@ -76,15 +77,15 @@ async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> N
 
 
 async def test_the_clock_of_the_jobs_page_ticks_between_a_new_job_and_its_event(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = with_job(tmp_path)
     async with stage.run() as pilot:
         await stage.say("start it", pilot)
         stage.main.controller.begin("jobs")
         await stage.until_text("1 job running", pilot)
+        monkeypatch.setattr(Inbox, "take", lambda _inbox: ())
         start_job(stage, "sleep 601")
-        stage.screen._show_list()
         await stage.until_text("sleep 601", pilot)
         assert isinstance(stage.screen, JobsScreen)
 

@@ -211,7 +211,7 @@ def scan_machine(
         system=system,
         shown=tuple(shown),
         written=tuple(written),
-        hidden=(*_unreadable(), *secrets_among_programs(shown)),
+        hidden=(*_unreadable(ADMINISTERED), *secrets_among_programs(shown)),
         cache=cache,
     )
 
@@ -308,13 +308,13 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _unreadable() -> tuple[Path, ...]:
-    """Return the files and directories in `ADMINISTERED` that this user can read and others can't.
+def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the files and directories in some directories that this user can read and others can't.
 
     Subdirectories are searched only in ``/etc``.
     """
     found: list[Path] = []
-    pending = list(ADMINISTERED)
+    pending = list(places)
     while pending:
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as rows:
             for row in rows:

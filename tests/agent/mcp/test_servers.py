@@ -571,8 +571,6 @@ async def test_a_server_is_ready_again_after_a_login_that_became_necessary_later
     door.refresh.clear()
     place.notices.clear()
     calling = asyncio.create_task(place.call("vault_look"))
-    await until(lambda: place.notices != [])
-    await asyncio.sleep(0.3)
     await visit(place)
     assert len(place.notices) == 1
     assert (await calling).output == "gold"
