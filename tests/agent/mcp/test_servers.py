@@ -28,10 +28,12 @@ from tui_agent.agent.mcp.records import (
     portable_name,
     tidy_schema,
 )
+from tui_agent.agent.mcp.server import Circumstances, trouble_of
 from tui_agent.agent.mcp.settings import (
     FoundServers,
     McpConfigError,
     McpServerSettings,
+    ServerSpec,
     Timeouts,
     expanded,
     find_servers,
@@ -290,6 +292,19 @@ async def test_a_directory_that_is_not_there_is_named(place: Place) -> None:
     (row,) = place.hub.status()
     assert row.detail == f"there is no directory “{place.directory / 'gone'}”"
     assert "correct its cwd" in row.advice
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("/usr/bin/shop", "“shop” can't be executed"),
+        ("/log/mcp-shop.log", "[Errno 13] Permission denied: '/log/mcp-shop.log'"),
+    ],
+)
+def test_what_can_not_be_opened_is_named(tmp_path: Path, file: str, reason: str) -> None:
+    spec = ServerSpec("shop", McpServerSettings(command="shop"), "user", tmp_path)
+    error = PermissionError(13, "Permission denied", file)
+    assert trouble_of(error, spec, Circumstances()).reason == reason
 
 
 async def test_a_required_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
                 f"Install it, or correct its command in {spec.place}.",
                 "reload",
             )
-        case PermissionError():
+        case PermissionError() if _is_program(error.filename, spec):
             return Trouble(
                 f"“{spec.settings.command}” can't be executed",
                 f"Correct its command in {spec.place}.",
@@ -140,6 +140,11 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
         advice = "See its log."
     said = around.error_line
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
+
+
+def _is_program(name: str | None, spec: ServerSpec) -> bool:
+    """Return True if an error about the file ``name`` is about the server's program."""
+    return name is None or Path(name).name == Path(spec.settings.command or "").name
 
 
 def _http_trouble(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
