@@ -30,6 +30,14 @@ def test_what_is_hidden_is_shown_and_the_rest_stays() -> None:
     assert one_line("a\n\n b\tc" * 200, 20) == "a b ca b ca b ca b …"
 
 
+def test_a_line_shows_that_text_behind_much_white_space_is_cut_and_begins_with_the_first_word() -> (
+    None
+):
+    assert one_line("echo hi" + "\n" * 900 + "rm -rf ~") == "echo hi…"
+    assert one_line("\n" * 900 + "title") == "title"
+    assert one_line("echo hi" + "\n" * 900) == "echo hi"
+
+
 def test_the_conversation_and_the_command_line_agree_on_what_is_harmful() -> None:
     every = "".join(map(chr, range(0x110000)))
     harmful = {character for character in every if visible(character) != character}

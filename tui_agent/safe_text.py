@@ -111,8 +111,10 @@ def one_line(text: str, limit: int = 200) -> str:
     White space becomes single spaces; a line that was cut ends with ``…``. The joiners in emoji are
     removed, so that the width of the line is the sum of its characters' widths.
     """
-    line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
-    if len(line) <= limit:
+    text = text.strip(" \t\n")
+    beginning = text[: limit * 4]
+    line = " ".join(visible(_JOINERS.sub("", beginning)).split())
+    if len(line) <= limit and beginning == text:
         return line
     return line[: limit - 1] + "…"
 

@@ -52,6 +52,9 @@ TARGET = Target("anthropic/claude", "Anthropic", "api.example", "set ANTHROPIC_A
          "n_ctx: 4096). Try to load the model with a larger context length"), 4096, 6021),
         (("'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 8192 "
          "tokens and your request has 5120 input tokens (4096 > 8192 - 5120)."), 8192, 5120),
+        # SGLang.
+        (("Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of "
+         "135000 tokens: 130000 tokens from the input messages and 5000 tokens for the completion."), 131072, 130000),
         ("Input is too long for requested model.", None, None),
         ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4610.", 4081, 4610),
         ("prompt too long; exceeded max context length by 1210 tokens", None, None),

@@ -85,6 +85,16 @@ async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Works
     assert (result.metadata.additions, result.metadata.deletions) == (2, 1)
 
 
+async def test_an_empty_file_and_a_long_line_are_told(space: Workspace) -> None:
+    space.file("a.txt", "a" * 200 + "\n")
+    result = await space.call(EDIT, path="a.txt", edits=one("a" * 200, "b" * 200))
+    assert result.output.endswith(f"\n1\t{'b' * 160}…")
+    result = await space.call(EDIT, path="a.txt", edits=one("b" * 200 + "\n", ""))
+    assert result.output == "Edited a.txt: 1 place, +0 -1. The file is empty now."
+    with pytest.raises(ToolError, match=r"Read the file again\. The file is empty\.$"):
+        await space.call(EDIT, path="a.txt", edits=one("a", "b"))
+
+
 async def test_all_edits_or_none(space: Workspace) -> None:
     path = space.file("a.py", TEXT)
     edits = [{"old": "return 1", "new": "return 9"}, {"old": "nowhere at all", "new": "x"}]

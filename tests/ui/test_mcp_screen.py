@@ -49,7 +49,7 @@ async def test_a_tool_is_switched_off_for_the_model_and_kept(tmp_path: Path, pla
         await stage.until_text("1 of 1 server ready · 2 tools", pilot)
         await pilot.press("down", "down", "down", "down", "space")
         await stage.until_text("fail is off, saved in config.toml", pilot)
-        assert saved == {'mcp."tracker".allow': ["add"], 'mcp."tracker".deny': None}
+        assert saved == {"mcp.tracker.allow": ["add"], "mcp.tracker.deny": None}
         await pilot.press("escape")
         await stage.say("hi", pilot)
         assert [tool.name for tool in stage.client.requests[0].tools if "tracker" in tool.name] == [

@@ -100,6 +100,20 @@ async def test_a_model_without_a_key_is_not_the_default_and_says_so(
         assert stage.saved == {}
 
 
+async def test_a_model_that_can_not_be_saved_is_used_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+
+    def refuse(_key: str, _value: object) -> None:
+        raise PermissionError(13, "Permission denied", "config.toml")
+
+    stage = real_stage(tmp_path, [Reply("Hello.")], services={"save_setting": refuse})
+    async with stage.run() as pilot:
+        stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
+        said = "test/small is used in this session only. config.toml: Permission denied."
+        await until(lambda: said in " ".join(stage.text().split()), pilot)
+        assert stage.harness.agent.model == "test/small"
+
+
 async def test_the_settings_are_read_again_before_a_model_is_chosen(tmp_path: Path) -> None:
     (tmp_path / "stage").mkdir()
     written = ["test/small"]

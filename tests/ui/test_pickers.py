@@ -24,8 +24,10 @@ from tests.support.ui_app import (
     until,
     write,
 )
+from tui_agent.app.frontend import ModelPick
+from tui_agent.app.model_commands import save_server
 from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
-from tui_agent.config import Config
+from tui_agent.config import Config, split_key
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.model.settings import ModelSettings
 from tui_agent.session.entries import TextPart, UserEntry
@@ -274,6 +276,16 @@ async def test_another_model_of_your_server_is_picked_and_set_up_there(tmp_path:
         )
         assert stage.agent.model == "openai/mini"
         assert stage.saved == {'models."openai/mini".base_url': url, "model": "openai/mini"}
+
+
+@pytest.mark.parametrize("name", ['openai/C:\\new "model".gguf', "日本"])
+async def test_a_model_with_an_odd_name_is_set_up_under_that_name(
+    tmp_path: Path, name: str
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run():
+        save_server(stage.main.controller, ModelPick(name, "http://127.0.0.1:8961/v1"))
+    assert [split_key(key) for key in stage.saved] == [["models", name, "base_url"]]
 
 
 async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(

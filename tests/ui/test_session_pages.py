@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+from textual.events import Paste
 from textual.widgets import OptionList
 
 from tests.support.real_stage import RealStage, real_stage
@@ -11,7 +13,10 @@ from tests.support.tree_stage import plant_files, tree_stage, write_files
 from tests.support.ui_app import Stage, screen_text, until
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.processes.jobs import Job
+from tui_agent.processes.process import Command
 from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
@@ -45,6 +50,12 @@ def with_job(tmp_path: Path) -> RealStage:
     return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
 
 
+def start_job(stage: RealStage, text: str) -> Job:
+    project = stage.harness.agent.ports.project
+    command = Command(text.split(), project, environment={}, timeout=60.0)
+    return stage.harness.agent.jobs.start(text, command, lambda _data: "")
+
+
 async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> None:
     stage = with_job(tmp_path)
     async with stage.run() as pilot:
@@ -65,6 +76,43 @@ async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> N
         await until(lambda: "There is no job “7”. Jobs: 1." in stage.main.notice.message, pilot)
 
 
+async def test_the_clock_of_the_jobs_page_ticks_between_a_new_job_and_its_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = with_job(tmp_path)
+    async with stage.run() as pilot:
+        await stage.say("start it", pilot)
+        stage.main.controller.begin("jobs")
+        await stage.until_text("1 job running", pilot)
+        monkeypatch.setattr(Inbox, "take", lambda _inbox: ())
+        start_job(stage, "sleep 601")
+        await stage.until_text("sleep 601", pilot)
+        assert isinstance(stage.screen, JobsScreen)
+
+
+async def test_the_selected_job_stays_selected_when_an_older_one_leaves_the_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.processes.jobs.MAX_ENDED", 1)
+    stage = with_job(tmp_path)
+    async with stage.run() as pilot:
+        await stage.say("start it", pilot)
+        jobs = stage.harness.agent.jobs
+        ended = start_job(stage, "true")
+        selected = start_job(stage, "sleep 601")
+        start_job(stage, "sleep 602")
+        await ended.ended.wait()
+        stage.main.controller.begin("jobs")
+        await stage.until_text("3 jobs running", pilot)
+        await pilot.press("up")
+        await jobs.find(1).stop()
+        start_job(stage, "sleep 603")
+        await stage.until_text("sleep 603", pilot)
+        await pilot.press("x")
+        await until(lambda: jobs.running == 2, pilot)
+        assert selected.ended.is_set()
+
+
 async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None:
     call = Call("bash", '{"command": "read name; echo hello $name; read end", "terminal": true}')
     script = [Reply("", (call,)), Reply("Started.")]
@@ -83,6 +131,28 @@ async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None
         assert not job.is_taken
         await stage.until_text("hello Ada w", pilot)
         await pilot.press("x")
+        await stage.until_text("stopped after", pilot)
+
+
+async def test_a_taken_terminal_gets_the_keys_that_the_program_has_elsewhere(
+    tmp_path: Path,
+) -> None:
+    command = "stty -isig -icanon -ixon -echo; echo go; exec cat -v"
+    call = Call("bash", f'{{"command": "{command}", "terminal": true}}')
+    script = [Reply("", (call,)), Reply("Started.")]
+    stage = real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+    async with stage.run() as pilot:
+        await stage.say("start it", pilot)
+        stage.main.controller.begin("jobs")
+        await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
+        await stage.until_text("go", pilot)
+        await pilot.press("w", "ctrl+l", "ctrl+p", "ctrl+q", "ctrl+c", "ctrl+z", "ctrl+backslash")
+        await stage.until_text("^L^P^Q^C^Z^\\", pilot)
+        stage.screen.post_message(Paste("one\r\ntwo<Enter>"))
+        await stage.until_text("^\\one\ntwo<Enter>", pilot)
+        stage.screen.post_message(Paste("x" * 1_001))
+        await stage.until_text("Only 1,000 characters were pasted.", pilot)
+        await pilot.press("ctrl+right_square_bracket", "x")
         await stage.until_text("stopped after", pilot)
 
 

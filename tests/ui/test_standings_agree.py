@@ -21,6 +21,7 @@ from tui_agent.session.entries import (
     KINDS,
     AssistantEntry,
     CompactionEntry,
+    ContextEditEntry,
     Entry,
     PruneEntry,
     ShellEntry,
@@ -240,6 +241,20 @@ def check_map_and_gauge(agent: FakeAgent) -> None:
         assert abs(shares.get(standing, 0) - of_map) <= len(shown_map.blocks)
     parts = parts_of(shown_map.size, shares)
     assert sum(parts.values()) == shown_map.size.history
+
+
+def test_the_gauge_follows_another_text_of_a_pinned_entry(tmp_path: Path) -> None:
+    store = Store(tmp_path / "sessions.db")
+    session = Session(store, store.create_session(tmp_path).id, estimate=TokenCounter(MODEL).entry)
+    agent = FakeAgent(session, MODEL)
+    agent.size = Agent.context_size(agent)
+    agent.append(UserEntry(parts=(TextPart(text="a question"),)))
+    agent.edit_context(session.leaf, "pin")
+    check_map_and_gauge(agent)
+    agent.append(ContextEditEntry(target=1, action="edit", text="another question " * 50))
+    agent.size = Agent.context_size(agent)
+    check_map_and_gauge(agent)
+    store.close()
 
 
 async def play(steps: list[tuple[str, int]], directory: Path) -> None:

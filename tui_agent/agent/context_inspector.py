@@ -247,8 +247,7 @@ class ContextInspector:
         found = self.standings()
         model = self._context.model
         counter = self._ports.directory.counter(model)
-        edits = frozenset((entry_id, found.known.get(entry_id)) for entry_id in found.edited)
-        known = (found.compaction, edits, model, counter.calibration)
+        known = (found.compaction, found.newest_edit, model, counter.calibration)
         if self._shares is None or self._shares[0] != known:
             taken: dict[Standing, int] = {}
             if found.compaction or found.edited:

@@ -13,7 +13,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.format import about_cost, money, one_line, short_model, tokens
 from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
 from tui_agent.app.services import OpenRequest
-from tui_agent.errors import CommandError
+from tui_agent.errors import CommandError, UserFacingError, problem_of
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort, EffortInForce
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def save_server(controller: "Controller", pick: ModelPick) -> None:
     Also saves the name of the key's environment variable, if another model of that server has one in
     the settings.
     """
+    from tui_agent.agent.programs.found import quoted_key
     from tui_agent.app.context_commands import reread_settings
 
     if not pick.server:
@@ -171,9 +172,10 @@ def save_server(controller: "Controller", pick: ModelPick) -> None:
         for settings in controller.services.config().models.values()
         if settings.base_url == pick.server and settings.api_key_env
     ]
-    controller.services.save_setting(f'models."{pick.model}".base_url', pick.server)
+    table = f"models.{quoted_key(pick.model)}"
+    controller.services.save_setting(f"{table}.base_url", pick.server)
     if variables:
-        controller.services.save_setting(f'models."{pick.model}".api_key_env', variables[0])
+        controller.services.save_setting(f"{table}.api_key_env", variables[0])
     reread_settings(controller)
 
 
@@ -259,7 +261,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
     A model without a key is used in this session only. Asks first if the conversation doesn't fit
     the model's window, or if cached tokens would have to be read again. Returns whether the model is
     used now. Raises `CommandError` if the user wants to compact the conversation first and that
-    fails.
+    fails, or if the model can't be saved and so is used in this session only.
     """
     agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
@@ -290,7 +292,8 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
     """Switch the model, and save it in the settings unless ``only_here`` or it has no API key.
 
-    Returns a sentence for the user that says where the model is used.
+    Returns a sentence for the user that says where the model is used. Raises `CommandError` if the
+    model is used, but can't be saved.
     """
     controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
@@ -300,7 +303,12 @@ async def _switch(controller: "Controller", model: str, *, only_here: bool) -> s
         return f"{model} {_NO_KEY} and is used in this session only. /login adds a key."
     if only_here:
         return f"{model} is used in this session only."
-    controller.services.save_setting("model", model)
+    try:
+        controller.services.save_setting("model", model)
+    except (UserFacingError, OSError) as error:
+        raise CommandError(
+            f"{model} is used in this session only. {problem_of(error).sentence}"
+        ) from None
     return f"{model} is used here and from the next start on."
 
 

@@ -20,6 +20,7 @@ from tui_agent.agent.mcp.settings import (
     McpServerSettings,
     is_web_address,
 )
+from tui_agent.agent.programs.found import quoted_key
 from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, is_trusted, sandbox_of
@@ -78,7 +79,7 @@ def _list(*, as_json: bool) -> int:
 
 def _remove(name: str) -> int:
     if name in load_config().config.mcp:
-        set_value(f'mcp."{name}"', None)
+        set_value(f"mcp.{quoted_key(name)}", None)
         say(f"Removed {name} from {config_path()}.")
         return 0
     for spec in _found().specs:

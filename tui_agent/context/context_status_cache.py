@@ -38,6 +38,8 @@ class Standings:
     known: Mapping[int, Standing] = field(default_factory=dict)
     edited: frozenset[int] = frozenset()
     """Ids of the entries whose status was set by an edit or a prune."""
+    newest_edit: int = 0
+    """Id of the newest edit, prune or compaction; 0 if there is none."""
     path: PathMark = PathMark()
     """Marks the path that the statuses are for."""
 
@@ -92,12 +94,14 @@ def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standin
     if compaction is not None:
         kept = view.entries[0].id if view.entries else compaction.id
         boundary = min(kept, compaction.id)
+    edits = (entry.id for entry in reversed(path) if entry.edits_view)
     return Standings(
         compaction=compaction.id if compaction is not None else 0,
         boundary=boundary,
         head=view.system.id if view.system is not None else 0,
         known=dict(_exceptions(view)),
         edited=frozenset(view.states),
+        newest_edit=next(edits, 0),
         path=PathMark.of(path),
     )
 

@@ -22,7 +22,10 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
             mode = path.stat().st_mode & 0o7777
         else:
             mode = 0o666 & ~mask
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -101,6 +101,7 @@ _SENT = tuple(
         rf"n_keep\W+{_NUMBER}",
         rf"n_prompt_tokens\W+{_NUMBER}",
         rf"has {_NUMBER} input tokens",
+        rf"{_NUMBER} tokens from the input",
         rf"given: {_NUMBER}",
         rf"received {_NUMBER}",
         rf"current length is {_NUMBER}",

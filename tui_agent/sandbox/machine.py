@@ -203,13 +203,15 @@ def scan_machine(
     for path in _existing(home, SETTINGS):
         if is_file(path) and not holds_secret(path):
             shown[path] = None
-    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
+    cache = Path(environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():
+        cache = home / ".cache"
     return Machine(
         home=home,
         system=system,
         shown=tuple(shown),
         written=tuple(written),
-        hidden=(*_unreadable(), *secrets_among_programs(shown)),
+        hidden=(*_unreadable(ADMINISTERED), *secrets_among_programs(shown)),
         cache=cache,
     )
 
@@ -306,17 +308,20 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _unreadable() -> tuple[Path, ...]:
-    """Return the files and directories in `ADMINISTERED` that this user can read and others can't.
+def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the files and directories in some directories that this user can read and others can't.
 
     Subdirectories are searched only in ``/etc``.
     """
     found: list[Path] = []
-    pending = list(ADMINISTERED)
+    pending = list(places)
     while pending:
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as rows:
             for row in rows:
-                mode = row.stat(follow_symlinks=False).st_mode
+                try:
+                    mode = row.stat(follow_symlinks=False).st_mode
+                except OSError:  # it was deleted meanwhile
+                    continue
                 wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
                 if (
                     not stat.S_ISLNK(mode)

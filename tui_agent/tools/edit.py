@@ -181,6 +181,8 @@ class EditTool(ChangeTool[EditInput]):
         if change.loosely:
             head += f" (old differed from the file in {', '.join(change.loosely)})"
         lines = lines_of(odd_bytes_shown(change.text))
+        if not lines:
+            return f"{head}.{note} The file is empty now."
         now = _changed_lines(location.real, lines, diff.changed)
         return "\n".join([f"{head}.{note} Now:", *now])
 
@@ -246,7 +248,12 @@ def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return a small file's lines with numbers, as ``read`` shows them; "" for a larger file."""
+    """Return a small file's lines with numbers, as ``read`` shows them; "" for a larger file.
+
+    For an empty file, a sentence that says so.
+    """
+    if not text:
+        return " The file is empty."
     lines = lines_of(text)
     if len(lines) > _SMALL_FILE_LINES or max(map(len, lines), default=0) > _LINE_CHARS:
         return ""
@@ -302,7 +309,9 @@ def _rows(path: Path, lines: list[str], span: range) -> list[str]:
     rows = []
     for at in span:
         line = shown_line(path, at + 1, lines[at].rstrip())
-        rows.append(f"{at + 1}\t{line[:_LINE_CHARS]}")
+        if len(line) > _LINE_CHARS:
+            line = f"{line[:_LINE_CHARS]}…"
+        rows.append(f"{at + 1}\t{line}")
     if len(rows) <= 2 * _HUNK_EDGE:
         return rows
     return [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]

@@ -190,6 +190,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.main.fit(self.size)
         return self.main  # type: ignore[return-value]  # its result has another type
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
+        """Disable the program's actions while the page on top takes every key."""
+        return not any(getattr(page, "takes_every_key", False) for page in self.screen_stack[-1:])
+
     async def on_event(self, event: events.Event) -> None:
         if self._keys.enqueue(event):
             return

@@ -198,6 +198,9 @@ class PageScreen(BoundedScreen[Result]):
     clicks could close the wrong one.
     """
 
+    takes_every_key = False
+    """Whether the page gets also the keys that have an action of the program on every other page."""
+
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._endings: list[Callable[[], object]] = []

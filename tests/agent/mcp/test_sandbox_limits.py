@@ -214,6 +214,8 @@ ModuleNotFoundError: No module named 'x'
         (REQUIRED, "Error: Cannot find module 'x'"),
         (PYTHON, "ModuleNotFoundError: No module named 'x'"),
         ("[12:00] ended\nno database\n[12:01] ended\n", "no database"),
+        ("[shop] no key\n    at main (s.js:1)\n[info] said to the client\n", "[shop] no key"),
+        ("[standard output] x\n", ""),
         ("}\n", "}"),
         ("", ""),
     ],

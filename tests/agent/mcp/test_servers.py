@@ -28,10 +28,12 @@ from tui_agent.agent.mcp.records import (
     portable_name,
     tidy_schema,
 )
+from tui_agent.agent.mcp.server import Circumstances, trouble_of
 from tui_agent.agent.mcp.settings import (
     FoundServers,
     McpConfigError,
     McpServerSettings,
+    ServerSpec,
     Timeouts,
     expanded,
     find_servers,
@@ -222,6 +224,87 @@ async def test_the_end_does_not_wait_for_a_server_that_lists_no_tools(tmp_path: 
     async with asyncio.timeout(20):
         await place.hub.aclose()
     assert place.state("shy") is ServerState.STOPPED
+
+
+FORGETFUL = """
+import json, sys
+lists = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = {"error": {"code": -32601, "message": "no such method"}}
+    if asked["method"] == "initialize":
+        info = {"name": "shy", "version": "1"}
+        version = asked["params"]["protocolVersion"]
+        capabilities = {"tools": {"listChanged": True}}
+        answer = {"result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}}
+    if asked["method"] == "tools/list":
+        lists += 1
+        if lists == 2:
+            open("asked", "w").close()
+            continue
+        answer = {"result": {"tools": []}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+    if asked["method"] == "tools/list":
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
+"""
+"""A server that says that its tools have changed, and then doesn't list them."""
+
+
+async def test_the_end_does_not_wait_for_a_server_that_does_not_list_its_tools_again(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, Timeouts(settle=20, starts=1_000))
+    place.add("shy", command=sys.executable, args=("-c", FORGETFUL), start=3)
+    await place.hub.settle()
+    await until((tmp_path / "asked").exists)
+    assert place.state("shy") is ServerState.READY
+    async with asyncio.timeout(20):
+        await place.hub.aclose()
+    assert place.state("shy") is ServerState.STOPPED
+
+
+async def test_a_restart_ends_even_if_the_page_that_began_it_is_closed(place: Place) -> None:
+    place.add_stdio()
+    await place.hub.settle()
+    restarting = asyncio.create_task(place.hub.restart("tracker"))
+    await asyncio.sleep(0)
+    restarting.cancel()
+    await until(lambda: len(place.pids()) == 2 and place.state() is ServerState.READY)
+    assert (await place.call("tracker_add", a=1, b=2)).output == "3"
+
+
+async def test_changes_of_the_servers_come_one_after_the_other(place: Place) -> None:
+    place.add_stdio()
+    await place.hub.settle()
+    await asyncio.gather(place.hub.restart("tracker"), place.hub.restart("tracker"))
+    assert place.state() is ServerState.STARTING
+    place.specs.clear()
+    await asyncio.gather(place.hub.reload(), place.hub.restart("tracker"))
+    assert place.hub.status() == ()
+    assert not any(_alive(pid) for pid in place.pids() if Path(f"/proc/{pid}").exists())
+
+
+async def test_a_directory_that_is_not_there_is_named(place: Place) -> None:
+    place.add_stdio(cwd="gone")
+    await place.hub.settle()
+    (row,) = place.hub.status()
+    assert row.detail == f"there is no directory “{place.directory / 'gone'}”"
+    assert "correct its cwd" in row.advice
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("/usr/bin/shop", "“shop” can't be executed"),
+        ("/log/mcp-shop.log", "[Errno 13] Permission denied: '/log/mcp-shop.log'"),
+    ],
+)
+def test_what_can_not_be_opened_is_named(tmp_path: Path, file: str, reason: str) -> None:
+    spec = ServerSpec("shop", McpServerSettings(command="shop"), "user", tmp_path)
+    error = PermissionError(13, "Permission denied", file)
+    assert trouble_of(error, spec, Circumstances()).reason == reason
 
 
 async def test_a_required_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -488,6 +571,26 @@ async def test_the_user_logs_in_once_and_private_tokens_renew(
         table = json.loads(file.read_text())
         file.write_text(json.dumps({**table, "tokens": {**table["tokens"], "expires_at": 1}}))
         door.access.clear()
+
+
+async def test_a_server_is_ready_again_after_a_login_that_became_necessary_later(
+    tmp_path: Path, vault: tuple[OpenDoor, str]
+) -> None:
+    door, url = vault
+    place = Place(tmp_path)
+    place.add("vault", url=url)
+    settling = asyncio.create_task(place.hub.settle())
+    await visit(place)
+    await settling
+    door.access.clear()
+    door.refresh.clear()
+    place.notices.clear()
+    calling = asyncio.create_task(place.call("vault_look"))
+    await visit(place)
+    assert len(place.notices) == 1
+    assert (await calling).output == "gold"
+    await until(lambda: place.state("vault") is ServerState.READY)
+    await place.hub.aclose()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Tools switched off and on, what is said of a server that is not there, and giving a login up."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -31,6 +32,20 @@ def test_switching_changes_as_little_as_it_can(
     switched = settings.switched("add", on=on)
     assert (switched.allow, switched.deny) == after
     assert switched.offers("add") is on
+
+
+async def test_a_tool_of_a_project_stays_off_when_the_settings_are_read_again(
+    place: Place,
+) -> None:
+    place.add_stdio()
+    place.specs = [replace(spec, source="project") for spec in place.specs]
+    await place.hub.settle()
+    place.hub.switch("tracker", "add", on=False)
+    await place.hub.reload()
+    assert "tracker_add" not in place.hub.ready_names()
+    place.hub.switch("tracker", "add", on=True)
+    await place.hub.reload()
+    assert "tracker_add" in place.hub.ready_names()
 
 
 def test_a_pattern_that_denies_is_not_worked_around() -> None:

@@ -87,6 +87,34 @@ def test_each_command_is_accepted_and_says_the_same(
     assert items["theme"].why == "choose a theme with /theme"
 
 
+def test_the_default_model_of_a_server_is_named_as_the_command_for_its_server_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "home/.pi/agent/models.json", json.dumps({"providers": PROVIDERS}))
+    settings = {"defaultProvider": "bench", "defaultModel": "qwen 'x':7b"}
+    write(tmp_path / "home/.pi/agent/settings.json", json.dumps(settings))
+
+    for item in found(tmp_path, monkeypatch).values():
+        if item.why.startswith("tui-agent "):
+            assert run(shlex.split(item.why.partition("; its key")[0])[1:]) == 0
+    assert load_config().config.model == "openai/qwen 'x':7b"
+
+
+def test_values_that_are_refused_here_are_left_out_of_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = {"id": "m", "contextWindow": 0, "maxTokens": -1, "cost": {"input": -1, "output": 2}}
+    bench = {**LOCAL, "models": [odd, {"id": ["list"]}]}
+    write(tmp_path / "home/.pi/agent/models.json", json.dumps({"providers": {"bench": bench}}))
+    settings = {"defaultProvider": None, "defaultModel": None}
+    write(tmp_path / "home/.pi/agent/settings.json", json.dumps(settings))
+
+    items = found(tmp_path, monkeypatch)
+    assert set(items) == {"m", *settings}
+    assert run(shlex.split(items["m"].why)[1:]) == 0
+    assert items["defaultModel"].why == "choose a model with /model, or set model in config.toml"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -32,6 +32,7 @@ from tui_agent.agent.mcp.settings import (
     FoundServers,
     McpConfigError,
     McpServerSettings,
+    ServerSpec,
     Timeouts,
 )
 from tui_agent.agent.mcp.tools import ListDetail, McpSearchTool, McpTool
@@ -83,9 +84,13 @@ class McpHub:
         self._patience = patience or Timeouts()
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
+        self._switched: dict[tuple[str, str], bool] = {}
+        """Tools of the project's servers that the user turned on or off, by server and tool."""
         self._tools: dict[str, McpTool] = {}
         self._said = SayOnce()
         self._started = False
+        self._changing = asyncio.Lock()
+        self._changes: set[asyncio.Task[None]] = set()
         self.is_of_one_session = False
         """True if only one session uses this hub; its agent closes the hub."""
         self.listeners: list[Callable[[Notice], None]] = []
@@ -121,10 +126,10 @@ class McpHub:
         """
         self.start()
         servers = list(self._servers.values())
-        required = [server.settled() for server in servers if server.spec.settings.required]
+        required = [server for server in servers if server.spec.settings.required]
         async with _at_most_seconds(self._patience.settle):
             await asyncio.gather(*(server.settled() for server in servers))
-        await asyncio.gather(*required)
+        await asyncio.gather(*(server.settled() for server in required))
 
     def check_required(self) -> None:
         """Raise McpError if a server that is required and enabled is not ready."""
@@ -140,8 +145,14 @@ class McpHub:
         server = self._server(name)
         if server.state is ServerState.DISABLED:
             raise McpError(f"The MCP server {name} is disabled in the configuration.")
-        await _stop_to_restart(server)
-        server.start()
+        await self._complete(self._restart(name))
+
+    async def _restart(self, name: str) -> None:
+        server = self._servers.get(name)
+        if server is not None:  # an earlier reload may have removed it
+            await server.stop()
+            server.restarts = 0
+            server.start()
 
     async def let_read(self, name: str, paths: Iterable[Path]) -> None:
         """Restart a server in a sandbox that lets it read ``paths``.
@@ -159,8 +170,14 @@ class McpHub:
         Starts new and failed servers, and stops those that were removed or have other settings.
         Also restarts the server named ``restarted``, if it is still in the settings.
         """
+        await self._complete(self._follow_settings(restarted))
+        await self.settle()
+        self._collect()
+
+    async def _follow_settings(self, restarted: str) -> None:
         self._started = True
         found = self._find()
+        found = replace(found, specs=tuple(map(self._with_switches, found.specs)))
         wanted = {spec.name: spec for spec in found.specs}
         gone: list[McpServer] = []
         for name, server in tuple(self._servers.items()):
@@ -169,14 +186,27 @@ class McpHub:
             else:
                 gone.append(self._servers.pop(name))
         await _stop(gone)
-        if restarted in self._servers:
-            await _stop_to_restart(self._servers[restarted])
+        await self._restart(restarted)
         self._take(found)
         self._servers = {name: self._servers[name] for name in wanted}
         for server in self._servers.values():
             server.start()
-        await self.settle()
-        self._collect()
+
+    async def _complete(self, change: Coroutine[Any, Any, None]) -> None:
+        """Run a change of the servers once earlier ones have ended.
+
+        It runs to its end even if the caller is cancelled: a server that a page stops to restart it
+        must start again after the page was closed.
+        """
+
+        async def run() -> None:
+            async with self._changing:
+                await change
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        await asyncio.shield(task)
 
     async def sign_out(self, name: str) -> None:
         """Delete the login to a server, and restart the server so that the user can log in again."""
@@ -187,18 +217,36 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Turn a tool on or off as of the next head. Returns the server's changed settings."""
+        """Turn a tool on or off as of the next head. Returns the server's changed settings.
+
+        For a project's server, that lasts until the program ends. For one of the user's, the caller
+        saves the settings.
+        """
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
         except McpConfigError as error:
             raise McpError(str(error)) from None
         server.spec = replace(server.spec, settings=settings)
+        if server.spec.source == "project":
+            self._switched[name, tool] = on
         self._server_changed(server)
         return settings
 
+    def _with_switches(self, spec: ServerSpec) -> ServerSpec:
+        """Return a server's spec with the tools turned on and off as the user did before."""
+        settings = spec.settings
+        for (name, tool), on in self._switched.items():
+            if name == spec.name and spec.source == "project":
+                with suppress(McpConfigError):
+                    settings = settings.switched(tool, on=on)
+        return replace(spec, settings=settings)
+
     async def aclose(self) -> None:
         """Stop all servers."""
+        await self._complete(self._stop_all())
+
+    async def _stop_all(self) -> None:
         await _stop(self._servers.values())
 
     def _take(self, found: FoundServers) -> None:
@@ -470,11 +518,6 @@ class McpHub:
 
 async def _stop(servers: Iterable[McpServer]) -> None:
     await asyncio.gather(*[server.stop() for server in servers])
-
-
-async def _stop_to_restart(server: McpServer) -> None:
-    await server.stop()
-    server.restarts = 0
 
 
 @asynccontextmanager

@@ -7,22 +7,31 @@ and stop; ``connection`` is the connection itself.
 import asyncio
 import importlib
 import logging
+import re
 from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from tui_agent.agent.mcp.connection import Connection, Listener, connect
+from tui_agent.agent.mcp.connection import DROPPED, Connection, Listener, connect
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
-from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
+from tui_agent.agent.mcp.records import (
+    LogLevel,
+    McpError,
+    Remedy,
+    ServerMessage,
+    ServerOffer,
+    ServerState,
+)
 from tui_agent.agent.mcp.sandbox_limits import SandboxLimits
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.path_checks import is_directory
 from tui_agent.safe_text import one_line
 from tui_agent.tools.questions import Asker
 
@@ -36,6 +45,10 @@ _TRACE_LINE = LazyPattern(
 )
 """Matches lines around an error in the output of Node, npm, Python and Rust: indented lines, brackets,
 versions, places in the source."""
+_OWN_LINE = LazyPattern(
+    rf"\[(?:{'|'.join(get_args(LogLevel))}|standard output)\] |{re.escape(DROPPED.rstrip())}"
+)
+"""Matches lines of a log that this program wrote: messages of the protocol, notes."""
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
@@ -91,13 +104,19 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
 
 def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
     match error:
+        case FileNotFoundError() | NotADirectoryError() if not is_directory(spec.directory):
+            return Trouble(
+                f"there is no directory “{spec.directory}”",
+                f"Create it, or correct its cwd in {spec.place}.",
+                "reload",
+            )
         case FileNotFoundError() if error.filename:
             return Trouble(
                 f"there is no program “{error.filename}”",
                 f"Install it, or correct its command in {spec.place}.",
                 "reload",
             )
-        case PermissionError():
+        case PermissionError() if _is_program(error.filename, spec):
             return Trouble(
                 f"“{spec.settings.command}” can't be executed",
                 f"Correct its command in {spec.place}.",
@@ -121,6 +140,11 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
         advice = "See its log."
     said = around.error_line
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
+
+
+def _is_program(name: str | None, spec: ServerSpec) -> bool:
+    """Return True if an error about the file ``name`` is about the server's program."""
+    return name is None or Path(name).name == Path(spec.settings.command or "").name
 
 
 def _http_trouble(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
@@ -210,6 +234,8 @@ class McpServer:
         self._stopping = asyncio.Event()
         self._lost = False
         self._changed = False
+        self._is_idle = False
+        """Whether the task waits for nothing but `_wake`, and so ends by itself when stopped."""
         self._settled = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
@@ -245,7 +271,7 @@ class McpServer:
         self._wake.set()
         if self._task is None:
             return
-        if self._connection is None or self.state is ServerState.STARTING:
+        if not self._is_idle:
             self._task.cancel()  # the server may never answer
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
@@ -290,6 +316,7 @@ class McpServer:
         """
         self._lost = False
         self._changed = False
+        self._is_idle = False
         self._deadline = None
         self._refusal = None
         self._noise = ""
@@ -318,7 +345,9 @@ class McpServer:
                         await self._take_offer(connection)
                     self._wake.clear()
                     if not (self._is_over() or self._changed):
+                        self._is_idle = True
                         await self._wake.wait()
+                        self._is_idle = False
         except Exception as error:  # a server may fail in any way, and nothing above handles it
             log.info("MCP server %s: %s", self.name, error, exc_info=error)
             return ready, self._why(error)
@@ -333,7 +362,10 @@ class McpServer:
         return self._lost or self._stopping.is_set()
 
     async def _take_offer(self, connection: Connection) -> None:
-        async with asyncio.timeout(self._start_timeout):
+        limit = self._start_timeout
+        if self.state is ServerState.LOGIN:
+            limit += LOGIN_SECONDS
+        async with asyncio.timeout(limit):
             self.offer = await connection.offer()
         self._refusal = None
         self._set(ServerState.READY)
@@ -371,6 +403,9 @@ class McpServer:
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
+        if self._connection is not None:
+            # Reading the offer again waits for the login, and makes the server ready again.
+            self._change()
 
     def _set(
         self, state: ServerState, detail: str = "", advice: str = "", remedy: Remedy = "restart"
@@ -418,12 +453,14 @@ class McpServer:
 
 
 def error_line(text: str) -> str:
-    """Return the line of a log that explains why the server ended; "" if it wrote nothing.
+    """Return the line of a log that explains why the server ended; "" if it wrote none.
 
-    That is the last line of its standard error that isn't part of a trace, else the last line.
+    That is the last line of its standard error that isn't part of a trace; one that begins with a
+    bracket, as many servers' logs do, only if there is no other. Else it is the last line.
     """
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("[")]
-    sentences = [line for line in lines if not _TRACE_LINE.match(line)]
-    for line in reversed(sentences or lines):
+    lines = [line for line in text.splitlines() if line.strip() and not _OWN_LINE.match(line)]
+    words = [line for line in lines if not _TRACE_LINE.match(line)]
+    sentences = [line for line in words if not line.startswith("[")]
+    for line in reversed(sentences or words or lines):
         return line.strip()[:200]
     return ""

@@ -174,7 +174,7 @@ def set_table_command(key: str, row: Mapping[str, Any]) -> str:
 
 def quoted_key(name: str) -> str:
     """Return a part of a setting's name, in quotes if TOML needs them."""
-    if name.isidentifier():
+    if name.isascii() and name.isidentifier():
         return name
     return json.dumps(name, ensure_ascii=False)
 

@@ -21,7 +21,7 @@ from tui_agent.agent.programs.found import (
     unused_settings,
 )
 from tui_agent.foreign_file import ForeignFile, read_of_user
-from tui_agent.json_text import as_dict, as_list, objects
+from tui_agent.json_text import as_dict, as_list, as_text, objects
 from tui_agent.lazy import LazyPattern
 
 PROGRAM = "Pi"
@@ -87,27 +87,38 @@ def read_pi(folders: Folders) -> ForeignSettings:
         items += [offer.item(models) for offer in model_offers(models)]
     for file in settings_files(folders, [_SETTINGS], [_PROJECT_SETTINGS]):
         items += unreadable(PROGRAM, file)
-        items += unused_settings(PROGRAM, file, (), instead=_instead_of(file))
+        items += unused_settings(PROGRAM, file, (), instead=_instead_of(file, models))
     return ForeignSettings(items=tuple(items))
 
 
-def _instead_of(file: ForeignFile) -> dict[str, str]:
+def _instead_of(file: ForeignFile, models: ForeignFile | None) -> dict[str, str]:
     """Return how to get the effect of the settings: advice, or a command that sets them."""
-    model = str(file.table.get("defaultModel", ""))
-    provider = _provider_of(str(file.table.get("defaultProvider", "")))
     instead = dict(_INSTEAD)
-    if model and provider:
-        instead["defaultModel"] = set_command("model", f"{provider}/{model}")
+    if model := _default_model(file, models):
+        instead["defaultModel"] = set_command("model", model)
     if effort := effort_command(file.table.get("defaultThinkingLevel")):
         instead["defaultThinkingLevel"] = effort
     return instead
+
+
+def _default_model(file: ForeignFile, models: ForeignFile | None) -> str:
+    """Return our id of the default model; "" if the settings don't name it and its provider."""
+    name = as_text(file.table.get("defaultProvider"))
+    model = as_text(file.table.get("defaultModel"))
+    if not name or not model:
+        return ""
+    common = models.section("providers", name) if models is not None else {}
+    for row in _models_of(common):
+        if row["id"] == model:
+            return _model_id(name, {**common, **row})
+    return f"{_provider_of(name)}/{model}"
 
 
 def model_offers(file: ForeignFile) -> Iterator[ModelOffer]:
     """Yield the providers and models of ``models.json``."""
     for name, given in file.section("providers").items():
         common = as_dict(given)
-        models = [row for row in objects(common.get("models")) if row.get("id")]
+        models = _models_of(common)
         overrides = as_dict(common.get("modelOverrides"))
         if not models and common.get("baseUrl"):
             row = _address_and_key(common)
@@ -116,7 +127,7 @@ def model_offers(file: ForeignFile) -> Iterator[ModelOffer]:
             yield ModelOffer(PROGRAM, "provider", str(name), key, row, leaves_key)
         for model in models:
             own = {**common, **model}
-            model_id = f"{_server_of(str(name), own)}/{own['id']}"
+            model_id = _model_id(str(name), own)
             row = {**_address_and_key(own), **_facts(model)}
             if own.get("api") == "openai-responses":
                 row["wire"] = "responses"
@@ -124,6 +135,15 @@ def model_offers(file: ForeignFile) -> Iterator[ModelOffer]:
         for model_id, changes in overrides.items():
             row = _facts(as_dict(changes))
             yield ModelOffer.of(PROGRAM, f"{_provider_of(str(name))}/{model_id}", row)
+
+
+def _models_of(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in objects(provider.get("models")) if as_text(row.get("id"))]
+
+
+def _model_id(name: str, given: Mapping[str, Any]) -> str:
+    """Return our id of a model of the provider ``name``; ``given`` also has the provider's values."""
+    return f"{_server_of(name, given)}/{given['id']}"
 
 
 def _address_and_key(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +162,7 @@ def _facts(model: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts about a model under this program's names."""
     row: dict[str, Any] = {}
     for theirs, ours in (("contextWindow", "context_window"), ("maxTokens", "max_output")):
-        if _is_number(model.get(theirs)):
+        if _is_number(model.get(theirs)) and model[theirs] >= 1:
             row[ours] = int(model[theirs])
     if isinstance(model.get("reasoning"), bool):
         row["reasoning"] = model["reasoning"]
@@ -150,7 +170,7 @@ def _facts(model: Mapping[str, Any]) -> dict[str, Any]:
         row["vision"] = "image" in as_list(model["input"])
     cost = as_dict(model.get("cost"))
     for theirs, ours in _COSTS.items():
-        if _is_number(cost.get(theirs)):
+        if _is_number(cost.get(theirs)) and cost[theirs] >= 0:
             row[ours] = cost[theirs]
     return row
 

@@ -26,6 +26,7 @@ from tui_agent.agent.mcp.records import (
 )
 from tui_agent.agent.mcp.sandbox_limits import directories_of
 from tui_agent.agent.mcp.settings import OWN_PLACE
+from tui_agent.agent.programs.found import quoted_key
 from tui_agent.app.format import listed, one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import Choice, EquipmentLine, Heading, Output
 from tui_agent.app.knowledge_commands import reload_servers
@@ -346,13 +347,11 @@ class EquipmentScreen(FramedPage[None]):
             return
         kept = "until the program ends"
         if server.source == "user":
+            table = f"mcp.{quoted_key(server.name)}"
             try:
                 save = self._controller.services.save_setting
-                save(
-                    f'mcp."{server.name}".allow',
-                    None if settings.allow is None else list(settings.allow),
-                )
-                save(f'mcp."{server.name}".deny', list(settings.deny) or None)
+                save(f"{table}.allow", None if settings.allow is None else list(settings.allow))
+                save(f"{table}.deny", list(settings.deny) or None)
                 kept = "saved in config.toml"
             except ConfigError:
                 kept = "until the program ends; config.toml does not have this server"

@@ -35,6 +35,9 @@ REDRAW_SECONDS = 0.1
 MAX_PASTED_CHARS = 1_000
 """Maximum characters of a paste that are typed into a job's terminal; the rest is dropped."""
 
+_SIGNS = {"backslash": "\\", "circumflex_accent": "^", "underscore": "_"}
+"""The signs that Ctrl can be pressed with, by Textual's names."""
+
 TEXT_PAUSE_SECONDS = 0.5
 """Seconds for which the agent's text events are collected: long, as this page doesn't show them."""
 
@@ -63,6 +66,7 @@ def text_of_key(event: Key) -> str:
     if name in KEYS:
         return f"<{name}>"
     letter = name.removeprefix("ctrl-")
+    letter = _SIGNS.get(letter, letter)
     return f"<C-{letter}>" if name.startswith("ctrl-") and len(letter) == 1 else ""
 
 
@@ -108,7 +112,7 @@ class JobsScreen(PanePage):
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._inbox.put))
         self.when_left(self._give_back)
-        self.set_interval(1.0, self._show_times)
+        self.set_interval(1.0, self._show_list)
         self._redraw_timer = self.set_interval(REDRAW_SECONDS, self._show_output, pause=True)
         self._show()
 
@@ -120,19 +124,23 @@ class JobsScreen(PanePage):
             self._show()
 
     def _show(self) -> None:
-        jobs = list(self._agent.jobs)
-        at = self.listing.highlighted
-        if [str(job.id) for job in jobs] != [option.id for option in self.listing.options]:
-            self.listing.set_options(Option("", id=str(job.id)) for job in jobs)
-            if at is None:
-                self.listing.highlighted = len(jobs) - 1
-            else:
-                self.listing.highlighted = min(at, len(jobs) - 1)
-        self._show_times()
+        self._show_list()
         self._show_output()
 
-    def _show_times(self) -> None:
+    def _show_list(self) -> None:
+        """List the jobs with their present states; the selected job stays selected."""
         jobs = list(self._agent.jobs)
+        names = [str(job.id) for job in jobs]
+        if names != [option.id for option in self.listing.options]:
+            at = self.listing.highlighted
+            selected = self.listing.highlighted_option
+            self.listing.set_options(Option("", id=name) for name in names)
+            if at is None or selected is None:
+                self.listing.highlighted = len(jobs) - 1
+            elif selected.id in names:
+                self.listing.highlighted = names.index(selected.id)
+            else:
+                self.listing.highlighted = min(at, len(jobs) - 1)
         running = sum(job.running for job in jobs)
         self.heading.update(
             f"Background jobs · {plural(running, 'job')} running" if running else "Background jobs"
@@ -181,6 +189,10 @@ class JobsScreen(PanePage):
             await job.stop()
             self._show()
 
+    @property
+    def takes_every_key(self) -> bool:  # type: ignore[override]  # changes here
+        return self._taken is not None
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
         """Disable all actions while a terminal is taken over, because it gets every key."""
         return self._taken is None
@@ -226,8 +238,12 @@ class JobsScreen(PanePage):
     def on_paste(self, event: Paste) -> None:
         if self._taken is not None:
             event.stop()
-            for character in event.text[:MAX_PASTED_CHARS]:
+            text = event.text.replace("\r\n", "\n")
+            # One by one, so that the name of a key, such as <Enter>, is typed as text.
+            for character in text[:MAX_PASTED_CHARS]:
                 self._type(character)
+            if len(text) > MAX_PASTED_CHARS:
+                self.notice.say_briefly(f"Only {MAX_PASTED_CHARS:,} characters were pasted.")
 
     def _type(self, text: str) -> None:
         try:
