@@ -384,7 +384,8 @@ class SessionView(BackgroundContainer):
                     "warning",
                 )
             case "stopped" | "budget":
-                self._main.say(event.error or "Stopped. Send a message to continue.", "warning")
+                more = self._not_in_transcript(event.error or "")
+                self._main.say(more or "Stopped. Send a message to continue.", "warning")
             case _:
                 pass
 
@@ -394,6 +395,18 @@ class SessionView(BackgroundContainer):
             return False
         entry = self.agent.session.entry(leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
+
+    def _not_in_transcript(self, text: str) -> str:
+        """Return a text without the error of the newest answer, if it begins with that.
+
+        The conversation shows the error already, and the notice has room for a few lines only.
+        """
+        if self.agent is None:
+            return text
+        answer = newest(self.agent.session.active_path(), AssistantEntry)
+        if answer is None or not answer.error:
+            return text
+        return text.removeprefix(answer.error).lstrip(". ")
 
     def show_activity(self, state: RunState) -> None:
         """Show the activity line for a run state, or remove it if no run is active."""
