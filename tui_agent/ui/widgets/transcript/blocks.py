@@ -210,7 +210,7 @@ class UserBlock(Block):
         if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE:
             rows = _PREVIEW_ROWS
         text_width = min(width, MAX_TEXT_WIDTH)
-        lines = list(body_lines(self._body, text_width, rows)) or [Line()]
+        lines = list(body_lines(self._body, text_width, rows, "ends")) or [Line()]
         lines[0].prefix = tuple(prefix)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
