@@ -105,9 +105,14 @@ def refused_by_hook(reason: str) -> str:
 
 def reason_in(refusal: str) -> str:
     """Return the user's note or the hook's reason in a text about a refused call; "" if there is none."""
+    return hook_reason_in(refusal) or note_of(refusal)
+
+
+def hook_reason_in(refusal: str) -> str:
+    """Return the reason in a text made by `refused_by_hook`; "" for any other text."""
     if refusal.startswith(_HOOK_REFUSED):
         return refusal.removeprefix(_HOOK_REFUSED)
-    return note_of(refusal)
+    return ""
 
 
 def note_of(text: str) -> str:
