@@ -497,6 +497,8 @@ async def test_undo_during_a_run_is_refused(stage: Stage) -> None:
         await run_command(stage, pilot, "undo", "")
         assert stage.agent.session.leaf == 1
         assert "press Escape first" in screen_text(stage)
+        await emit(stage, pilot, RunEnded("done"))
+        assert "press Escape first" not in screen_text(stage)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])

@@ -43,6 +43,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.commands import remedy_of
+from tui_agent.app.controller import WORKING
 from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
@@ -363,6 +364,8 @@ class SessionView(BackgroundContainer):
 
     def _run_ended(self, event: RunEnded) -> None:
         self._main.attention.run_ended(event)
+        if self._main.notice.message == WORKING:
+            self._main.notice.clear()
         self.todo_line.display = False
         self.question.clear()
         self.leave_question()
