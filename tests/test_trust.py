@@ -129,6 +129,21 @@ def test_folders_on_the_way_to_the_working_directory_count(
     )
 
 
+def test_each_hook_and_value_of_the_projects_settings_is_shown_as_in_the_file(
+    project: Path, store: TrustStore
+) -> None:
+    hooks = [("run_end", "make"), ("session_start", "curl evil.example")]
+    rows = [f'[[hooks]]\nevent = "{event}"\ncommand = "{command}"\n' for event, command in hooks]
+    server = '[mcp.db]\nargs = ["--all"]\nrequired = true\n'
+    (project / ".tui-agent/config.toml").write_text("".join(rows) + server)
+    shown = [item.text for item in project_state(project, store).items if item.kind != "command"]
+    assert shown[:2] == [
+        'event = "run_end", command = "make"',
+        'event = "session_start", command = "curl evil.example"',
+    ]
+    assert {'["--all"]', "true"} < set(shown)
+
+
 def test_what_is_too_much_to_look_at_cannot_be_trusted(project: Path, store: TrustStore) -> None:
     for number in range(MAX_FILES + 1):
         (project / f".tui-agent/hooks/{number}").touch()

@@ -23,6 +23,7 @@ NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
 """Shell command that allows everything without a question, in every session; the sandbox stays on."""
 
 _SAYS: Final = " The user says: "
+_HOOK_REFUSED: Final = "A hook of the user refused this call: "
 
 
 class Permission(StrEnum):
@@ -95,6 +96,23 @@ def with_note(refusal: str, note: str) -> str:
     if note:
         return f"{refusal}{_SAYS}{note}"
     return refusal
+
+
+def refused_by_hook(reason: str) -> str:
+    """Return the text for the model about a call that a hook refused; ``reason`` may be empty."""
+    return f"{_HOOK_REFUSED}{reason or 'no reason given'}"
+
+
+def reason_in(refusal: str) -> str:
+    """Return the user's note or the hook's reason in a text about a refused call; "" if there is none."""
+    return hook_reason_in(refusal) or note_of(refusal)
+
+
+def hook_reason_in(refusal: str) -> str:
+    """Return the reason in a text made by `refused_by_hook`; "" for any other text."""
+    if refusal.startswith(_HOOK_REFUSED):
+        return refusal.removeprefix(_HOOK_REFUSED)
+    return ""
 
 
 def note_of(text: str) -> str:

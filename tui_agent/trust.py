@@ -444,7 +444,7 @@ def _own_items(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
         text = settings_text(read_inside(project, path, MAX_BYTES)[0])
         if is_settings:
             for key, value in _leaves(tomllib.loads(text)):
-                yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, str(value))
+                yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, _value_text(value))
         else:
             yield TrustItem(what, shown, _summary(text, kind) if kind else "")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
@@ -455,8 +455,24 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
     for key, value in table.items():
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            for row in value:
+                yield f"{prefix}{key}", row
         else:
             yield f"{prefix}{key}", value
+
+
+def _value_text(value: object) -> str:
+    """Return a setting's value as TOML writes it, but a text without quotes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {_in_json(one)}" for key, one in value.items())
+    return _in_json(value)
+
+
+def _in_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _summary(text: str, kind: str) -> str:

@@ -275,6 +275,16 @@ def test_a_table_names_a_tool_of_a_server_as_a_flag_does() -> None:
         rules_from_table({name: {"x": "allow"}}, "user")
 
 
+def test_the_reason_for_a_question_about_a_servers_tool_is_a_sentence_unless_your_rule_asks() -> (
+    None
+):
+    need = PermissionNeed(Permission.MCP, "tracker_search")
+    assert reason_for(need, decide(need, DEFAULT_RULES)) == "it calls a tool of an MCP server"
+    asks = Rule("mcp", "tracker_*", Action.ASK, "user")
+    reason = reason_for(need, decide(need, (*DEFAULT_RULES, asks)))
+    assert reason == "the rule “ask mcp: tracker_*” asks"
+
+
 def test_what_undo_cannot_bring_back_is_named() -> None:
     need = PermissionNeed(Permission.EDIT, "scores.db", detail="make", changes=("data",))
     reason = reason_for(need, decide(need, DEFAULT_RULES))

@@ -205,6 +205,20 @@ def test_a_mistake_in_the_file_changes_nothing(program: Any) -> None:
     assert agent.ports.max_steps == Config().max_steps
 
 
+@pytest.mark.parametrize("table", ["permissions", 'projects."/shop".permissions'])
+def test_a_permission_that_is_written_wrongly_changes_nothing_and_names_its_file(
+    program: Any, table: str
+) -> None:
+    _wiring, screen, agent = program
+    config_path().parent.mkdir(parents=True, exist_ok=True)
+    config_path().write_text(f'max_steps = 7\n[{table}]\nbasg = "allow"\n')
+    with pytest.raises(ConfigError, match="is not a permission") as told:
+        screen.reread_settings()
+    assert str(told.value).startswith(f"{config_path()}: ")
+    assert agent.ports.max_steps == Config().max_steps
+    assert _wiring.loaded.config.max_steps != 7
+
+
 def test_a_project_that_changed_since_it_was_trusted_gives_no_new_settings(place: Path) -> None:
     folder = place / ".tui-agent"
     folder.mkdir()

@@ -11,7 +11,10 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.headless import run_headless
+from tests.support.hooks import from_settings
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli import main
 from tui_agent.cli.output import ExitCode
@@ -76,6 +79,16 @@ def test_too_much_standard_input_is_refused_and_not_cut(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(character.encode() * 301)))
     assert main.run(["--demo", "-p", "count"]) == ExitCode.USAGE
     assert "Standard input has more than 300 bytes" in capsys.readouterr().err
+
+
+async def test_a_call_that_a_hook_refused_is_not_said_to_need_an_option(tmp_path: Path) -> None:
+    guard = HookSettings(event="before_tool", command="echo not on Fridays >&2; exit 2")
+    client = ScriptedClient([Reply(calls=(Call("bash", '{"command": "git push"}'),)), Reply("No.")])
+    hooks = Hooks(lambda: from_settings([guard], tmp_path, os.environ))
+    harness = make_agent(tmp_path, client, answer=None, hooks=hooks)
+    errors = io.StringIO()
+    assert await run_headless(harness, "go", err=errors) == ExitCode.STOPPED
+    assert errors.getvalue() == "Not allowed: bash git push. A hook refused: not on Fridays\n"
 
 
 PADDING = "x" * 300

@@ -152,7 +152,7 @@ def test_a_refusal_says_why():
     assert found.reason is RefusalReason.NOTHING_TO_COMPACT
     assert (
         found.message
-        == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000 tokens: hide or clear it."
+        == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000 tokens: hide or clear it in /context."
     )
 
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))

@@ -97,6 +97,18 @@ async def test_a_cache_is_told_of_once_it_gave_something(stage: Stage) -> None:
         assert "cache 0%" in screen_text(stage)
 
 
+async def test_what_to_do_about_a_full_context_is_told_whole_and_its_error_once(
+    stage: Stage,
+) -> None:
+    error = "The request is larger than some/model takes (9,000 tokens of 8,192)."
+    advice = "What you can do: /context: see what fills the context."
+    async with stage.run() as pilot:
+        failed = answer("").model_copy(update={"error": error, "finish": "error"})
+        stage.agent.append(user("question"), failed)
+        await emit(stage, pilot, RunStarted(), RunEnded("stopped", f"{error} {advice}"))
+        await until(lambda: stage.main.notice.message == advice, pilot)
+
+
 async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(stage: Stage) -> None:
     async with stage.run() as pilot:
         await emit(
@@ -485,6 +497,8 @@ async def test_undo_during_a_run_is_refused(stage: Stage) -> None:
         await run_command(stage, pilot, "undo", "")
         assert stage.agent.session.leaf == 1
         assert "press Escape first" in screen_text(stage)
+        await emit(stage, pilot, RunEnded("done"))
+        assert "press Escape first" not in screen_text(stage)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])

@@ -325,6 +325,25 @@ async def test_a_question_on_a_tiny_screen_offers_the_other_answers_without_scro
         assert "y  yes, once" in screen_text(stage)
 
 
+async def test_a_line_that_just_fits_is_not_wrapped_after_a_question_with_a_scrollbar(
+    tmp_path: Path,
+) -> None:
+    diff = "@@ -0,0 +1,30 @@\n" + "\n".join(f"+line {number}" for number in range(30))
+    first = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
+    async with asked(tmp_path, first) as (stage, pilot):
+        assert "more lines" in screen_text(stage)
+        await press(pilot, "y")
+        command = "x" * 73
+        await emit(
+            stage,
+            pilot,
+            PermissionSettled("c2", Decision.ONCE),
+            PermissionAsked(bash(command=command)),
+        )
+        assert command in screen_text(stage)
+        assert "more line" not in screen_text(stage)
+
+
 @pytest.mark.parametrize(
     "size",
     [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in MIDDLE), (200, 50)],

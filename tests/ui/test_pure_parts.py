@@ -59,6 +59,7 @@ from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
 from tui_agent.ui.widgets.key_line import fit_hints, read_hints
+from tui_agent.ui.widgets.transcript.blocks import SPINNER, ActivityBlock
 from tui_agent.ui.widgets.two_columns import wrap_columns
 
 
@@ -270,6 +271,22 @@ def test_a_model_that_says_nothing_yet_is_told_of() -> None:
         describe_run(reading, 110.0, 0)
         == "working 20 s · reading 1,200 of 1,981 tokens · esc stops it"
     )
+
+
+def test_the_key_for_the_background_fits_into_80_columns() -> None:
+    running = next_state(
+        next_state(RunState(), RunStarted(), 90.0), ToolStarted("1", "bash", "", ""), 100.0
+    )
+    text = describe_run(running, 199.0, 4_000, background_key="ctrl+x ctrl+b")
+    assert text == "working 1:49 · running bash 1:39 · esc stops it · ctrl+x ctrl+b: background"
+
+
+def test_the_activity_line_leaves_out_what_does_not_fit() -> None:
+    block = ActivityBlock(
+        lambda: "working 12 s · running bash 12 s · esc stops it · ^x: background"
+    )
+    shown = "".join(text for text, _ in block.lines(60)[0].prefix)
+    assert shown == f"{SPINNER[0]} working 12 s · running bash 12 s · esc stops it"
 
 
 def test_the_gauge_grows_with_the_answer_that_is_streamed() -> None:

@@ -129,6 +129,8 @@ async def test_it_is_seen_when_the_terminal_gets_the_focus_and_at_the_first_lett
             await write(pilot, "h")
         await until(lambda: "took over session" in stage.main.notice.message, pilot)
         assert short_id(stage.agent.session.id) in stage.main.notice.message
+        told = " ".join(stage.main.notice.render().plain.split())
+        assert told.endswith("It is read-only here. Send a message to choose how to continue.")
         assert stage.agent.session.id not in stage.main.notice.message
 
 

@@ -38,7 +38,14 @@ from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_among, is_file
-from tui_agent.permission import Change, Permission, PermissionNeed, rule_path, with_note
+from tui_agent.permission import (
+    Change,
+    Permission,
+    PermissionNeed,
+    refused_by_hook,
+    rule_path,
+    with_note,
+)
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
@@ -284,7 +291,7 @@ class Gate:
         if said.decision == "allow":
             return None
         if said.decision == "deny":
-            return with_note("A hook of the user refused this call.", said.message)
+            return refused_by_hook(said.message)
         words = f"{tool.name} {title}: {reason}"
         hooks.tell(Notification(about=hooks.about, kind="permission", message=words))
         offered = offered_rules(asked)

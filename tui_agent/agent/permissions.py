@@ -486,6 +486,8 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         return need.unclear
     if need.exceeds:
         return f"it has an option that the rule “{need.exceeds}” does not cover"
+    if need.permission is Permission.MCP and rule.source == "default":
+        return "it calls a tool of an MCP server"
     shows_change = need.detail_kind == "diff"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",

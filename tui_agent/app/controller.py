@@ -83,7 +83,7 @@ _WAYS = (
 )
 """Ways to continue a session that another program has open, each with the text of the answer."""
 
-_REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
+_REMEDY: Final = ("", "Send a message to choose how to continue.", "screen.choose_how")
 
 
 @dataclass

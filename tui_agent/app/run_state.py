@@ -118,7 +118,8 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
             doing = f" · no word from the model yet, {seconds(now - state.since)}"
         written = characters // CHARACTERS_PER_TOKEN
         count = ""
-        if written:
+        # Not for a command that can be moved: in 80 columns, only one of count and key fits.
+        if written and not background_key:
             count = f" · ~{token_count(written)}"
         what = f"working {seconds(now - state.began)}{doing}{count}"
     if state.phase is Phase.ASKING:

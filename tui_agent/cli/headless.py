@@ -52,6 +52,7 @@ from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.context.verdict import Verdict, verdict_on
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.lazy import frozen
+from tui_agent.permission import hook_reason_in
 from tui_agent.session.entries import (
     AssistantEntry,
     RunnerState,
@@ -176,6 +177,8 @@ class HeadlessRun(Frontend):
         """The answer as a JSON value, if it had to match a schema and does; otherwise None."""
         self._format_problem = ""
         self._denied: list[str] = []
+        self._hook_reasons: list[str] = []
+        """Reasons of the hooks that refused some of the denied calls."""
         self._offered: dict[str, None] = {}
         """Rules that would have allowed the refused calls, as texts."""
         self._unanswered = ""
@@ -529,6 +532,8 @@ class HeadlessRun(Frontend):
                 self._answer = answer.text or self._answer
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.DENIED) as result):
                 self._denied.append(f"{result.tool} {result.title}")
+                if reason := hook_reason_in(result.output):
+                    self._hook_reasons.append(reason)
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result) if (
                 result.call_id not in self._refused
             ):
@@ -576,7 +581,12 @@ class HeadlessRun(Frontend):
             return self.agent.goals.ended
         if self._denied and not self._acted:
             refused = ", ".join(dict.fromkeys(self._denied))
-            return f"Not allowed: {refused}. {_how_to_allow(self._offered)}"
+            if len(self._hook_reasons) == len(self._denied):
+                # No option allows what a hook refuses.
+                advice = f"A hook refused: {one_line(self._hook_reasons[-1], 200)}"
+            else:
+                advice = _how_to_allow(self._offered)
+            return f"Not allowed: {refused}. {advice}"
         return self._incomplete()
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:

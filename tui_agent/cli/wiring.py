@@ -17,7 +17,14 @@ from pathlib import Path
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.assembly import Models, ModelSources, hold_and_recover
 from tui_agent.agent.knowledge.folders import TrustGate
-from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
+from tui_agent.agent.permissions import (
+    Action,
+    Rule,
+    RuleError,
+    Source,
+    parse_rule,
+    rules_from_table,
+)
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions, folders_of, sandbox_of, state_of_project
 from tui_agent.cli.logs import start_logging
@@ -105,7 +112,7 @@ class Wiring:
         The project's file is read only if the project is trusted.
 
         Raises:
-            ConfigError: a file can't be read, or a value is invalid.
+            ConfigError: a file can't be read, or a value is invalid (except for permissions: `_use`).
         """
         project = None
         if self.project_state.trusted:
@@ -115,11 +122,16 @@ class Wiring:
         return load_config(flags=flags, project=project)
 
     def _use(self, loaded: LoadedConfig) -> None:
+        """Use these settings; raises ConfigError and changes nothing if a permission is invalid."""
+        own = _rules_of(loaded.path, loaded.config.permissions, "user")
+        for settings in loaded.config.projects.values():
+            _rules_of(loaded.path, settings.permissions, "here")
+        shared: tuple[Rule, ...] = ()
+        if loaded.project_permissions:
+            path = project_config(find_project(self.cwd))
+            shared = _rules_of(path, loaded.project_permissions, "project")
         self.loaded = loaded
-        self.user_rules: tuple[Rule, ...] = (
-            *rules_from_table(loaded.config.permissions, "user"),
-            *rules_from_table(loaded.project_permissions, "project"),
-        )
+        self.user_rules: tuple[Rule, ...] = (*own, *shared)
 
     def reload(self) -> tuple[str, ...]:
         """Read the settings again, and return the keys of those that changed.
@@ -307,3 +319,13 @@ class Wiring:
     def default_model(self) -> str:
         """Return the model for a new session (see `choose_model`); "" if the user has to choose one."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
+
+
+def _rules_of(
+    path: Path, permissions: dict[str, str | dict[str, str]], source: Source
+) -> tuple[Rule, ...]:
+    """Return the rules of a file's permissions; raises ConfigError if one is written wrongly."""
+    try:
+        return rules_from_table(permissions, source)
+    except RuleError as error:
+        raise ConfigError(f"{path}: {error}") from None

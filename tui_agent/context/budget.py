@@ -710,7 +710,7 @@ def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str
     entry = entries[largest]
     return (
         f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,} tokens: "
-        "hide or clear it."
+        "hide or clear it in /context."
     )
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.ui.transcript.samples import list_source
 from tui_agent.context.context_status import Standing
-from tui_agent.permission import with_note
+from tui_agent.permission import refused_by_hook, with_note
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -79,6 +79,11 @@ def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
     card.finish(ToolStatus.COMPLETED, ToolMetadata(), 1.25)
     card.set_result(result("six words"))
     assert len(rows(card)) == 1
+
+
+def test_a_call_that_a_hook_refused_tells_the_hooks_reason_on_its_head() -> None:
+    card = CardBlock(CALL, result(refused_by_hook("no pushes today"), ToolStatus.DENIED))
+    assert "denied: no pushes today" in rows(card)[0]
 
 
 def test_a_refused_call_tells_the_users_words_on_its_head() -> None:
@@ -162,7 +167,9 @@ def test_a_very_long_row_takes_four_lines_of_a_part_and_a_very_long_body_ends_wi
 
 def test_a_very_long_message_is_shown_in_part() -> None:
     block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
-    assert rows(block)[-1] == "  … 76 more lines"
+    assert rows(block)[-5:] == ["     20", "  … 76 more lines", "     97", "     98", "     99"], (
+        "a question below a long paste is seen"
+    )
     block.cycle()
     assert len(rows(block)) == 100
 

@@ -92,6 +92,13 @@ def test_the_line_of_a_turn_that_was_stopped_says_so() -> None:
     ]
 
 
+def test_the_line_of_a_turn_counts_the_calls_that_were_denied() -> None:
+    call, result = worked(2, "bash", "")
+    denied = result.model_copy(update={"status": ToolStatus.DENIED})
+    line = drawn(model_of([asked(1, "push it"), call, denied, asked(9, "go on")]))[1]
+    assert line == "▸ bash · 1 call · 1.0 s · 1 denied"
+
+
 def test_the_newest_turn_and_one_without_calls_are_shown_as_they_are() -> None:
     entries = [asked(1, "hello"), said(2, "Hello."), *finished()[1:-1]]
     assert not [line for line in drawn(model_of(entries)) if line.startswith("▸")]

@@ -50,6 +50,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
+from tui_agent.permission import refused_by_hook
 from tui_agent.processes.process import Command
 from tui_agent.processes.user_command import CommandFailedError, run_with_input, shell_command
 from tui_agent.safe_text import one_line
@@ -378,10 +379,7 @@ class Hooks:
             if answer is None:
                 continue
             if answer.decision == "deny":
-                refusal = (
-                    f"A hook of the user refused this call: {answer.message or 'no reason given'}"
-                )
-                return CheckedCall(arguments, refusal=refusal)
+                return CheckedCall(arguments, refusal=refused_by_hook(answer.message))
             allowed = allowed or answer.decision == "allow"
             if answer.decision == "ask":
                 asks = answer.message or handler.name

@@ -20,6 +20,8 @@ from textual.widget import Widget
 
 from tui_agent.app.commands import Command, key_of
 from tui_agent.app.format import age, one_line, short_path
+from tui_agent.app.status_marks import GLYPHS
+from tui_agent.context.context_status import Standing
 from tui_agent.lazy import frozen
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.ui.bindings import hidden
@@ -52,7 +54,7 @@ _TIPS = (
 )
 """Commands and their descriptions. A user who knows the basics sees one of them as a tip."""
 
-MARGIN = ("█", "the model sees this block")
+MARGIN = (GLYPHS[Standing.SENT], "the model sees this block")
 """The hint that explains the margin of the conversation."""
 
 

@@ -343,6 +343,8 @@ class QuestionPrompt(VerticalGroup):
     def _show(self, asked: WaitingQuestion) -> None:
         self._release()
         self._shown_at = self._clock()
+        # The last question's scrollbar would wrap a line that just fits, and so stay in sight.
+        self._scroll.show_vertical_scrollbar = False
         self._details.show(asked.lines)
         self._is_scrolled = self._shows_all = False
         self.call_after_refresh(self._show_first_change)

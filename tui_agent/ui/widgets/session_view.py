@@ -43,6 +43,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.commands import remedy_of
+from tui_agent.app.controller import WORKING
 from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
@@ -363,6 +364,8 @@ class SessionView(BackgroundContainer):
 
     def _run_ended(self, event: RunEnded) -> None:
         self._main.attention.run_ended(event)
+        if self._main.notice.message == WORKING:
+            self._main.notice.clear()
         self.todo_line.display = False
         self.question.clear()
         self.leave_question()
@@ -384,7 +387,8 @@ class SessionView(BackgroundContainer):
                     "warning",
                 )
             case "stopped" | "budget":
-                self._main.say(event.error or "Stopped. Send a message to continue.", "warning")
+                more = self._not_in_transcript(event.error or "")
+                self._main.say(more or "Stopped. Send a message to continue.", "warning")
             case _:
                 pass
 
@@ -394,6 +398,18 @@ class SessionView(BackgroundContainer):
             return False
         entry = self.agent.session.entry(leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
+
+    def _not_in_transcript(self, text: str) -> str:
+        """Return a text without the error of the newest answer, if it begins with that.
+
+        The conversation shows the error already, and the notice has room for a few lines only.
+        """
+        if self.agent is None:
+            return text
+        answer = newest(self.agent.session.active_path(), AssistantEntry)
+        if answer is None or not answer.error:
+            return text
+        return text.removeprefix(answer.error).lstrip(". ")
 
     def show_activity(self, state: RunState) -> None:
         """Show the activity line for a run state, or remove it if no run is active."""

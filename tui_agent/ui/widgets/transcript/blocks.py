@@ -35,6 +35,7 @@ ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"
 _LABELS: Final[Mapping[str, str]] = {"restore": "bring back"}
 """Labels of the actions that are shown under another name than their own."""
 
+_SEPARATOR: Final = " · "
 _READ: Final = "read"
 _CLOSE: Final = "close"
 _RULE_START: Final = "── "
@@ -209,7 +210,7 @@ class UserBlock(Block):
         if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE:
             rows = _PREVIEW_ROWS
         text_width = min(width, MAX_TEXT_WIDTH)
-        lines = list(body_lines(self._body, text_width, rows)) or [Line()]
+        lines = list(body_lines(self._body, text_width, rows, "ends")) or [Line()]
         lines[0].prefix = tuple(prefix)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
@@ -521,8 +522,16 @@ class ActivityBlock(Block):
 
     def _layout(self, width: int) -> Sequence[Line]:
         icon = SPINNER[self._frame % len(SPINNER)]
-        text = crop(sanitize.line(self._describe()), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
+        text = _fitting_parts(self._describe(), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
         return [Line(prefix=((f"{icon} ", "status-running"), (text, "muted")))]
+
+
+def _fitting_parts(text: str, width: int) -> str:
+    """Return as many parts of a text, separated by ``·``, as fit; the first one is cut if it doesn't."""
+    parts = sanitize.line(text).split(_SEPARATOR)
+    while len(parts) > 1 and cells(_SEPARATOR.join(parts)) > width:
+        parts.pop()
+    return crop(_SEPARATOR.join(parts), width)
 
 
 def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:

@@ -31,7 +31,10 @@ _TODO_STYLES: Final = {
 }
 """The mark of a to-do, its style, and the style of its text, by the mark in the tool's output."""
 
-Keep = Literal["head", "tail"]
+Keep = Literal["head", "tail", "ends"]
+"""Which rows of a body are shown: the first ones, the last ones, or first ones and `_END_ROWS` last."""
+
+_END_ROWS: Final = 3
 
 
 class Body:
@@ -50,7 +53,7 @@ class Body:
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of the first (``head``) or last (``tail``) ``rows`` rows of a body.
+    """Yield the lines of as many ``rows`` of a body as ``keep`` says: the first, the last, or both.
 
     If rows are left out, one more line says how many; a single row is never left out. With ``opens``,
     that line offers to open the whole text. Rows are cut after `_WRAPPED_ROWS` lines. If ``rows`` is
@@ -64,23 +67,25 @@ def body_lines(
         action = "open"
     shown = total if total <= limit + 1 else limit
     hidden = total - shown
-    first = 0
-    if keep == "tail":
-        first = hidden
-    note = f"… {hidden:,} {'earlier' if first else 'more'} lines"
+    last = 0
+    if hidden and keep == "tail":
+        last = shown
+    elif hidden and keep == "ends":
+        last = min(_END_ROWS, shown)
+    note = f"… {hidden:,} {'earlier' if keep == 'tail' else 'more'} lines"
     whole: StyledSpans = ()
     if opens or action == "open":
         whole = ((" · ", "muted"), OPEN_WHOLE_HINT)
     more = Line(prefix=((INDENT, "text"), (note, f"muted act:{action}"), *whole))
-    if first:
-        yield more
-    for index in range(first, first + shown):
+    for index in (*range(shown - last), *range(total - last, total)):
+        if hidden and index == total - last:
+            yield more
         for count, line in enumerate(body.row(index, width)):
             if rows is not None and count == _WRAPPED_ROWS:
                 yield Line([("…", f"muted act:{action}")], prefix=((INDENT, "text"),), join="")
                 break
             yield line
-    if hidden and not first:
+    if hidden and not last:
         yield more
 
 

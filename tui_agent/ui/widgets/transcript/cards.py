@@ -12,7 +12,7 @@ from typing import Final
 from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing
 from tui_agent.json_text import loads
-from tui_agent.permission import note_of
+from tui_agent.permission import reason_in
 from tui_agent.session.entries import (
     ShellEntry,
     ToolCallPart,
@@ -343,7 +343,7 @@ class CardBlock(FoldingBlock):
         """Return the status of a failed call; if it was denied, with the reason, cut to fit."""
         if self._result is None or self.status != "denied":
             return self.status
-        why = sanitize.line(note_of(self._result.output))
+        why = sanitize.line(reason_in(self._result.output))
         if not why:
             return self.status
         return f"{self.status}: {crop(why, max(12, width // 2 - len(self.status) - 6))}"

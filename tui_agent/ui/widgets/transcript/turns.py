@@ -92,7 +92,9 @@ class TurnBlock(FoldingBlock):
         words = [work_summary(results), wording.plural(self._calls, "call")]
         if seconds >= 1:
             words.append(wording.duration(seconds))
-        if any(_was_interrupted(one) for one in results):
+        if denied := sum(_has_status(one, ToolStatus.DENIED) for one in results):
+            words.append(f"{denied} denied")
+        if any(_has_status(one, ToolStatus.INTERRUPTED) for one in results):
             words.append("interrupted")
         return words
 
@@ -124,8 +126,8 @@ def work_summary(results: Sequence[Entry]) -> str:
     return _named(used) or "worked"
 
 
-def _was_interrupted(result: Entry) -> bool:
-    return isinstance(result, ToolResultEntry) and result.status is ToolStatus.INTERRUPTED
+def _has_status(result: Entry, status: ToolStatus) -> bool:
+    return isinstance(result, ToolResultEntry) and result.status is status
 
 
 def _named(names: Iterable[str]) -> str:
