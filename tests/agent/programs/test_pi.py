@@ -96,7 +96,7 @@ def test_the_default_model_of_a_server_is_named_as_the_command_for_its_server_na
 
     for item in found(tmp_path, monkeypatch).values():
         if item.why.startswith("tui-agent "):
-            assert run(shlex.split(item.why.partition("; its key")[0])[1:]) == 0
+            assert run(shlex.split(item.why.partition("; its API key")[0])[1:]) == 0
     assert load_config().config.model == "openai/qwen 'x':7b"
 
 

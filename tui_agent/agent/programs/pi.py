@@ -142,7 +142,7 @@ def _models_of(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _model_id(name: str, given: Mapping[str, Any]) -> str:
-    """Return our id of a model of the provider ``name``; ``given`` also has the provider's values."""
+    """Return this program's id of a model of the provider ``name``; ``given`` also has the provider's values."""
     return f"{_server_of(name, given)}/{given['id']}"
 
 
