@@ -28,11 +28,11 @@ NOT_USER_TEXT = {
     "what the program itself writes or brings along": (
         "agent/mcp/connection agent/mcp/oauth app/commands app/context_commands "
         "app/exporting cli/output model/demo_script model/learnt model/logins model/price_list "
-        "secret_detector session/entries "
+        "secret_detector session/entries session/locks "
         "shell/families trust ui/background ui/early_prompt ui/key_help"
     ),
     "texts in memory, and the door's own classes": (
-        "context/anchors context/arguments files/secret_files processes/converters secret_forms safe_text "
+        "context/anchors context/arguments context/recalling files/secret_files processes/converters secret_forms safe_text "
         "shell/reader"
     ),
 }

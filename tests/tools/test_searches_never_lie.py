@@ -15,6 +15,7 @@ from tests.support.tooling import Workspace
 from tui_agent.agent.attachments import load_message
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
+from tui_agent.safe_text import listed_name
 from tui_agent.session.entries import FilePart
 from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.tools.edit import EditTool
@@ -22,8 +23,10 @@ from tui_agent.tools.glob import GlobTool
 from tui_agent.tools.grep import GrepTool
 from tui_agent.tools.ls import LsTool
 from tui_agent.tools.read import ReadInput, ReadTool
+from tui_agent.tools.write import WriteTool
 
 READ, EDIT, GLOB, GREP, LS = ReadTool(), EditTool(), GlobTool(), GrepTool(), LsTool()
+WRITE = WriteTool()
 NAMES = st.one_of(
     st.text("ab.[]{}()!*?+,@~# \\-'\"\u202f\u00e9e\u0301日", min_size=1, max_size=10),
     st.text(
@@ -171,6 +174,31 @@ async def test_the_only_name_that_looks_alike_is_taken(space: Workspace, name: s
     prepared = await load_message(f'see @"{asked}"', space.root, None, lambda _data: "")  # type: ignore[arg-type]  # it names no entry
     assert isinstance(prepared.parts[1], FilePart)
     assert prepared.parts[1].text == "bye\n"
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [("x².txt", "x2.txt"), ("①.md", "1.md"), ("report™.txt", "reportTM.txt"), ("½.md", "1⁄2.md")],
+)
+async def test_a_name_that_reads_otherwise_is_another_file(
+    space: Workspace, there: str, asked: str
+) -> None:
+    path = space.file(there, "mine\n")
+    with pytest.raises(ToolError, match="does not exist"):
+        await space.call(READ, path=asked)
+    await space.call(WRITE, path=asked, content="new\n")
+    assert path.read_text() == "mine\n"
+    assert (space.root / asked).read_text() == "new\n"
+
+
+@pytest.mark.parametrize("invisible", ["\u200e", "\u200b", "\u2066", "\u034f", "\u00ad"])
+async def test_a_name_is_found_without_its_invisible_characters(
+    space: Workspace, invisible: str
+) -> None:
+    name = f"a{invisible}b.txt"
+    space.file(name, "hello\n")
+    for asked in ("ab.txt", listed_name(name)):
+        assert "hello" in (await space.call(READ, path=asked)).output
 
 
 async def test_several_names_that_look_alike_are_named(space: Workspace) -> None:

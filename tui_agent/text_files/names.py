@@ -1,12 +1,13 @@
 """Finds the file on disk whose name looks like a given name but has other characters.
 
-The names may differ in Unicode forms, kinds of spaces, control characters, or undecodable bytes.
+The names may differ in Unicode forms, kinds of spaces, invisible or control characters, or undecodable
+bytes. Characters that read differently are not alike: ``x²`` is not ``x2``.
 """
 
 import os
 import re
 import unicodedata
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from tui_agent.lazy import LazyPattern
@@ -15,7 +16,13 @@ from tui_agent.text_files.encodings import odd_bytes_shown
 
 _MAX_NAMES = 100_000
 """Maximum names of one directory that are compared."""
-_INVISIBLE = LazyPattern(r"[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f]")
+_INVISIBLE = LazyPattern(
+    r"[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff]"
+    r"|⟨U\+(?:00AD|034F|200[B-F]|202[A-E]|206[0-4]|206[6-9]|FE0F|FEFF)⟩"
+)
+"""Invisible characters, as they are and as `listed_name` shows them."""
+_READ_OTHERWISE = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
+"""Kinds of characters whose simpler form reads differently, such as ``²``, ``①`` and ``½``."""
 _BLANK = LazyPattern(r"\s")
 
 
@@ -24,14 +31,24 @@ class AlikeError(Exception):
 
 
 def folded(name: str) -> str:
-    """Return a form of a name for comparison: names that look the same have the same form.
+    """Return a form of a name for comparison: only names that look the same have the same form.
 
     ``name`` may also be a name as shown in a list (see `listed_name`).
     """
     if name.isascii() and name.isprintable():
         return name
-    plain = unicodedata.normalize("NFKC", odd_bytes_shown(listed_name(name)))
+    shown = odd_bytes_shown(listed_name(name))
+    plain = ""
+    for reads_otherwise, characters in groupby(shown, key=_reads_otherwise):
+        part = "".join(characters)
+        if not reads_otherwise:
+            part = unicodedata.normalize("NFKC", part)
+        plain += part
     return _BLANK.sub(" ", _INVISIBLE.sub("", plain))
+
+
+def _reads_otherwise(character: str) -> bool:
+    return unicodedata.decomposition(character).startswith(_READ_OTHERWISE)
 
 
 def escaped(name: str) -> str:
