@@ -142,6 +142,10 @@ def test_the_program_prints_it_and_puts_it_into_the_json_of_a_run(tmp_path: Path
             "-p", "count", "--output-schema", "schema.json", "--output-format", "json"
         )
         assert json.loads(as_json.stdout)["structured_output"] == json.loads(GOOD)
+        inline = place.run("-p", "count", "--output-schema", json.dumps(SCHEMA))
+        assert (inline.returncode, inline.stdout) == (0, f"{GOOD}\n")
+    wrong = place.run("-p", "count", "--output-schema", '{"type": "text"}')
+    assert "--output-schema: The schema is wrong at $.type" in wrong.stderr
     missing = place.run("-p", "count", "--output-schema", "nowhere.json")
     assert missing.returncode == 2
     assert "--output-schema: nowhere.json: No such file" in missing.stderr

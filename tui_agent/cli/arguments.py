@@ -460,8 +460,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--output-schema",
         metavar="FILE",
-        help="a JSON Schema: the last answer must be JSON that matches the schema, otherwise the model has to "
-        "correct it. Prints only the JSON",
+        help="a file with a JSON Schema, or the schema itself: the last answer must be JSON that matches it, "
+        "otherwise the model has to correct it. Prints only the JSON",
     )
     headless.add_argument(
         "--goal",

@@ -74,17 +74,22 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
         return code
 
 
-def _read_format(path: str) -> AnswerFormat:
-    """Return the format in a file with a JSON Schema.
+def _read_format(given: str) -> AnswerFormat:
+    """Return the format for a JSON Schema, or for the file that contains it.
 
     Raises:
-        UsageError: the file can't be read or is no schema.
+        UsageError: the file can't be read, or the schema can't be used.
     """
+    text = given
+    place = ""
     try:
-        return AnswerFormat.parse(user_text(Path(path).read_bytes()))
+        if not given.lstrip().startswith("{"):
+            place = f"{given}: "
+            text = user_text(Path(given).read_bytes())
+        return AnswerFormat.parse(text)
     except (OSError, SchemaError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"Argument --output-schema: {path}: {why}") from None
+        raise UsageError(f"Argument --output-schema: {place}{why}") from None
 
 
 async def _carry_out(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
