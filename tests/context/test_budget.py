@@ -14,10 +14,12 @@ from tui_agent.context.budget import (
     Meter,
     ModelLimits,
     Report,
+    appended_tokens,
     complaint,
     estimate_path,
     is_silent_overflow,
     judge_report,
+    long_share,
     newest_report,
     overhead,
     overhead_parts,
@@ -152,6 +154,26 @@ def test_a_report_that_cannot_be_trusted_is_passed_over_for_an_older_one(given):
 
     assert size.exact_until == 3
     assert size.total == 5_750 + user(4).tokens + entry.tokens
+
+
+def test_a_call_without_a_result_counts_only_if_another_answer_follows():
+    def appended(*path):
+        return appended_tokens(path, COUNTER, ModelTraits(MODEL))
+
+    asking = answer(3, USAGE, "a")
+    assert appended(asking) == 0
+    assert appended(asking, user(4)) == user(4).tokens
+    later = user(4).tokens + answer(5).tokens
+    assert appended(answer(3, USAGE), user(4), answer(5)) == later
+    assert appended(asking, user(4), answer(5)) > later
+
+
+@pytest.mark.parametrize(("estimate", "believed"), [(5_000, True), (5_040, True), (5_100, False)])
+def test_a_report_that_stays_the_same_while_requests_grow_is_not_believed(estimate, believed):
+    before = answer(3, USAGE, estimate=5_000)
+    after = answer(5, USAGE, estimate=estimate)
+    path = [head(), user(2), before, user(4), after]
+    assert newest_report(path) == (after if believed else None)
 
 
 def test_reasoning_that_does_not_go_back_is_not_counted():
@@ -410,6 +432,25 @@ def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
     last = last.model_copy(update={"parts": (long,), "tokens": 0})
     size = Meter(LIMITS, SETTINGS, COUNTER).measure([head(), user(2), last])
     assert size.total == 5_000 + COUNTER.estimate(last)
+
+
+@given(
+    text=st.integers(0, 400),
+    argument=st.integers(0, 400),
+    keep=st.integers(1, 300),
+    words=st.booleans(),
+)
+def test_the_share_that_cutting_long_texts_frees(text, argument, keep, words):
+    call = ToolCallPart(
+        call_id="a", tool="write", arguments=json.dumps({"content": "x" * argument})
+    )
+    entry = AssistantEntry(id=1, parts=(TextPart(text="y" * text), call), model=MODEL)
+    freed = sum(
+        size - keep for size in ((argument, text) if words else (argument,)) if size > keep * 5 // 4
+    )
+    share = long_share(entry, keep, words=words)
+    assert share == pytest.approx(freed / max(1, text + argument))
+    assert 0 <= share < 1
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,10 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CheckpointEntry,
     CompactionEntry,
+    ContextEditEntry,
     Entry,
+    PruneEntry,
+    ShellEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -194,6 +197,33 @@ def test_a_turn_is_undone_with_the_head_that_was_made_for_it(session: Session) -
     session.append(answered("no"))
     step = session.history.newest()
     assert (step.start, step.entry) == (first.id, asked.id)
+
+
+def test_the_leaf_before_a_step_is_before_all_that_was_made_for_it(session: Session) -> None:
+    def prune(reason: str) -> PruneEntry:
+        return PruneEntry(targets=(2,), tokens_freed=1, reason=reason)
+
+    session.append(SystemEntry(blocks=("a",), model="m"))
+    asked = session.append(said("one"))
+    answer = session.append(answered("yes"))
+    assert session.history.before(answer.id) == asked.id
+    shell = session.append(ShellEntry(command="ls", output="a"))
+    assert session.history.before(shell.id) == answer.id
+    last = session.append(prune("threshold"))
+    session.append(prune("compaction"))
+    compaction = session.append(
+        CompactionEntry(
+            summary="s", first_kept_id=2, tokens_before=9, tokens_after=1, trigger="manual"
+        )
+    )
+    assert session.history.before(compaction.id) == last.id
+    *_, hidden = session.append_many(
+        [ContextEditEntry(target=target, action="mask") for target in (2, 3)]
+    )
+    assert session.history.before(hidden.id) == compaction.id
+    changed = session.append(ContextEditEntry(target=2, action="pin"))
+    assert session.history.before(changed.id) == hidden.id
+    assert session.history.before(asked.id, asked.parent_id) == asked.parent_id
 
 
 def test_what_is_not_the_tree_is_kept_with_the_session(session: Session) -> None:

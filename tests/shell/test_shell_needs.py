@@ -67,6 +67,14 @@ def test_what_only_reads_is_no_longer_harmless_when_it_is_written_to_a_file(proj
         ("edit", "log.txt", False),
         ("bash", "echo x", False),
     ]
+    assert needs[0].detail == "> log.txt"
+
+
+def test_a_file_to_write_whose_name_is_not_known_is_named_as_it_was_typed(project: Path) -> None:
+    needs = command_needs('echo x >> "$DIR"/log', project, project)
+    assert [need.unclear for need in needs if need.unclear] == [
+        'the target of >> "$DIR"/log is not known before the command runs'
+    ]
 
 
 @pytest.mark.parametrize(
