@@ -45,6 +45,7 @@ def test_modules_and_packages_are_chosen_by_name() -> None:
     assert chosen(every, []) == every
     assert chosen(every, ["context"]) == [files, cutting]
     assert chosen(every, ["shell/needs", "context/files", "shell"]) == [shell, files]
+    assert chosen(every, [shell.name]) == [shell]
     with pytest.raises(ValueError, match=r"^context/fil: no such module"):
         chosen(every, ["context/fil"])
 

@@ -49,7 +49,11 @@ SHOWN_FILES = 6
 def main() -> int:
     """Return 1 if a mutant that is not accepted survived."""
     parser = argparse.ArgumentParser(prog="python -m scripts.mutations", description=__doc__)
-    parser.add_argument("module", nargs="*", help="such as context/files or shell; all without any")
+    parser.add_argument(
+        "module",
+        nargs="*",
+        help="such as context/files or shell, or a mutant's name; all without any",
+    )
     parser.add_argument("--mutants", type=int, default=150, help="how many to draw")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time")
@@ -65,7 +69,11 @@ def main() -> int:
         except ValueError as error:
             parser.error(str(error))
         print(f"== {len(mutants)} of {len(found):,} mutants, seed {arguments.seed}", flush=True)
-        mutmut.run.callback([mutant.name for mutant in mutants], max_children=arguments.jobs)
+        try:
+            mutmut.run.callback([mutant.name for mutant in mutants], max_children=arguments.jobs)
+        except KeyboardInterrupt:
+            print("Interrupted before the first mutant was tried: allow more minutes.")
+            return 1
         survived = report(mutants)
     print(f"{(time.monotonic() - started) / 60:.0f} minutes")
     return 1 if survived else 0

@@ -87,7 +87,9 @@ def accepted(path: Path = ACCEPTED) -> dict[Change, str]:
 
 
 def chosen(mutants: Iterable[Mutant], modules: Iterable[str]) -> list[Mutant]:
-    """Return the mutants of modules and packages such as ``context/files`` and ``shell``; of all without any.
+    """Return the mutants of modules and packages such as ``context/files`` and ``shell``; all without names.
+
+    A name may also be that of one mutant.
 
     Raises:
         ValueError: one of the names has no mutants.
@@ -99,7 +101,9 @@ def chosen(mutants: Iterable[Mutant], modules: Iterable[str]) -> list[Mutant]:
     by_name = {name: [mutant for mutant in found if _is_of(mutant, name)] for name in names}
     for name, belonging in by_name.items():
         if not belonging:
-            raise ValueError(f"{name}: no such module or package among those that are changed")
+            raise ValueError(
+                f"{name}: no such module, package or mutant among those that are changed"
+            )
     return list({mutant: None for belonging in by_name.values() for mutant in belonging})
 
 
@@ -113,5 +117,7 @@ def drawn(mutants: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
 
 
 def _is_of(mutant: Mutant, name: str) -> bool:
+    if name == mutant.name:
+        return True
     path = f"{PACKAGE}/{name.removesuffix('.py').strip('/')}"
     return mutant.path == f"{path}.py" or mutant.path.startswith(f"{path}/")

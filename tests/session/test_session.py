@@ -188,6 +188,24 @@ def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(
     assert session.undo() == 3
 
 
+def test_entries_are_undone_until_they_are_brought_back_or_something_new_is_said(
+    session: Session,
+) -> None:
+    def undone() -> list[int]:
+        return [number for number in range(1, 5) if session.history.is_undone(number)]
+
+    session.append_many([said(letter) for letter in "abcd"])
+    assert undone() == []
+    session.undo()
+    assert undone() == [4]
+    session.undo()
+    assert undone() == [3, 4]
+    session.redo()
+    assert undone() == [4]
+    session.append(said("new"))
+    assert undone() == []
+
+
 def test_a_turn_is_undone_with_the_head_that_was_made_for_it(session: Session) -> None:
     session.append(SystemEntry(blocks=("a",), model="m"))
     session.append(said("one"))
