@@ -323,6 +323,13 @@ def test_what_commands_may_write_follows_the_mode_and_the_rules_on_edits(
     assert (view.writes, view.grants.sources) == (writes, sources)
 
 
+def test_a_tool_is_refused_by_a_rule_with_its_name_and_not_by_one_for_everything() -> None:
+    everything = Rule("*", "*", Action.DENY, "user")
+    by_name = Rule("recall", "*", Action.DENY, "user")
+    assert refusal_of_tool("recall", [everything]) is None
+    assert refusal_of_tool("recall", [by_name, everything]) is by_name
+
+
 def test_the_reason_of_a_chain_names_every_command() -> None:
     def reasons(*parts: PermissionNeed) -> str:
         decided = [(part, decide(part, DEFAULT_RULES)) for part in parts]

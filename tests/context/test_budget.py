@@ -7,10 +7,12 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.support.entry_strategies import MODELS, grown_paths, paths
 from tests.support.thoroughness import thorough
 from tui_agent.context.budget import (
+    ContextSize,
     Meter,
     ModelLimits,
     Report,
@@ -27,6 +29,7 @@ from tui_agent.context.budget import (
     threshold,
     within,
 )
+from tui_agent.context.compaction_policy import missing_meanwhile
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, image_tokens
@@ -451,6 +454,27 @@ def test_the_share_that_cutting_long_texts_frees(text, argument, keep, words):
     share = long_share(entry, keep, words=words)
     assert share == pytest.approx(freed / max(1, text + argument))
     assert 0 <= share < 1
+
+
+@pytest.mark.parametrize(
+    ("total", "missing"), [(0, 0), (90_000, 0), (95_000, 0), (95_001, 1), (120_000, 25_000)]
+)
+def test_a_request_may_exceed_the_limit_a_little_while_its_summary_is_written(total, missing):
+    size = ContextSize(1_000, total - 1_000, total, 100_000, 10_000, 90_000, None, estimated=True)
+    assert missing_meanwhile(size) == missing
+
+
+@pytest.mark.parametrize("given", [None, 0, 1_024, 120_000, -20_000, "80%", "-20%", "1024"])
+def test_a_threshold_that_makes_sense_is_taken(given):
+    assert CompactionSettings(threshold=given).threshold == (
+        int(given) if given == "1024" else given
+    )
+
+
+@pytest.mark.parametrize("given", [1, 1_023, "1023", True, "101%", "-100%", "much", 0.5])
+def test_a_threshold_that_makes_none_is_refused(given):
+    with pytest.raises(ValidationError):
+        CompactionSettings(threshold=given)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,12 @@ def test_a_refusal_says_why():
         == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000 tokens: hide or clear it."
     )
 
+    found = plan(four_turns(), boundary=1)
+    assert (found.reason, found.message) == (
+        RefusalReason.NOTHING_TO_COMPACT,
+        "There is nothing to summarise before #1.",
+    )
+
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
     full = ContextSize(21_000, 500, 21_500, 32_000, 11_000, 21_000, None, estimated=True)
     found = plan_compaction(

@@ -26,6 +26,7 @@ from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
     Entry,
+    ModelChangeEntry,
     PruneEntry,
     ShellEntry,
     SystemEntry,
@@ -202,6 +203,8 @@ def test_entries_are_undone_until_they_are_brought_back_or_something_new_is_said
     assert undone() == [3, 4]
     session.redo()
     assert undone() == [4]
+    session.append(ModelChangeEntry(model="m"))
+    assert undone() == [4], "nothing was said"
     session.append(said("new"))
     assert undone() == []
 
