@@ -60,6 +60,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30, help="limit of the whole run")
     arguments = parser.parse_args()
     started = time.monotonic()
+    own = os.getpid()
     # A shell that starts this in the background has it ignore interruptions, which end the run in time.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with place_of_the_run(), interrupted_after(arguments.minutes * 60):
@@ -72,6 +73,9 @@ def main() -> int:
         try:
             mutmut.run.callback([mutant.name for mutant in mutants], max_children=arguments.jobs)
         except KeyboardInterrupt:
+            if os.getpid() != own:
+                # Ctrl+C interrupts the processes that try mutants, too.
+                os._exit(1)
             print("Interrupted before the first mutant was tried: allow more minutes.")
             return 1
         survived = report(mutants)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -443,6 +443,7 @@ def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
     keep=st.integers(1, 300),
     words=st.booleans(),
 )
+@example(text=0, argument=5, keep=4, words=False)
 def test_the_share_that_cutting_long_texts_frees(text, argument, keep, words):
     call = ToolCallPart(
         call_id="a", tool="write", arguments=json.dumps({"content": "x" * argument})

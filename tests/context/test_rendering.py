@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_agent.context.rendering import line_count
+from tui_agent.context.rendering import line_count, short_count
 
 
 @pytest.mark.parametrize(
@@ -10,3 +10,19 @@ from tui_agent.context.rendering import line_count
 )
 def test_a_final_newline_begins_no_line(text: str, lines: int) -> None:
     assert line_count(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1_234, "1.2k"),
+        (9_949, "9.9k"),
+        (9_950, "10k"),
+        (999_000, "999k"),
+        (1_234_567, "1.2M"),
+    ],
+)
+def test_a_large_count_is_shown_in_thousands_and_millions(tokens: int, text: str) -> None:
+    assert short_count(tokens) == text

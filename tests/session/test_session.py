@@ -29,6 +29,7 @@ from tui_agent.session.entries import (
     ModelChangeEntry,
     PruneEntry,
     ShellEntry,
+    SubagentEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -127,6 +128,20 @@ def test_work_beside_a_session_leaves_no_trace_in_where_it_is_opened(
     for one in (session, reopen(session)):
         assert one.leaf == 2
         assert one.moves() == []
+
+
+def test_an_entry_knows_on_which_subagents_branch_it_is(session: Session) -> None:
+    session.append_many([said("a"), answered("b")])
+    firsts: list[int] = []
+    for number in range(2):
+        branch = session.beside(None)
+        task = SubagentEntry(agent="explore", task="look", call_id=f"c{number}")
+        firsts.append(branch.append(task).id)
+        branch.append_many([said("look"), answered("seen")])
+    spine = session.reader.spine()
+    assert [spine.subagent_of(entry_id) for entry_id in range(1, 9)] == [
+        *[None] * 2, *[firsts[0]] * 3, *[firsts[1]] * 3,
+    ]  # fmt: skip
 
 
 def test_what_is_not_there_is_refused_and_costs_nothing(session: Session) -> None:
