@@ -17,6 +17,7 @@ from tui_agent.agent.permissions import (
     RuleError,
     decide,
     decide_in_mode,
+    edited,
     files_under_rules,
     next_mode,
     offered_rules,
@@ -328,6 +329,17 @@ def test_a_tool_is_refused_by_a_rule_with_its_name_and_not_by_one_for_everything
     by_name = Rule("recall", "*", Action.DENY, "user")
     assert refusal_of_tool("recall", [everything]) is None
     assert refusal_of_tool("recall", [by_name, everything]) is by_name
+
+
+def test_the_user_may_change_the_patterns_that_are_offered() -> None:
+    literal = Rule("bash", "rm [a]", Action.ALLOW, "session", "literal")
+    rules = (literal, Rule("bash", "ls *", Action.ALLOW, "session"))
+    assert edited(rules, ["rm [a]", "ls *"]) == rules
+    assert edited(rules, ["rm *", "ls *"]) == (
+        Rule("bash", "rm *", Action.ALLOW, "session", "glob"),
+        rules[1],
+    )
+    assert edited(rules, ["rm *"]) == rules
 
 
 def test_the_reason_of_a_chain_names_every_command() -> None:

@@ -515,6 +515,29 @@ def test_a_reserve_never_takes_more_than_half_and_pruning_is_switched_off_in_a_w
     assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"
 
 
+@pytest.mark.parametrize(
+    ("model", "reserved"),
+    [
+        ("anthropic/claude-sonnet", 3_000),
+        ("anthropic/other", 2_000),
+        ("gpt", 4_000),
+        ("gpt-4", 5_000),
+    ],
+)
+def test_the_name_or_else_the_longest_pattern_chooses_the_settings_of_a_model(model, reserved):
+    own = ContextSettings.model_validate(
+        {
+            "models": {
+                "anthropic/*": {"reserved": 2_000},
+                "*claude-sonnet*": {"reserved": 3_000},
+                "gpt": {"reserved": 4_000},
+                "gpt*": {"reserved": 5_000},
+            }
+        }
+    )
+    assert own.for_model(model).compaction.reserved == reserved
+
+
 def test_settings_of_a_model_replace_those_of_all():
     own = ContextSettings.model_validate(
         {

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.session.search import passage
+from tests.support.texts import said
+from tui_agent.session.search import passage, snippet
 
 LINES = st.lists(st.sampled_from(["", "a b", "b", "b c  ", "A", "filler", "more"]), max_size=12)
 QUERIES = st.sampled_from(["a", "b", "A c", "c b a", "d", "", "-", "a -"])
@@ -51,3 +52,11 @@ def test_lines_beside_a_match_are_shown_while_there_is_room() -> None:
 def test_rare_words_weigh_more_and_long_lines_are_cut() -> None:
     rare = "rare " + "x" * 300
     assert passage("often\noften\nmiddle\n" + rare, "often rare", 1) == [(4, rare[:240])]
+
+
+def test_a_snippet_is_a_line_around_the_first_match() -> None:
+    assert snippet(said("needle\n  here"), "Needle") == ("needle here", ((0, 6),))
+    line, spans = snippet(said("before " * 50 + "needle"), "needle")
+    assert line.startswith("…")
+    assert [line[start:end] for start, end in spans] == ["needle"]
+    assert snippet(said("nothing of it"), "needle") == ("nothing of it", ())
