@@ -536,3 +536,8 @@ def test_all_branches_are_searched_newest_first_in_a_session_or_directory(
     assert store.search("needle", 0, session_id=session.id) == []
     assert [hit.session_id for hit in store.search("needle")] == [other.id, *[session.id] * 3]
     assert [hit.session_id for hit in store.search("needle", cwd="/elsewhere")] == [other.id]
+
+
+def test_the_directory_made_for_sessions_is_the_users_alone(tmp_path: Path) -> None:
+    with Store(tmp_path / "new" / "sessions.db"):
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
