@@ -32,7 +32,7 @@ COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 
 # Tests start hundreds of programs, each of which would compile the modules it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test everywhere nightly canaries neighbours lint style types format bench lock screenshots clean
+.PHONY: help run test everywhere nightly mutations canaries neighbours lint style types format bench lock screenshots clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,11 @@ everywhere: ## run the tests as an ordinary user on each Python and with each bu
 nightly: lint ## the tests at length: more and other examples, longer work, thousands of commands, on a slow machine
 	@TUI_AGENT_NIGHTLY=1 TUI_AGENT_CANARY_LINES=5000 $(TESTS) --timeout 7200 $(PYTEST_ARGS)
 	@$(TESTS) --slow-machine=$(or $(SEED),1) $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory mutations
+
+mutations: $(VENV)/mutations.stamp ## change the code in random places, show what no test notices; MUTANTS=150 SEED=1 MINUTES=30 MODULES="context shell/needs" choose
+	@PYTHONPATH=$(CURDIR)/$(VENV)/mutations/packages $(BIN)/python -m scripts.mutations \
+		--mutants $(or $(MUTANTS),150) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),30) --jobs $(JOBS) $(MODULES)
 
 canaries: $(VENV)/dev.stamp ## run thousands of random commands that need no permission; LINES=5000 SEED=1 choose
 	@TUI_AGENT_CANARY_LINES=$(or $(LINES),5000) TUI_AGENT_CANARY_SEED=$(or $(SEED),1) \
@@ -101,6 +106,7 @@ screenshots: $(VENV)/dev.stamp ## draw docs/images again
 lock: $(VENV)/lock/bin/uv ## choose versions again where pyproject.toml asks for it; ARGS="--upgrade" takes newer ones
 	@$(COMPILE) $(ARGS) --extra litellm pyproject.toml requirements-build.in -o requirements.lock
 	@$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements-build.in -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) $(ARGS) --no-deps scripts/mutations/requirements.in -c requirements-dev.lock -o scripts/mutations/requirements.lock
 
 clean: ## remove .venv and every cache
 	@rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -134,6 +140,11 @@ $(VENV)/dev.stamp: requirements-dev.lock pyproject.toml | $(BIN)/python
 	@$(PIP) install --quiet --quiet --no-deps --require-hashes -r requirements-dev.lock
 	@$(PIP) install --quiet --quiet --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/runtime.stamp $@
+
+$(VENV)/mutations.stamp: scripts/mutations/requirements.lock $(VENV)/dev.stamp
+	@rm -rf $(VENV)/mutations/packages
+	@$(PIP) install --quiet --quiet --no-deps --require-hashes --target $(VENV)/mutations/packages -r scripts/mutations/requirements.lock
+	@touch $@
 
 $(VENV)/lock/bin/uv: | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)/lock

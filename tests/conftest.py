@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests import slow_machine
 from tests.support.thoroughness import EXAMPLES, NIGHTLY, for_the_night
@@ -42,6 +42,10 @@ settings.register_profile(
     derandomize=not NIGHTLY,
 )
 settings.load_profile("steady")
+# Of a mutant it is enough to know that a test fails.
+settings.register_profile(
+    "mutants", settings.get_profile("steady"), phases=[Phase.explicit, Phase.generate]
+)
 
 
 # Python 3.11 never wakes who waits for a program whose start was cancelled with its whole loop, as loops of tests are.

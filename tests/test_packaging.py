@@ -181,7 +181,10 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert newest[1] == __version__
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize(
+    "name",
+    ["requirements.lock", "requirements-dev.lock", "scripts/mutations/requirements.lock"],
+)
 def test_lock_files_pin_by_hash_and_name_no_place(name: str) -> None:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     pinned = [line for line in lines if line and not line.startswith((" ", "#"))]

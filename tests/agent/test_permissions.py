@@ -17,6 +17,7 @@ from tui_agent.agent.permissions import (
     RuleError,
     decide,
     decide_in_mode,
+    edited,
     files_under_rules,
     is_named,
     next_mode,
@@ -30,6 +31,7 @@ from tui_agent.agent.permissions import (
     view_in_mode,
 )
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.sandbox.view import Writes
 from tui_agent.shell.needs import command_needs
 
 
@@ -291,6 +293,66 @@ def test_what_undo_cannot_bring_back_is_named() -> None:
     assert reason == "it changes scores.db, which /undo can't bring back"
 
 
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (need("read", ".env"), ".env usually holds secrets"),
+        (need("edit", ".env"), ".env usually holds secrets"),
+        (
+            PermissionNeed(Permission.READ, "src/a.py", secret=True),
+            "src/a.py holds a secret",
+        ),
+        (
+            need("edit", ".git/hooks/pre-commit"),
+            ".git/hooks/pre-commit is run or read as settings by other programs",
+        ),
+    ],
+)
+def test_the_reason_names_the_danger_of_a_special_file(asked: PermissionNeed, reason: str) -> None:
+    assert reason_for(asked, decide(asked, DEFAULT_RULES)) == reason
+
+
+NO_EDITS = Rule("edit", "*", Action.DENY, "user")
+ALL_EDITS = Rule("edit", "*", Action.ALLOW, "user")
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "writes", "sources"),
+    [
+        (Mode.PLAN, (ALL_EDITS,), Writes.NOTHING, False),
+        (Mode.BUILD, (), Writes.OUTPUTS, False),
+        (Mode.BUILD, (ALL_EDITS,), Writes.OUTPUTS, True),
+        (Mode.AUTO_EDIT, (), Writes.PROJECT, False),
+        (Mode.AUTO_EDIT, (NO_EDITS,), Writes.OUTPUTS, False),
+        (Mode.YOLO, (), Writes.PROJECT, False),
+        (Mode.YOLO, (NO_EDITS,), Writes.OUTPUTS, False),
+    ],
+)
+def test_what_commands_may_write_follows_the_mode_and_the_rules_on_edits(
+    mode: Mode, rules: tuple[Rule, ...], writes: Writes, *, sources: bool
+) -> None:
+    view = view_in_mode((*DEFAULT_RULES, *rules), mode)
+    assert (view.writes, view.grants.sources) == (writes, sources)
+
+
+def test_a_tool_is_refused_by_a_rule_with_its_name_and_not_by_one_for_everything() -> None:
+    everything = Rule("*", "*", Action.DENY, "user")
+    by_name = Rule("recall", "*", Action.DENY, "user")
+    assert refusal_of_tool("recall", [everything]) is None
+    assert refusal_of_tool("recall", [by_name, everything]) is by_name
+
+
+def test_the_user_may_change_the_patterns_that_are_offered() -> None:
+    literal = Rule("bash", "rm [a]", Action.ALLOW, "session", "literal")
+    rules = (literal, Rule("bash", "ls *", Action.ALLOW, "session"))
+    assert edited(rules, ["rm [a]", "ls *"]) == rules
+    assert edited(rules, ["rm *", "ls *"]) == (
+        Rule("bash", "rm *", Action.ALLOW, "session", "glob"),
+        rules[1],
+    )
+    assert edited(rules, ["rm *"]) == rules
+
+
 def test_the_reason_of_a_chain_names_every_command() -> None:
     def reasons(*parts: PermissionNeed) -> str:
         decided = [(part, decide(part, DEFAULT_RULES)) for part in parts]
@@ -381,6 +443,18 @@ def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(
     needs = list(files_under_rules(text, reading, Path("/srv/app"), Path("/srv/app")))
     assert bool(needs) is denied
     assert all(decide(need, rules).action is Action.DENY for need in needs)
+
+
+def test_a_file_to_ask_about_that_a_command_names_is_asked_about_if_it_exists(
+    tmp_path: Path,
+) -> None:
+    reading = rule_of_reading((*DEFAULT_RULES, Rule("read", "notes/*", Action.ASK, "user")))
+    assert reading is not None
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a").touch()
+    line = "cat notes/a notes/missing src/b"
+    (found,) = files_under_rules(line, reading, tmp_path, tmp_path)
+    assert found == PermissionNeed(Permission.READ, "notes/a", detail=line, secret=True)
 
 
 @pytest.mark.parametrize("rules", [(), (Rule("read", "*", Action.DENY, "user"),)])

@@ -132,12 +132,22 @@ async def test_how_much_changed_since_an_entry_is_counted(tmp_path: Path, projec
     (project / "a.py").write_text("one\ntwo\n")
     harness = rewinding(
         tmp_path,
-        (bash("seq 1 5 > a.py; rm run.sh"), bash("mv latin.txt b"), bash("mv b latin.txt")),
+        (
+            bash("seq 1 5 > a.py; echo hi > new.txt; rm run.sh"),
+            bash("mv latin.txt b"),
+            bash("mv b latin.txt"),
+        ),
     )
     await harness.say("do it")
-    assert len(checkpoints(harness)[0].files) == 2, "what is back before the step ends is no change"
+    assert len(checkpoints(harness)[0].files) == 3, "what is back before the step ends is no change"
     amounts = await harness.agent.files.amounts([None, harness.session.leaf])
-    assert amounts == [ChangeAmount(files=2, additions=5, deletions=4), ChangeAmount()]
+    assert amounts == [ChangeAmount(files=3, additions=6, deletions=4), ChangeAmount()]
+    changed = await harness.agent.files.diff(None)
+    assert {file.path: (file.mark, file.diff.partition("\n")[0]) for file in changed} == {
+        "a.py": ("M", "--- a/a.py"),
+        "new.txt": ("A", "--- /dev/null"),
+        "run.sh": ("D", "--- a/run.sh"),
+    }
     await harness.agent.aclose()
 
 

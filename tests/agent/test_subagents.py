@@ -136,8 +136,10 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     harness = with_subagents(tmp_path, client)
     harness.agent.submit("go")
     await asyncio.wait_for(client.hanging.wait(), 60)
+    assert len(harness.agent.subagents) == 1
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
+    assert harness.agent.subagents == {}
     await harness.agent.aclose()
     assert harness.results()[0].status is ToolStatus.INTERRUPTED
     assert client.closed == len(client.requests)

@@ -5,19 +5,23 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.support.entry_strategies import MODELS, grown_paths, paths
 from tests.support.thoroughness import thorough
 from tui_agent.context.budget import (
+    ContextSize,
     Meter,
     ModelLimits,
     Report,
+    appended_tokens,
     complaint,
     estimate_path,
     is_silent_overflow,
     judge_report,
+    long_share,
     newest_report,
     overhead,
     overhead_parts,
@@ -25,6 +29,7 @@ from tui_agent.context.budget import (
     threshold,
     within,
 )
+from tui_agent.context.compaction_policy import missing_meanwhile
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, image_tokens
@@ -152,6 +157,26 @@ def test_a_report_that_cannot_be_trusted_is_passed_over_for_an_older_one(given):
 
     assert size.exact_until == 3
     assert size.total == 5_750 + user(4).tokens + entry.tokens
+
+
+def test_a_call_without_a_result_counts_only_if_another_answer_follows():
+    def appended(*path):
+        return appended_tokens(path, COUNTER, ModelTraits(MODEL))
+
+    asking = answer(3, USAGE, "a")
+    assert appended(asking) == 0
+    assert appended(asking, user(4)) == user(4).tokens
+    later = user(4).tokens + answer(5).tokens
+    assert appended(answer(3, USAGE), user(4), answer(5)) == later
+    assert appended(asking, user(4), answer(5)) > later
+
+
+@pytest.mark.parametrize(("estimate", "believed"), [(5_000, True), (5_040, True), (5_100, False)])
+def test_a_report_that_stays_the_same_while_requests_grow_is_not_believed(estimate, believed):
+    before = answer(3, USAGE, estimate=5_000)
+    after = answer(5, USAGE, estimate=estimate)
+    path = [head(), user(2), before, user(4), after]
+    assert newest_report(path) == (after if believed else None)
 
 
 def test_reasoning_that_does_not_go_back_is_not_counted():
@@ -412,6 +437,47 @@ def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
     assert size.total == 5_000 + COUNTER.estimate(last)
 
 
+@given(
+    text=st.integers(0, 400),
+    argument=st.integers(0, 400),
+    keep=st.integers(1, 300),
+    words=st.booleans(),
+)
+@example(text=0, argument=5, keep=4, words=False)
+def test_the_share_that_cutting_long_texts_frees(text, argument, keep, words):
+    call = ToolCallPart(
+        call_id="a", tool="write", arguments=json.dumps({"content": "x" * argument})
+    )
+    entry = AssistantEntry(id=1, parts=(TextPart(text="y" * text), call), model=MODEL)
+    freed = sum(
+        size - keep for size in ((argument, text) if words else (argument,)) if size > keep * 5 // 4
+    )
+    share = long_share(entry, keep, words=words)
+    assert share == pytest.approx(freed / max(1, text + argument))
+    assert 0 <= share < 1
+
+
+@pytest.mark.parametrize(
+    ("total", "missing"), [(0, 0), (90_000, 0), (95_000, 0), (95_001, 1), (120_000, 25_000)]
+)
+def test_a_request_may_exceed_the_limit_a_little_while_its_summary_is_written(total, missing):
+    size = ContextSize(1_000, total - 1_000, total, 100_000, 10_000, 90_000, None, estimated=True)
+    assert missing_meanwhile(size) == missing
+
+
+@pytest.mark.parametrize("given", [None, 0, 1_024, 120_000, -20_000, "80%", "-20%", "1024"])
+def test_a_threshold_that_makes_sense_is_taken(given):
+    assert CompactionSettings(threshold=given).threshold == (
+        int(given) if given == "1024" else given
+    )
+
+
+@pytest.mark.parametrize("given", [1, 1_023, "1023", True, "101%", "-100%", "much", 0.5])
+def test_a_threshold_that_makes_none_is_refused(given):
+    with pytest.raises(ValidationError):
+        CompactionSettings(threshold=given)
+
+
 @pytest.mark.parametrize(
     ("reported", "believed"),
     [
@@ -447,6 +513,29 @@ def test_a_reserve_never_takes_more_than_half_and_pruning_is_switched_off_in_a_w
     assert ContextSettings.model_validate({"prune": False}).prune.when == "off"
     assert ContextSettings.model_validate({"prune": True}).prune.when == "auto"
     assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"
+
+
+@pytest.mark.parametrize(
+    ("model", "reserved"),
+    [
+        ("anthropic/claude-sonnet", 3_000),
+        ("anthropic/other", 2_000),
+        ("gpt", 4_000),
+        ("gpt-4", 5_000),
+    ],
+)
+def test_the_name_or_else_the_longest_pattern_chooses_the_settings_of_a_model(model, reserved):
+    own = ContextSettings.model_validate(
+        {
+            "models": {
+                "anthropic/*": {"reserved": 2_000},
+                "*claude-sonnet*": {"reserved": 3_000},
+                "gpt": {"reserved": 4_000},
+                "gpt*": {"reserved": 5_000},
+            }
+        }
+    )
+    assert own.for_model(model).compaction.reserved == reserved
 
 
 def test_settings_of_a_model_replace_those_of_all():

@@ -14,6 +14,7 @@ from tui_agent.context.cache import (
     cache_state,
     cache_ttl,
     cached_origins,
+    ever_cached,
     prefix_break,
 )
 from tui_agent.context.projection import ModelTraits, project
@@ -176,6 +177,17 @@ def test_the_choice_is_the_cheaper_one_of_what_was_paid(gaps: list[float]):
     path = conversation(*[*gaps[:-1], max(gaps[-1], 5.1)], first=first, more=more)
     gaps = [*gaps[:-1], max(gaps[-1], 5.1)]
     assert (cache_ttl(path, AUTO) == "1h") == (paid(60, 2.0) < paid(5, 1.25))
+
+
+def test_whether_a_model_was_ever_cached_is_told_by_its_own_answers():
+    written = answer(3, usage=Usage(input=1, cache_write=5))
+    read = answer(3, usage=Usage(input=1, cache_read=5))
+    new = answer(4, usage=Usage(input=9))
+    assert ever_cached([user(2), written, new, answer(5), user(6)], MODEL)
+    assert ever_cached([user(2), read, new], MODEL)
+    assert not ever_cached([user(2), read, new], "other")
+    assert not ever_cached([user(2), read.model_copy(update={"model": "other"}), new], MODEL)
+    assert not ever_cached([user(2), new, answer(5)], MODEL)
 
 
 def test_a_cache_of_an_hour_is_warm_for_an_hour():

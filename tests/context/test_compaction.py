@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import numbered
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
@@ -24,11 +25,13 @@ from tui_agent.context.compaction import (
 from tui_agent.context.compaction_policy import NO_FAILURES, HoldReason, hold, is_due
 from tui_agent.context.files import FileOperations, call_path, file_operations
 from tui_agent.context.preserved import Budgets, digest, fit
-from tui_agent.context.rendering import carried_blocks
+from tui_agent.context.rendering import carried_blocks, pinned_text
 from tui_agent.context.settings import CompactionSettings, ContextSettings
+from tui_agent.context.templates import Templates
 from tui_agent.session.entries import (
     FilePart,
     ImagePart,
+    PinnedText,
     SummaryDetails,
     TextPart,
     ToolMetadata,
@@ -153,6 +156,12 @@ def test_a_refusal_says_why():
     assert (
         found.message
         == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000 tokens: hide or clear it in /context."
+    )
+
+    found = plan(four_turns(), boundary=1)
+    assert (found.reason, found.message) == (
+        RefusalReason.NOTHING_TO_COMPACT,
+        "There is nothing to summarise before #1.",
     )
 
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
@@ -313,6 +322,23 @@ def test_lists_skills_and_pins_are_carried_as_they_stand():
     build.edit(2, "restore")
     build.say("ok", tokens=100)
     assert carried_details(planned(build, keep=100), "", words).pinned == ()
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (numbered.user(1, "go"), "go"),
+        (
+            numbered.answer(2, "I look.", numbered.call("a", '{"path": "x"}')),
+            'I look.\nread {"path": "x"}',
+        ),
+        (numbered.result(3, "a", "data", title="x.py"), "read x.py\ndata"),
+        (numbered.compaction(4, None, "We fixed it."), "We fixed it."),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_a_pin_of_any_kind_of_entry_is_carried_with_its_text(entry, text):
+    assert pinned_text(entry, Templates()) == PinnedText(id=entry.id, text=text)
 
 
 def test_anchors_have_no_trace_of_hidden_entries_and_do_not_repeat_what_stays_in_view():

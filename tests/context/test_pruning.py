@@ -280,6 +280,23 @@ def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
     assert not Cutter(view, view.entries, stored_tokens).to(250, outputs), "nothing of it is long"
 
 
+def test_long_arguments_are_cleared_only_under_pressure_and_not_those_of_the_newest_steps():
+    build = PathBuilder()
+    build.user("go")
+    for number in range(4):
+        build.run("write", {"path": f"{number}", "content": "long " * 2_000}, "ok", tokens=300)
+    answers = [entry.id for entry in build.path if entry.kind == "assistant"]
+    view = resolve(build.path)
+    eager = PruneSettings(protect_tokens=0, protect_turns=0, protect_steps=2, minimum_tokens=1)
+
+    def cleared(**fields):
+        plan = plan_prune(view, rules(settings=eager, **fields))
+        return [target for target in plan.targets if target in answers]
+
+    assert cleared() == []
+    assert cleared(pressure=True) == answers[:2]
+
+
 @given(paths(max_size=25), st.integers(0, 20_000), st.booleans())
 def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, budget, pressure):
     view = resolve(path)

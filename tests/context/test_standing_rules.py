@@ -13,7 +13,14 @@ from tui_agent.context.preserved import Budgets, Summarised, carry
 from tui_agent.context.request import request_bytes
 from tui_agent.context.rule_ledger import RulePlace, ledger
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.context.standing_rules import binds, read_rules, rules_in, rules_of
+from tui_agent.context.standing_rules import (
+    StandingRule,
+    binds,
+    carried,
+    read_rules,
+    rules_in,
+    rules_of,
+)
 from tui_agent.session.entries import SummaryDetails, TextPart, UserEntry
 from tui_agent.tools.registry import tool_traits
 
@@ -135,3 +142,25 @@ async def test_a_rule_is_in_every_request_after_three_compactions(
     rows = ledger(harness.session.path(), harness.session.active_path())
     assert {row.place for row in rows if row.source.startswith("#")} == {RulePlace.CARRIED}
     assert all(row.times_sent > 3 for row in rows)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 9), max_size=8),
+    shown=st.sets(st.integers(0, 7)),
+    budget=st.integers(0, 60),
+)
+def test_carried_rules_fit_newest_first_and_the_others_are_counted(
+    lengths: list[int], shown: set[int], budget: int
+) -> None:
+    rules = [StandingRule(at, f"rule{at} " + "w " * length) for at, length in enumerate(lengths)]
+    text = "\n".join(rule.text for rule in rules if rule.entry_id in shown)
+    lines, lost = carried(rules, text, budget, lambda line: len(line.split()))
+    left = budget
+    expected: list[str] = []
+    for rule in reversed(rules):
+        cost = len(rule.line.split()) + 1
+        if rule.entry_id not in shown and cost <= left:
+            expected.insert(0, rule.line)
+            left -= cost
+    assert list(lines) == expected
+    assert lost == len([rule for rule in rules if rule.entry_id not in shown]) - len(lines)

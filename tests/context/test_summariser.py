@@ -295,6 +295,7 @@ def test_a_live_request_extends_the_conversations_own():
     assert request.messages[:-1] == live.messages
     assert request.tools == live.tools
     assert request.tool_choice == live.tool_choice
+    assert request.max_output_tokens == 500
     assert request.messages[-1].text == "COMPACT\n\n<length>9</length>"
 
 
@@ -304,6 +305,8 @@ def test_chunks_fit_and_keep_everything_that_fits(blocks, budget):
     texts = chunk(blocks, budget, tokens)
     assert all(tokens(text) <= budget for text in texts)
     joined = "\n\n".join(texts)
+    if all(tokens(block) <= budget - 2 for block in blocks):
+        assert joined == "\n\n".join(blocks)
     for block in blocks:
         if tokens(block) <= budget - 2:
             assert block in joined
@@ -541,9 +544,9 @@ def test_a_chosen_user_message_goes_back_into_the_prompt_and_the_leaf_before_it(
     file = FilePart(path="a.py", text="text")
     right[3] = right[3].model_copy(update={"parts": (TextPart(text="right question"), file)})
     move = moved(left, right[:4])
-    assert (move.leaf, move.prompt) == (3, right[3].parts)
+    assert (move.target, move.leaf, move.prompt) == (right[3].id, 3, right[3].parts)
     tip = moved(left, right[:4], continue_from_here=True)
-    assert (tip.leaf, tip.prompt) == (7, ())
+    assert (tip.target, tip.leaf, tip.prompt) == (7, 7, ())
 
     left, _ = tree()
     move = moved(left, left[:2])

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 
 from scripts.model_data import SOURCES, encoding, encoding_sources
 from tui_agent.context import tokens, vocabulary
-from tui_agent.context.calibration import Calibration, characters_of, first_calibration
+from tui_agent.context.calibration import (
+    Calibration,
+    characters_of,
+    first_calibration,
+    rough_count,
+)
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
 from tui_agent.context.tokens import (
     CALL_TOKENS,
@@ -86,6 +91,11 @@ def test_text_that_no_encoding_holds_is_counted(text):
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_text_is_counted_as_the_tokenizer_does(kind):
     assert COUNTER.text(SAMPLES[kind]) == reference(SAMPLES[kind])
+
+
+@pytest.mark.parametrize("kind", ["english", "code"])
+def test_a_rough_count_of_prose_and_code_is_near_the_count(kind):
+    assert rough_count(SAMPLES[kind]) == pytest.approx(reference(SAMPLES[kind]), rel=0.25)
 
 
 @pytest.mark.parametrize(

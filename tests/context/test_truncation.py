@@ -72,6 +72,9 @@ def test_both_ends_stay_and_twenty_errors_from_the_middle_with_their_line_number
     assert f"\nstep {last + 1} done" in cut.text
     assert f"\nstep {first} " not in cut.text
 
+    cut = truncate(numbered(9_000, bad=(1, 5_500, 9_000)), "ends", ROOMY)
+    assert cut.text.count("ERROR") == 3, "lines that are shown are not listed"
+
     cut = truncate(numbered(9_000, bad=tuple(range(2_000, 8_000))), "ends", ROOMY)
 
     shown = re.findall(r"^(\d+): ", cut.text, re.MULTILINE)

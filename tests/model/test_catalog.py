@@ -124,6 +124,16 @@ def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, u
     assert catalog.info("openai/claude-x").context_window == 200_000
 
 
+@pytest.mark.parametrize(
+    ("row", "level"), [({}, "xhigh"), ({"supports_max_reasoning_effort": True}, "max")]
+)
+def test_the_highest_level_of_a_model_is_that_of_its_row(
+    path: Path, row: dict[str, Any], level: str
+) -> None:
+    write_prices(path, {**ROWS, "gpt-x": {**ROWS["gpt-x"], **row}})
+    assert Catalog(path=path).info("openai/gpt-x").max_effort == level
+
+
 def test_the_levels_of_a_claude_are_those_of_the_price_list() -> None:
     rows = PriceList().all.items()
     told = {name: row for name, row in rows if row.get("supports_max_reasoning_effort")}

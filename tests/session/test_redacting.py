@@ -18,6 +18,7 @@ from tui_agent.secret_detector import REMOVED
 from tui_agent.secret_forms import SecretForms
 from tui_agent.session.entries import (
     AssistantEntry,
+    BookkeepingEntry,
     CheckpointEntry,
     Entry,
     EntryAdapter,
@@ -29,7 +30,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.records import DraftText, Unsent
-from tui_agent.session.redacting import DROPPED_IMAGE, Removal, find, remove
+from tui_agent.session.redacting import DROPPED_IMAGE, Removal, emptied, find, remove
 from tui_agent.session.rows import text_of
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -105,6 +106,23 @@ def test_it_is_in_no_byte_and_the_tree_stays_valid(
             assert all(secret not in hit.snippet for hit in hits)
             again.append(said("go on"))
         assert not bytes_with(secret, home)
+
+
+@given(path=paths(), secret=secrets, data=st.data())
+def test_an_emptied_entry_has_none_of_its_texts(
+    path: list[Entry], secret: str, data: st.DataObject
+) -> None:
+    for entry in path:
+        dumped = with_secret(entry.model_dump(), secret, data)
+        marked = EntryAdapter.validate_python(dumped)
+        try:
+            empty = emptied(marked)
+        except EntryNotFound:
+            assert isinstance(entry, BookkeepingEntry)
+            continue
+        assert empty.kind == entry.kind
+        assert json.dumps(secret)[1:-1] not in json.dumps(empty.model_dump())
+        assert REMOVED in text_of(empty)
 
 
 @pytest.fixture

@@ -24,7 +24,12 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CheckpointEntry,
     CompactionEntry,
+    ContextEditEntry,
     Entry,
+    ModelChangeEntry,
+    PruneEntry,
+    ShellEntry,
+    SubagentEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -125,6 +130,20 @@ def test_work_beside_a_session_leaves_no_trace_in_where_it_is_opened(
         assert one.moves() == []
 
 
+def test_an_entry_knows_on_which_subagents_branch_it_is(session: Session) -> None:
+    session.append_many([said("a"), answered("b")])
+    firsts: list[int] = []
+    for number in range(2):
+        branch = session.beside(None)
+        task = SubagentEntry(agent="explore", task="look", call_id=f"c{number}")
+        firsts.append(branch.append(task).id)
+        branch.append_many([said("look"), answered("seen")])
+    spine = session.reader.spine()
+    assert [spine.subagent_of(entry_id) for entry_id in range(1, 9)] == [
+        *[None] * 2, *[firsts[0]] * 3, *[firsts[1]] * 3,
+    ]  # fmt: skip
+
+
 def test_what_is_not_there_is_refused_and_costs_nothing(session: Session) -> None:
     session.append(said("a"))
     with pytest.raises(EntryNotFound):
@@ -185,6 +204,26 @@ def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(
     assert session.undo() == 3
 
 
+def test_entries_are_undone_until_they_are_brought_back_or_something_new_is_said(
+    session: Session,
+) -> None:
+    def undone() -> list[int]:
+        return [number for number in range(1, 5) if session.history.is_undone(number)]
+
+    session.append_many([said(letter) for letter in "abcd"])
+    assert undone() == []
+    session.undo()
+    assert undone() == [4]
+    session.undo()
+    assert undone() == [3, 4]
+    session.redo()
+    assert undone() == [4]
+    session.append(ModelChangeEntry(model="m"))
+    assert undone() == [4], "nothing was said"
+    session.append(said("new"))
+    assert undone() == []
+
+
 def test_a_turn_is_undone_with_the_head_that_was_made_for_it(session: Session) -> None:
     session.append(SystemEntry(blocks=("a",), model="m"))
     session.append(said("one"))
@@ -194,6 +233,33 @@ def test_a_turn_is_undone_with_the_head_that_was_made_for_it(session: Session) -
     session.append(answered("no"))
     step = session.history.newest()
     assert (step.start, step.entry) == (first.id, asked.id)
+
+
+def test_the_leaf_before_a_step_is_before_all_that_was_made_for_it(session: Session) -> None:
+    def prune(reason: str) -> PruneEntry:
+        return PruneEntry(targets=(2,), tokens_freed=1, reason=reason)
+
+    session.append(SystemEntry(blocks=("a",), model="m"))
+    asked = session.append(said("one"))
+    answer = session.append(answered("yes"))
+    assert session.history.before(answer.id) == asked.id
+    shell = session.append(ShellEntry(command="ls", output="a"))
+    assert session.history.before(shell.id) == answer.id
+    last = session.append(prune("threshold"))
+    session.append(prune("compaction"))
+    compaction = session.append(
+        CompactionEntry(
+            summary="s", first_kept_id=2, tokens_before=9, tokens_after=1, trigger="manual"
+        )
+    )
+    assert session.history.before(compaction.id) == last.id
+    *_, hidden = session.append_many(
+        [ContextEditEntry(target=target, action="mask") for target in (2, 3)]
+    )
+    assert session.history.before(hidden.id) == compaction.id
+    changed = session.append(ContextEditEntry(target=2, action="pin"))
+    assert session.history.before(changed.id) == hidden.id
+    assert session.history.before(asked.id, asked.parent_id) == asked.parent_id
 
 
 def test_what_is_not_the_tree_is_kept_with_the_session(session: Session) -> None:

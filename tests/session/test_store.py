@@ -345,6 +345,27 @@ def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewS
     assert [typed.text for typed in store.typed_in(None, 2)] == ["!!pwd", "!ls"]
 
 
+def test_the_prompt_history_of_a_project_is_that_of_its_directory_and_those_below(
+    store: Store,
+) -> None:
+    for place in ("/a_b", "/a_b/src", "/a_bc", "/axb/src", "/a_b2/a_b", "/"):
+        session = Session(store, store.create_session(place).id, estimate=lambda _entry: 1)
+        session.append(said(f"in {place}"))
+    assert {typed.text for typed in store.typed_in("/a_b", 9)} == {"in /a_b", "in /a_b/src"}
+    assert {typed.text for typed in store.typed_in("/axb", 9)} == {"in /axb/src"}
+    assert len(store.typed_in("/", 9)) == 6
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(600, 2), (599, 1), (500, 1), (499, 0)])
+def test_the_oldest_file_images_go_until_four_fifths_of_the_limit_are_left(
+    store: Store, new: NewSession, limit: int, kept: int
+) -> None:
+    session = new("a")
+    for image in (store.put_blob(b"x" * 200), store.put_blob(b"y" * 400)):
+        session.append(CheckpointEntry(files=(FileChange(path="a", before=None, after=image),)))
+    assert store.trim_file_images(limit) == 2 - kept
+
+
 @pytest.mark.parametrize("days", [(0, -400), (0, 400, -1), (400, 0, 0, 0, -400)])
 def test_a_clock_that_jumps_loses_nothing(tmp_path: Path, days: tuple[int, ...]) -> None:
     """A conversation with two branches ends in the middle of an answer, and is opened again."""
@@ -515,3 +536,8 @@ def test_all_branches_are_searched_newest_first_in_a_session_or_directory(
     assert store.search("needle", 0, session_id=session.id) == []
     assert [hit.session_id for hit in store.search("needle")] == [other.id, *[session.id] * 3]
     assert [hit.session_id for hit in store.search("needle", cwd="/elsewhere")] == [other.id]
+
+
+def test_the_directory_made_for_sessions_is_the_users_alone(tmp_path: Path) -> None:
+    with Store(tmp_path / "new" / "sessions.db"):
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700

@@ -10,7 +10,7 @@ from tests.support.bypass_project import make_project
 from tests.support.thoroughness import examples
 from tui_agent.permission import Permission
 from tui_agent.shell.needs import command_needs
-from tui_agent.shell.reader import MAX_CHARS
+from tui_agent.shell.reader import MAX_CHARS, read_script
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,14 @@ def test_what_only_reads_is_no_longer_harmless_when_it_is_written_to_a_file(proj
     assert [(need.permission.value, need.pattern, need.harmless) for need in needs] == [
         ("edit", "log.txt", False),
         ("bash", "echo x", False),
+    ]
+    assert needs[0].detail == "> log.txt"
+
+
+def test_a_file_to_write_whose_name_is_not_known_is_named_as_it_was_typed(project: Path) -> None:
+    needs = command_needs('echo x >> "$DIR"/log', project, project)
+    assert [need.unclear for need in needs if need.unclear] == [
+        'the target of >> "$DIR"/log is not known before the command runs'
     ]
 
 
@@ -244,3 +252,26 @@ def test_a_denied_command_is_seen_behind_the_program_that_runs_it(
 ) -> None:
     line = f"{carrier} 'git push'" if carrier.endswith("-c") else f"{carrier} git push"
     assert "git push" in command_needs(line, project, project)[0].aliases
+
+
+@pytest.mark.parametrize(
+    ("path", "harmless"),
+    [("a.py", True), (".git/config", False), ("deep/.env", False), ("deep/.GIT/x", False)],
+)
+def test_a_search_below_a_directory_is_harmless_if_nothing_there_may_hold_secrets(
+    path: str, harmless: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "src" / path
+    file.parent.mkdir(parents=True)
+    file.write_text("x = 1\n", encoding="utf-8")
+    (need,) = command_needs("grep -rn x src", tmp_path, tmp_path)
+    assert need.harmless is harmless
+
+
+def test_every_assignment_of_a_line_is_read() -> None:
+    assert [name for name, _ in read_script("A=1 B=2; C=3").assignments] == ["A", "B", "C"]
+
+
+def test_a_line_that_is_nested_too_deeply_says_so(project: Path) -> None:
+    needs = command_needs("$(" * 2_000 + "x" + ")" * 2_000, project, project)
+    assert any("nested too deeply" in need.unclear for need in needs)

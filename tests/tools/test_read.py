@@ -43,6 +43,26 @@ async def test_offset_and_limit_say_where_the_rest_is(space: Workspace) -> None:
     assert last.output.endswith("[Lines 99-100 of 100, the end of the file.]")
 
 
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        ({"end_line": 2}, "1-2"),
+        ({"start_line": 3, "end_line": 5}, "3-5"),
+        ({"view_range": [4, 4]}, "4"),
+        ({"startLine": 8}, "8-9"),
+    ],
+)
+async def test_lines_may_be_named_by_their_numbers(
+    space: Workspace, given: dict[str, object], lines: str
+) -> None:
+    space.file("a.txt", "".join(f"line {n}\n" for n in range(1, 10)))
+    result = await space.call(READ, path="a.txt", **given)
+    first, _, last = lines.partition("-")
+    expected = range(int(first), int(last or first) + 1)
+    shown = [line for line in result.output.split("\n") if not line.startswith("[")]
+    assert shown == [f"{n}\tline {n}" for n in expected]
+
+
 async def test_offset_past_the_end(space: Workspace) -> None:
     space.file("a.txt", "1\n2\n")
     with pytest.raises(ToolError, match=r"past the end: a.txt has 2 lines"):

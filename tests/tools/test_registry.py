@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.wire_rounds import route_to
 from tui_agent.context.request import ContentText, Message, ModelRequest, wire_tool
@@ -86,6 +88,21 @@ def test_names_from_other_programs(name: str, meant: str) -> None:
 
 def test_a_line_may_break_inside_a_string_of_the_arguments() -> None:
     assert parsed("bash", '{"command": "cd x\nmake"}')["command"] == "cd x\nmake"
+
+
+@pytest.mark.parametrize(
+    "edits", ['[{"old": "a", "new": "b\nc"}]', ['{"old": "a", "new": "b\nc"}']]
+)
+def test_so_may_one_in_json_within_the_arguments(edits: object) -> None:
+    (edit,) = parsed("edit", json.dumps({"path": "a.py", "edits": edits}))["edits"]
+    assert (edit["old"], edit["new"]) == ("a", "b\nc")
+
+
+@given(commas=st.integers(0, 20))
+def test_a_broken_line_is_read_whatever_the_number_of_commas_too_many(commas: int) -> None:
+    edits = '{"old": "a", "new": "b\nc",},' * commas + '{"old": "a", "new": "b\nc"}'
+    found = parsed("edit", f'{{"path": "a.py", "edits": [{edits}]}}')["edits"]
+    assert [edit["new"] for edit in found] == ["b\nc"] * (commas + 1)
 
 
 def test_an_unknown_tool_is_guessed() -> None:

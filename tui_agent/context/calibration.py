@@ -112,7 +112,7 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 def rough_count(text: str) -> int:
     """Return an estimate of a text's uncorrected tokens from its characters, without an encoding.
 
-    For prose and code it differs from the count by at most a fifth.
+    For prose and code it differs from the count by about a fifth.
     """
     wide: dict[str, int] = {}
     for name, number in characters_of(text).items():
