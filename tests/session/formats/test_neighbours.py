@@ -337,6 +337,19 @@ def test_a_chat_of_gemini_that_goes_back_to_an_unknown_message_begins_again(
     assert said(session) == ["user: two"]
 
 
+def test_a_dropped_message_of_gemini_that_is_written_again_is_added(tmp_path: Path) -> None:
+    session = gemini_chat(
+        tmp_path,
+        gemini_user("u", "one"),
+        gemini_answer("a", "so", calls={}),
+        {"$rewindTo": "u"},
+        gemini_user("u", "two"),
+        gemini_answer("a", "different", calls={}),
+    )
+    assert said(session) == ["user: two", "model: different"]
+    assert len(session.entries) == 4
+
+
 def test_texts_in_lists_of_gemini_are_read(tmp_path: Path) -> None:
     answer = gemini_answer("a", "so", calls={"c": ["text", gemini_response("c", output="ONE")]})
     session = gemini_chat(tmp_path, gemini_user("u", "one"), answer)

@@ -214,8 +214,7 @@ class Reader(GeminiReader):
                 created = created or node.time("startTime")
                 title = node.text("summary", "") or title
             if node.has("$rewindTo"):
-                before, _after = self._spans.get(node.text("$rewindTo"), (None, None))
-                self.pass_over(None, before)
+                self._go_back(node.text("$rewindTo"))
             elif node.has("$set"):
                 change = node.node("$set")
                 title = change.text("summary", "") or title
@@ -227,6 +226,15 @@ class Reader(GeminiReader):
                 self._message(node)
         self.require_conversation()
         return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
+
+    def _go_back(self, name: str) -> None:
+        """Continue the chat before a message, or at the beginning if its id is unknown."""
+        before, _after = self._spans.get(name, (None, None))
+        self.pass_over(None, before)
+        # A message with the id of a dropped one is added again.
+        self._entries = {
+            name: entry for name, entry in self._entries.items() if entry <= (before or 0)
+        }
 
     def _become(self, messages: list[Node]) -> None:
         """Make the chat consist of the given messages.
