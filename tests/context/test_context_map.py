@@ -204,6 +204,36 @@ def test_a_move_and_an_edit_are_marked_and_each_step_has_the_window_of_its_own_m
     assert [step.head for step in found] == [900, 800], "a head is never more than the whole"
 
 
+def test_what_came_before_a_request_of_unknown_size_is_marked_at_the_next(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    asked(session)
+    replied(session)
+    session.append(ContextEditEntry(target=2, action="mask"))
+    replied(session, estimate=0)
+    session.move(1)
+    replied(session, estimate=0)
+    replied(session)
+    session.append(ContextEditEntry(target=2, action="mask"))
+    replied(session, estimate=0)
+    replied(session)
+    replied(session)
+    assert [step.marks for step in steps(session)] == [(Mark.MOVE,), (Mark.EDIT,), ()]
+
+
+@pytest.mark.parametrize(
+    ("started_at", "cause"), [(0, BreakCause.COLD), (301_000, BreakCause.COLD), (1_000, None)]
+)
+def test_a_long_answer_does_not_make_its_own_cache_cold(
+    tmp_path: Path, started_at: int, cause: BreakCause | None
+) -> None:
+    session = a_session(tmp_path)
+    replied(session, created_at=1, usage=Usage(cache_write=9_000, output=5))
+    replied(session, created_at=401_000, started_at=started_at, usage=Usage(input=9_900, output=5))
+    miss = steps(session)[-1].miss
+    assert miss is not None
+    assert miss.cause is cause
+
+
 @pytest.mark.parametrize(
     ("tools", "cause"), [(("read",), BreakCause.HEAD), (("read", "job"), BreakCause.TOOLS)]
 )

@@ -439,9 +439,19 @@ async def test_an_opened_port_works_again_after_its_helper_was_killed() -> None:
             if is_running and "socket.send_fds(control" in " ".join(child.cmdline()):
                 child.kill()
                 child.wait()
-        await said_through(port)
         assert await said_through(port) == b"hello"
         await ports.aclose()
+
+
+async def test_a_port_that_is_opened_twice_at_once_has_one_listener() -> None:
+    ports = here_ports()
+    async with await server_saying(b"hello") as server:
+        port = server.sockets[0].getsockname()[1]
+        first, second = await asyncio.gather(ports.open(port), ports.open(port))
+        assert first == second
+        await ports.aclose()
+        with pytest.raises(ConnectionRefusedError):
+            await said_through(first)
 
 
 async def test_a_late_connection_is_not_given_to_another_port(

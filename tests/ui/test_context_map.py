@@ -128,6 +128,21 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(
         assert "There is no edit to undo" in stage.text()
 
 
+async def test_the_text_of_an_edit_is_not_lost_if_another_session_is_opened(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run(after=looks(2)) as pilot:
+        screen = await opened(stage, pilot)
+        await put_cursor_on(screen, result_ids(stage)[0], pilot)
+        await press(pilot, "e")
+        await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
+        stage.screen.editor.load_text("only this")
+        stage.main.controller.agent = None
+        await press(pilot, "ctrl+s")
+        assert stage.main.prompt.text == "only this"
+        assert "Your text is in the prompt." in stage.main.notice.message
+        assert edits(stage) == []
+
+
 async def test_an_edited_block_is_sent_as_edited_counted_again_and_undone(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(2)) as pilot:

@@ -122,6 +122,17 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: S
         assert stage.agent.inspector.standings().compaction == 4
 
 
+async def test_a_summary_that_is_saved_as_it_was_makes_no_new_one(stage: Stage) -> None:
+    async with stage.run((90, 30)) as pilot:
+        stage.agent.append(asked("first"), said("one"), asked("second"))
+        stage.agent.append(compacted(3).model_copy(update={"summary": "All of it.\n"}))
+        await pilot.pause()
+        stage.view.transcript.focus()
+        assert stage.view.transcript.jump_to(4)
+        await press(pilot, "e", "ctrl+s")
+        assert stage.agent.inspector.standings().compaction == 4
+
+
 async def test_an_edited_summary_is_not_lost_if_a_run_begins_or_it_is_summarised_again(
     stage: Stage,
 ) -> None:

@@ -16,8 +16,9 @@ from tests.support.real_stage import (
 )
 from tests.support.scripted_client import Call, Reply, call
 from tests.support.ui_app import press, until
+from tui_agent.app.context_commands import restore
 from tui_agent.context.settings import ContextSettings, PruneSettings
-from tui_agent.session.entries import ContextEditEntry, ToolResultEntry
+from tui_agent.session.entries import CompactionEntry, ContextEditEntry, ToolResultEntry
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 
@@ -63,6 +64,33 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await press(pilot, "tab", "b", "b")
         assert "3 outputs will be in the context again" in stage.text()
         assert not stage.harness.agent.inspector.prefix_break()
+
+
+async def test_what_was_summarised_is_not_brought_back(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((100, 40), after=looks(4)) as pilot:
+        agent = stage.harness.agent
+        controller = stage.main.controller
+        agent.edit_context(results(stage)[0].id, "mask")
+        edit = stage.harness.path()[-1]
+        assert await agent.prune()
+        prune = stage.harness.path()[-1]
+        agent.keep(
+            CompactionEntry(
+                summary=SUMMARY,
+                first_kept_id=None,
+                tokens_before=2,
+                tokens_after=1,
+                trigger="manual",
+            )
+        )
+        entries = len(stage.harness.path())
+        for marker in (edit, prune):
+            controller.say("before")
+            await restore(controller, marker.id)
+            await pilot.pause()
+            assert "the rest was summarised" in stage.main.notice.message
+        assert len(stage.harness.path()) == entries
 
 
 async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) -> None:

@@ -107,7 +107,11 @@ def steps_of(
     head: SystemEntry | None = None
     caching: set[str] = set()
     before: RequestRecord | None = None
-    for at, record, between, has_returned in _walk(shape):
+    between: list[Entry] = []
+    has_returned = False
+    for at, record, changes, returned in _walk(shape):
+        between += changes
+        has_returned = has_returned or returned
         earlier_head = head
         head = newest(between, SystemEntry) or head
         exact = record.prompt > 0 and judge_report(record, record.estimate) is Report.USABLE
@@ -140,6 +144,8 @@ def steps_of(
         )
         steps.append(step)
         before = record
+        between = []
+        has_returned = False
     return steps
 
 
@@ -216,6 +222,11 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
 def _miss(
     before: RequestRecord | None, record: RequestRecord, between: Sequence[Entry], cold_seconds: int
 ) -> CacheMiss | None:
+    """Return the cache miss of a request, compared with the request ``before``; None if it had none.
+
+    The cache had expired if ``cold_seconds`` passed from the end of the answer before until the
+    request was sent.
+    """
     if before is None or before.failed or record.failed:
         return None
     found = missed_tokens(before, record)
@@ -228,5 +239,5 @@ def _miss(
             return CacheMiss(*found, cause, entry.id)
     if any(isinstance(entry, SystemEntry) for entry in between):
         return CacheMiss(*found, BreakCause.HEAD)
-    is_cold = record.created_at - before.created_at > cold_seconds * 1_000
+    is_cold = record.started_at - before.created_at > cold_seconds * 1_000
     return CacheMiss(*found, BreakCause.COLD if is_cold else None)

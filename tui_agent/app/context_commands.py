@@ -102,8 +102,8 @@ def _options(argument: str) -> dict[str, str]:
             )
         if takes_value and not words:
             raise CommandError(f"--{name} needs a value.")
-        if name in {"at", "window"} and whole_number(words[0]) is None:
-            raise CommandError(f"--{name} needs a number, not {words[0]!r}.")
+        if name in {"at", "window"} and not whole_number(words[0]):
+            raise CommandError(f"--{name} needs a number from 1 up, not {words[0]!r}.")
         if takes_value:
             found[name] = words.pop(0)
         else:
@@ -269,8 +269,9 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 async def edit_block(controller: Controller, entry_id: int) -> str:
     """Let the user edit what the model sees of an entry; return a sentence about its new size.
 
-    Returns "" if the user changes nothing. The stored entry stays as it is. Raises `CommandError` if
-    the entry can't be edited.
+    Returns "" if the user changes nothing, or if the session is no longer the open one; the text
+    then goes into the prompt. The stored entry stays as it is. Raises `CommandError` if the entry
+    can't be edited.
     """
     from tui_agent.app import edit_cost
     from tui_agent.context.edited import content_of
@@ -292,7 +293,11 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
     text = await controller.ask(
         LongText(edit_cost.question(edit, warm=warm, dollars=dollars), content)
     )
-    if not text or text == content.strip() or controller.agent is not agent:
+    if not text or text == content.strip():
+        return ""
+    if controller.agent is not agent:
+        controller.frontend.put_back(text)
+        controller.say("Another session was opened. Your text is in the prompt.", "warning")
         return ""
     agent.edit_context(entry_id, "edit", text=text)
     before = blocks[places[0]].tokens
@@ -320,11 +325,12 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
         controller.say(NOT_LATEST)
         return
     question = "Summary of the earlier history, as the model sees it"
-    text = await controller.ask(LongText(question, entry.summary))
-    while text and text != entry.summary and agent.running:
+    former = entry.summary.strip()
+    text = await controller.ask(LongText(question, former))
+    while text and text != former and agent.running:
         controller.frontend.warn("The agent is working now. Your text stays here.")
         text = await controller.ask(LongText(question, text))
-    if not text or text == entry.summary:
+    if not text or text == former:
         return
     if controller.agent is not agent or entry_id != agent.inspector.standings().compaction:
         controller.frontend.put_back(text)
@@ -460,25 +466,35 @@ async def restore(controller: Controller, entry_id: int) -> None:
     """Bring an entry back into the context, whole, from the next request on.
 
     For a context edit, brings back its target; for a prune, every output that it cleared and that is
-    not in the context again.
+    not in the context again. What a compaction summarised can't be brought back: the user gets a
+    message.
     """
+    from tui_agent.context.view import resolve
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
 
     agent = controller.open_agent
     entry = agent.session.entry(entry_id)
-    if isinstance(entry, ContextEditEntry):
+    kept = {one.id for one in resolve(agent.session.active_path()).entries}
+    if isinstance(entry, ContextEditEntry) and entry.target in kept:
         controller.require_writable()
         agent.edit_context(entry.target, "restore")
         controller.say(f"#{entry.target} will be sent whole again from the next request.")
         return
     if isinstance(entry, PruneEntry):
         wanted = set(entry.targets)
+    elif isinstance(entry, ContextEditEntry):
+        wanted = {entry.target}
     else:
         wanted = {entry_id}
     hidden = []
     for block in agent.inspector.map().blocks:
         if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}:
             hidden.append(block.origin[0])
+    if not hidden and not wanted <= kept:
+        controller.say(
+            "Nothing more can be brought back: the rest was summarised, or is on another branch."
+        )
+        return
     if not hidden:
         controller.say("There is nothing to bring back: all of it is in the context already.")
         return

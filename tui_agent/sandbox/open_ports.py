@@ -68,7 +68,10 @@ class OpenPorts:
 
     def __init__(self, network: SessionNetwork) -> None:
         self._network = network
+        self._opening = asyncio.Lock()
+        """Held while a port is opened, so that two calls don't listen for the same one."""
         self._lock = asyncio.Lock()
+        """Held while the helper process makes a connection."""
         self._servers: dict[int, asyncio.Server] = {}
         self._helper: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -97,12 +100,14 @@ class OpenPorts:
             task.add_done_callback(self._connections.discard)
             await asyncio.wait([task])
 
-        try:
-            server = await asyncio.start_server(serve, "127.0.0.1", port)
-        except OSError:
-            server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        self._servers[port] = server
-        return self.opened[port]
+        async with self._opening:
+            if port not in self._servers:
+                try:
+                    server = await asyncio.start_server(serve, "127.0.0.1", port)
+                except OSError:
+                    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+                self._servers[port] = server
+            return self.opened[port]
 
     async def close(self, port: int) -> None:
         """Close an opened port. Its present connections continue."""
@@ -111,8 +116,9 @@ class OpenPorts:
 
     async def aclose(self) -> None:
         """Close all ports and connections, and end the helper process."""
-        for port in list(self._servers):
-            await self.close(port)
+        async with self._opening:
+            for port in list(self._servers):
+                await self.close(port)
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -167,6 +173,8 @@ class OpenPorts:
 
     def _helper_socket(self) -> socket.socket:
         """Return the socket to the helper process; starts the helper if it isn't running."""
+        if self._helper is not None and self._helper.poll() is not None:
+            self._end_helper()
         if self._control is None:
             here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             here.settimeout(ANSWER_SECONDS)

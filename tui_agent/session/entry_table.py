@@ -296,18 +296,20 @@ def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[R
     rows = connection.execute(
         # One extraction for all fields, because SQLite parses the body once for each extraction.
         "SELECT e.id, e.kind, e.created_at, json_extract(b.body, '$.model', '$.cost', '$.estimate', '$.error', "  # noqa: S608 - a constant
-        "'$.interrupted', '$.usage.input', '$.usage.output', '$.usage.cache_read', '$.usage.cache_write') "
+        "'$.interrupted', '$.usage.input', '$.usage.output', '$.usage.cache_read', '$.usage.cache_write', "
+        "'$.started_at') "
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
         f"WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.{_COSTING} AND json_valid(b.body) ORDER BY e.id",
         (key_range(session)[0], session, ids.start, ids.stop - 1),
     )
     found: list[RequestRecord] = []
     for entry_id, kind, created_at, said in rows:
-        model, cost, estimate, error, interrupted, *usage = json.loads(said)
+        model, cost, estimate, error, interrupted, *usage, started_at = json.loads(said)
         failed = error is not None or bool(interrupted)
         sizes = [size or 0 for size in usage]
         made = (model or "", cost, estimate or 0, failed)
-        found.append(RequestRecord(entry_id, kind, created_at, *made, *sizes))
+        sent_at = started_at or created_at
+        found.append(RequestRecord(entry_id, kind, created_at, sent_at, *made, *sizes))
     return found
 
 

@@ -55,13 +55,15 @@ class RequestRecord(NamedTuple):
     ``id`` and ``kind`` are the entry's. The fields from ``input`` to ``cache_write`` are tokens as counted by
     the provider, 0 if it reported none; ``input`` excludes tokens read from or written to the prompt
     cache. ``cost`` is in US dollars, None if the price is unknown; ``estimate`` is the program's
-    estimate of the request in tokens, 0 if unknown; ``created_at`` is in milliseconds since the
-    epoch. (A named tuple, because a session of 100,000 entries has 40,000 of them.)
+    estimate of the request in tokens, 0 if unknown. ``created_at``, when the answer ended, and
+    ``started_at``, when the request was sent, are in milliseconds since the epoch and equal if the
+    latter is unknown. (A named tuple, because a session of 100,000 entries has 40,000 of them.)
     """
 
     id: int
     kind: str
     created_at: int
+    started_at: int
     model: str
     cost: float | None
     estimate: int

@@ -254,6 +254,108 @@ def test_a_chat_of_gemini_goes_back_before_a_message(tmp_path: Path) -> None:
     assert len(session.entries) == 8
 
 
+def gemini_chat(tmp_path: Path, *lines: dict[str, object]) -> IncomingSession:
+    path = tmp_path / "session.jsonl"
+    head = {"sessionId": "s", "projectHash": "h", "startTime": "2026-11-22T12:02:18Z"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (head, *lines)))
+    [session] = read_file(path)
+    return session
+
+
+def gemini_user(name: str, *content: object) -> dict[str, object]:
+    return {"id": name, "type": "user", "content": list(content)}
+
+
+def gemini_response(call: str, **response: str) -> dict[str, object]:
+    return {"functionResponse": {"id": call, "name": "sh", "response": response}}
+
+
+def gemini_answer(
+    name: str, *content: object, calls: dict[str, list[object]], status: str = "success"
+) -> dict[str, object]:
+    """An answer; ``calls`` has the results by call id."""
+    made = []
+    for call, result in calls.items():
+        made.append({"id": call, "name": "sh", "args": {}, "status": status, "result": result})
+    return {"id": name, "type": "gemini", "content": list(content), "toolCalls": made}
+
+
+def test_parallel_calls_of_gemini_have_their_own_outputs_after_a_compression(
+    tmp_path: Path,
+) -> None:
+    # Gemini CLI then writes the calls into the content too, and all responses as each one's result.
+    asked = [{"functionCall": {"id": call, "name": "sh", "args": {}}} for call in ("c1", "c2")]
+    both: list[object] = [gemini_response("c1", output="ONE"), gemini_response("c2", output="TWO")]
+    image = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    result = [*both, {"text": "a picture"}, image]
+    kept = [
+        gemini_user("s", {"text": "summary"}),
+        gemini_answer("a", *asked, calls={"c1": result, "c2": result}),
+        gemini_user("r", *result),
+    ]
+    session = gemini_chat(tmp_path, {"$set": {"messages": kept}})
+    assert said(session) == [
+        "user: summary",
+        "model:  [sh {}] [sh {}]",
+        "completed: ONE",
+        "completed: TWO",
+        "user: a picture",
+    ]
+    assert [part.type for part in session.entries[-1].parts] == ["text", "image"]
+
+
+def test_a_cancelled_call_of_gemini_is_interrupted_and_a_failed_one_an_error(
+    tmp_path: Path,
+) -> None:
+    for status, imported in (
+        ("cancelled", "interrupted"),
+        ("error", "error"),
+        ("success", "error"),
+    ):
+        result: list[object] = [gemini_response("c", error="no")]
+        answer = gemini_answer("a", calls={"c": result}, status=status)
+        session = gemini_chat(tmp_path, gemini_user("u", "go"), answer)
+        assert said(session)[-1] == f"{imported}: no"
+
+
+def test_a_message_written_again_by_gemini_replaces_the_first(tmp_path: Path) -> None:
+    session = gemini_chat(
+        tmp_path,
+        gemini_user("u", {"text": "one"}),
+        gemini_answer("a", {"text": "so"}, calls={}),
+        gemini_user("u", {"text": "one changed"}),
+        gemini_answer("a", {"text": "so changed"}, calls={}),
+    )
+    assert said(session) == ["user: one changed", "model: so changed"]
+
+
+def test_a_chat_of_gemini_that_goes_back_to_an_unknown_message_begins_again(
+    tmp_path: Path,
+) -> None:
+    back: dict[str, object] = {"$rewindTo": "unknown"}
+    session = gemini_chat(tmp_path, gemini_user("u", "one"), back, gemini_user("v", "two"))
+    assert said(session) == ["user: two"]
+
+
+def test_a_dropped_message_of_gemini_that_is_written_again_is_added(tmp_path: Path) -> None:
+    session = gemini_chat(
+        tmp_path,
+        gemini_user("u", "one"),
+        gemini_answer("a", "so", calls={}),
+        {"$rewindTo": "u"},
+        gemini_user("u", "two"),
+        gemini_answer("a", "different", calls={}),
+    )
+    assert said(session) == ["user: two", "model: different"]
+    assert len(session.entries) == 4
+
+
+def test_texts_in_lists_of_gemini_are_read(tmp_path: Path) -> None:
+    answer = gemini_answer("a", "so", calls={"c": ["text", gemini_response("c", output="ONE")]})
+    session = gemini_chat(tmp_path, gemini_user("u", "one"), answer)
+    assert said(session) == ["user: one", "model: so [sh {}]", "completed: ONE"]
+
+
 def test_a_chat_of_qwen_code_is_no_session_of_claude_code() -> None:
     [session] = read_file(DATA / "qwen-chat.jsonl")
     assert said(session) == [

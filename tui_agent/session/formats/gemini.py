@@ -2,8 +2,9 @@
 
 A message written again with the same id replaces the earlier one. A line with ``$set`` and
 ``messages`` lists all messages that the chat has from then on; ``$rewindTo`` names the message before
-which the chat continues. This describes files of version 0.5x. The project's directory is in the
-file ``.project_root`` next to the directory of the chats.
+which the chat continues, with an unknown id the chat begins again. Images that a tool returned are
+in the message in the user's role that has its result. This describes files of version 0.5x. The
+project's directory is in the file ``.project_root`` next to the directory of the chats.
 """
 
 import json
@@ -41,25 +42,29 @@ class GeminiReader(SessionReader):
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
-        self._answers: dict[str, int] = {}
+        self._entries: dict[str, int] = {}
+        """By message id: the entry of the user's text or of the answer."""
         self._answered: set[str] = set()
         """Ids of the calls whose results have been added."""
 
-    def _blocks(self, message: Node) -> list[Node]:
-        """Return a message's content (a text, an object or a list) as a list of objects."""
-        content = message.value.get("content")
-        if isinstance(content, str):
-            if content:
-                return [Node({"text": content}, message.where)]
+    def _blocks(self, node: Node, key: str = "content") -> list[Node]:
+        """Return a key's value (a text, an object, or a list of both) as a list of objects."""
+        value = node.value.get(key)
+        if value in (None, ""):
             return []
-        if isinstance(content, dict):
-            return [message.node("content")]
-        return message.nodes("content")
+        blocks: list[object] = []
+        for item in value if isinstance(value, list) else [value]:
+            blocks.append({"text": item} if isinstance(item, str) else item)
+        return Node({key: blocks}, node.where).nodes(key)
 
-    def add_user(self, message: Node, at: int, synthetic: str | None = None) -> None:
+    def add_user(
+        self, message: Node, at: int, synthetic: str | None = None, *, name: str = ""
+    ) -> None:
         """Add a message in the user's role, and before it the tool results that it contains.
 
-        ``synthetic`` is the mark of a message that the program wrote; None for the user's.
+        With ``name``, changes the message with that id if there is one. ``at`` is the time in
+        milliseconds. ``synthetic`` is the mark of a message that the program wrote; None for the
+        user's.
         """
         parts: list[TextPart | ImagePart] = []
         for block in self._blocks(message):
@@ -78,14 +83,19 @@ class GeminiReader(SessionReader):
             first = parts[0].text if isinstance(parts[0], TextPart) else ""
             if first.startswith(_CONTEXT):
                 synthetic = "gemini-cli:context"
-            self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+            entry = UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at)
+            known = self._entries.get(name) if name else None
+            if known is not None and isinstance(before := self.entry(known), UserEntry):
+                self.change(before, parts=entry.parts)
+            else:
+                self._entries[name] = self.follow(entry)
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
         """Add an answer with the id ``name``, or change the one with that id; add its tool results.
 
         ``at`` is the time in milliseconds.
         """
-        known = self._answers.get(name)
+        known = self._entries.get(name)
         calls = message.nodes("toolCalls")
         if known is None:  # an answer that is added again on another branch gets its results again
             self._answered -= {call.text("id", "") for call in calls}
@@ -103,15 +113,15 @@ class GeminiReader(SessionReader):
             entry = AssistantEntry(
                 parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at
             )
-            self._answers[name] = self.follow(entry)
+            self._entries[name] = self.follow(entry)
         for call in calls:
-            if not isinstance(call.value.get("result"), list):
-                continue
-            for response in call.nodes("result"):
-                if response.has("functionResponse"):
-                    result = response.node("functionResponse")
+            call_id = call.text("id", "")
+            for block in self._blocks(call, "result"):
+                # After a compression, the list has the responses of all calls of the answer.
+                response = block.node("functionResponse")
+                if response.value and response.text("id", "") in {"", call_id}:
                     status = call.text("status", "")
-                    self.add_result(call.text("id", ""), result, status, call.time("timestamp"))
+                    self.add_result(call_id, response, status, call.time("timestamp"))
 
     def _parts(self, message: Node, model: str) -> list[AssistantPart]:
         parts: list[AssistantPart] = []
@@ -130,7 +140,12 @@ class GeminiReader(SessionReader):
                 parts.append(TextPart(text=block.text("text")))
             else:
                 self.leave_out("part of an answer that is neither text nor call")
-        return [*parts, *map(self._call, message.nodes("toolCalls"))]
+        # After a compression, the calls are in the content too.
+        known = {part.call_id for part in parts if isinstance(part, ToolCallPart)}
+        for call in message.nodes("toolCalls"):
+            if call.text("id", "") not in known:
+                parts.append(self._call(call))
+        return parts
 
     def _call(self, call: Node) -> ToolCallPart:
         return self.call(call.text("id", ""), call.text("name", ""), call.node("args").value)
@@ -149,9 +164,9 @@ class GeminiReader(SessionReader):
         output = answer.value.get("error" if failed else "output")
         if not isinstance(output, str):
             output = json.dumps(answer.value, ensure_ascii=False)
-        ended = ToolStatus.ERROR
-        if not failed:
-            ended = _STATUS.get(status, ended)
+        ended = _STATUS.get(status, ToolStatus.ERROR)
+        if failed and ended is ToolStatus.COMPLETED:
+            ended = ToolStatus.ERROR
         self.follow(self.result(call_id, output, at, tool=response.text("name", ""), status=ended))
 
 
@@ -199,8 +214,7 @@ class Reader(GeminiReader):
                 created = created or node.time("startTime")
                 title = node.text("summary", "") or title
             if node.has("$rewindTo"):
-                if (place := self._spans.get(node.text("$rewindTo"))) is not None:
-                    self.pass_over(None, place[0])
+                self._go_back(node.text("$rewindTo"))
             elif node.has("$set"):
                 change = node.node("$set")
                 title = change.text("summary", "") or title
@@ -212,6 +226,15 @@ class Reader(GeminiReader):
                 self._message(node)
         self.require_conversation()
         return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
+
+    def _go_back(self, name: str) -> None:
+        """Continue the chat before a message, or at the beginning if its id is unknown."""
+        before, _after = self._spans.get(name, (None, None))
+        self.pass_over(None, before)
+        # A message with the id of a dropped one is added again.
+        self._entries = {
+            name: entry for name, entry in self._entries.items() if entry <= (before or 0)
+        }
 
     def _become(self, messages: list[Node]) -> None:
         """Make the chat consist of the given messages.
@@ -235,7 +258,7 @@ class Reader(GeminiReader):
                 self.pass_over(None, after)
             else:
                 # The message is added again, so its id no longer refers to the earlier entry.
-                self._answers.pop(name, None)
+                self._entries.pop(name, None)
                 self._spans.pop(name, None)
                 self._message(message)
 
@@ -245,7 +268,7 @@ class Reader(GeminiReader):
         at = message.time("timestamp")
         match kind := message.text("type", ""):
             case "user":
-                self.add_user(message, at)
+                self.add_user(message, at, name=name)
             case "gemini":
                 self.add_answer(message, name, at)
             case _:
