@@ -4,6 +4,8 @@ import logging
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.app import App
 
 from tests.support.ui_app import (
     NOW,
@@ -20,6 +22,7 @@ from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
 from tui_agent.app.services import OpenHow
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
+from tui_agent.ui.key_order import KeyOrder
 from tui_agent.ui.screens.main import MainScreen
 
 
@@ -155,3 +158,16 @@ async def test_sending_asks_how_to_go_on_and_keeps_the_text(
         assert not stage.agent.session.read_only
         await pilot.press("end", "enter")
         await until(lambda: not stage.main.prompt.text, pilot)
+
+
+async def test_a_key_that_comes_when_the_screens_are_gone_is_no_error() -> None:
+    class Ended(App[None]):
+        is_running = True
+
+    async def shown() -> None:
+        """No command runs."""
+
+    order = KeyOrder(Ended(), shown)
+    assert order.enqueue(events.Key("enter", None))
+    assert order._task is not None
+    await order._task

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from textual import events
+from textual.app import ScreenStackError
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -110,7 +111,9 @@ class KeyOrder:
 
     async def _deliver(self) -> None:
         try:
-            await self._deliver_waiting()
+            # The screens may be removed at any time, because the program ends.
+            with suppress(ScreenStackError):
+                await self._deliver_waiting()
         finally:
             # Also after a failure: the next key starts the delivery again.
             self._task = None
