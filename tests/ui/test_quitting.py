@@ -1,5 +1,6 @@
 """Leaving the program by key, and what its own mistakes look like."""
 
+import asyncio
 import logging
 from pathlib import Path
 
@@ -168,6 +169,6 @@ async def test_a_key_that_comes_when_the_screens_are_gone_is_no_error() -> None:
         """No command runs."""
 
     order = KeyOrder(Ended(), shown)
+    before = asyncio.all_tasks()
     assert order.enqueue(events.Key("enter", None))
-    assert order._task is not None
-    await order._task
+    await asyncio.gather(*(asyncio.all_tasks() - before))
