@@ -89,7 +89,7 @@ def test_a_home_that_is_closed_is_named_with_the_variable_that_helps(tmp_path: P
     own = {"HOME": str(closed), "PYTHONPATH": str(Path(__file__).parents[2])}
     environment = {"PATH": os.environ["PATH"], **own}
     said = run('"$0" "$@" --demo -p hello', environment, tmp_path).stderr
-    assert "Permission denied. TUI_AGENT_CONFIG_DIR names another directory" in said
+    assert "Permission denied. Set TUI_AGENT_CONFIG_DIR to use another directory" in said
     environment["TUI_AGENT_CONFIG_DIR"] = str(tmp_path / "config")
     said = run('"$0" "$@" --demo -p hello', environment, tmp_path).stderr
     assert "Set TUI_AGENT_DATA_DIR to another directory" in said

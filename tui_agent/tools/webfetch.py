@@ -14,6 +14,7 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.converters import convert, document_text
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.text_files.encodings import python_name
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish, size_text
 from tui_agent.web.addresses import WebAddress, read_address, same_site
@@ -197,11 +198,7 @@ async def _text(page: WebPage, context: ToolContext) -> str:
     charset = page.charset
     if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_BYTES])):
         charset = found[1].decode("ascii")
-    try:
-        text = page.body.decode(charset or "utf-8", "replace")
-    except (LookupError, ValueError):
-        # Not an encoding of text, or one such as "idna" that can't replace what it can't read.
-        text = page.body.decode("utf-8", "replace")
+    text = page.body.decode(python_name(charset or "") or "utf-8", "replace")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if page.content_type in _HTML or (
         not page.content_type and text.lstrip()[:15].lower().startswith("<!doctype html")
