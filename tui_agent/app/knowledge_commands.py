@@ -128,8 +128,8 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 
 def primary_agents(owner: Agent) -> dict[str, str]:
     """Return the descriptions of the agents that a user can switch to, by name; the built-in one first."""
-    own = {spec.name: spec.description for spec in owner.ports.knowledge.specs if spec.primary}
-    return {"build": "the built-in agent"} | own
+    own = owner.ports.knowledge.primaries
+    return {"build": "the built-in agent"} | {name: own[name].description for name in own}
 
 
 @Command("skills", "list the skills the agent can load", place=250, words="knowledge, plugins")

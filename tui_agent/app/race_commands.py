@@ -231,7 +231,7 @@ def modes_of(agent: Agent) -> tuple[str, ...]:
     """Return the names of the modes, and of the agents that a user can switch to."""
     from tui_agent.agent.permissions import Mode
 
-    return (*Mode, *(spec.name for spec in agent.ports.knowledge.specs if spec.primary))
+    return (*Mode, *agent.ports.knowledge.primaries)
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:

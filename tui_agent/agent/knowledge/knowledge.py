@@ -422,8 +422,12 @@ class Knowledge:
 
         There is none for the built-in modes.
         """
-        spec = next((spec for spec in self.specs if spec.name == mode), None)
-        return spec if spec is not None and spec.primary else None
+        return self.primaries.get(mode)
+
+    @property
+    def primaries(self) -> dict[str, AgentSpec]:
+        """The agents that a user can switch to, by name, without the built-in one."""
+        return {spec.name: spec for spec in self.specs if spec.primary}
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
         """Return the instructions for ``paths`` (relative to the project) that the model lacks.
