@@ -59,7 +59,7 @@ from acp.schema import (
 from pydantic import Field, ValidationError
 
 from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession, Notify
-from tui_agent.acp.updates import read_prompt
+from tui_agent.acp.updates import invalid, read_prompt
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings, first_mistake
 from tui_agent.agent.permissions import MODE_HELP
@@ -76,7 +76,6 @@ from tui_agent.whole_numbers import whole_number
 PAGE_SIZE = 50
 """Maximum number of sessions in a response; the editor requests more with a cursor."""
 _NOT_FOUND = -32002
-_INVALID = -32602
 _FAILED = -32603
 """Codes of errors in the protocol."""
 _KEYS = "keys"
@@ -221,9 +220,7 @@ class EditorAgent:
         Raises `RequestError` if there is no API key, or the login method ``method_id`` is unknown.
         """
         if method_id not in {_KEYS, _TERMINAL}:
-            raise RequestError(
-                _INVALID, f"Unknown login method {method_id!r}. Use {_KEYS} or {_TERMINAL}."
-            )
+            raise invalid(f"Unknown login method {method_id!r}. Use {_KEYS} or {_TERMINAL}.")
         problem = self._factory.follow_settings(session.agent for session in self._open.values())
         await self._require_key(problem)
         return AuthenticateResponse()
@@ -245,7 +242,7 @@ class EditorAgent:
     ) -> NewSessionResponse:
         directory = Path(cwd)
         if not directory.is_absolute() or not is_directory(directory):
-            raise RequestError(_INVALID, f"{cwd!r} is not the absolute path of a directory.")
+            raise invalid(f"{cwd!r} is not the absolute path of a directory.")
         servers = _servers(mcp_servers)
         await self._require_key()
         place = await asyncio.to_thread(directory.resolve)
@@ -318,7 +315,7 @@ class EditorAgent:
     ) -> ListSessionsResponse:
         offset = whole_number(cursor or "0")
         if offset is None:
-            raise RequestError(_INVALID, f"{cursor!r} is not a cursor of an earlier response.")
+            raise invalid(f"{cursor!r} is not a cursor of an earlier response.")
         directory = None
         if cwd:
             directory = await asyncio.to_thread(Path(cwd).resolve)
@@ -346,7 +343,7 @@ class EditorAgent:
             agent.change_mode(mode_id)
         elif not agent.choose_agent(mode_id):
             known = ", ".join(await _modes(agent))
-            raise RequestError(_INVALID, f"There is no mode {mode_id!r}. Use one of: {known}.")
+            raise invalid(f"There is no mode {mode_id!r}. Use one of: {known}.")
         return SetSessionModeResponse()
 
     @reports_errors
@@ -363,17 +360,14 @@ class EditorAgent:
             case "model", str() if value:
                 verdict = await asyncio.to_thread(opened.controller.services.judge_model, value)
                 if verdict.standing is NameStanding.IMPOSSIBLE:
-                    raise RequestError(_INVALID, verdict.sentence)
+                    raise invalid(verdict.sentence)
                 agent.change_model(value)
             case "effort", "default":
                 agent.change_effort(None)
             case "effort", str() if value in set(Effort):
                 agent.change_effort(Effort(value))
             case _:
-                raise RequestError(
-                    _INVALID,
-                    "Choose a model, or an effort that the model supports.",
-                )
+                raise invalid("Choose a model, or an effort that the model supports.")
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
     # -- prompts
@@ -384,7 +378,7 @@ class EditorAgent:
         agent = opened.agent
         message = await read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
         if not message.text.strip() and not message.attached:
-            raise RequestError(_INVALID, "The prompt is empty.")
+            raise invalid("The prompt is empty.")
         problem = self._factory.follow_settings(session.agent for session in self._open.values())
         if problem and problem != self._settings_problem:
             opened.queue_update(
@@ -458,7 +452,7 @@ class EditorAgent:
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
-            raise RequestError(_INVALID, f"The session {session_id!r} is not open here.")
+            raise invalid(f"The session {session_id!r} is not open here.")
         return self._open[session_id]
 
     async def _options(self, agent: Agent) -> list[Any]:
@@ -495,9 +489,8 @@ async def _modes(agent: Agent) -> dict[str, str]:
     with suppress(UserFacingError):
         await asyncio.to_thread(agent.ports.knowledge.load)
     known = {name.value: text for name, text in MODE_HELP.items()}
-    for spec in agent.ports.knowledge.specs:
-        if spec.primary:
-            known.setdefault(spec.name, spec.description or "an agent of your own")
+    for name, spec in agent.ports.knowledge.primaries.items():
+        known.setdefault(name, spec.description or "an agent of your own")
     # An agent whose file is gone.
     known.setdefault(agent.mode, "an agent of your own")
     return known
@@ -510,8 +503,8 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
         try:
             servers[server.name] = _server(server)
         except ValidationError as error:
-            raise RequestError(
-                _INVALID, f"The server {server.name!r} can't be used: {first_mistake(error)}"
+            raise invalid(
+                f"The server {server.name!r} can't be used: {first_mistake(error)}"
             ) from None
     return servers
 
@@ -526,9 +519,7 @@ def _server(server: Any) -> McpServerSettings:
             kind = "sse" if isinstance(server, SseMcpServer) else None
             return McpServerSettings(url=server.url, headers=headers, type=kind)
         case _:
-            raise RequestError(
-                _INVALID, f"The transport of the server {server.name!r} is not supported."
-            )
+            raise invalid(f"The transport of the server {server.name!r} is not supported.")
 
 
 class MessageLines(asyncio.StreamReader):

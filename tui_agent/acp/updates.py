@@ -126,7 +126,7 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
                     _image(resource.blob, resource.mime_type or "", resource.uri, put_blob)
                 )
             case _:
-                raise _invalid(
+                raise invalid(
                     f"Prompts can't have content of the type {getattr(block, 'type', 'unknown')}."
                 )
     return Prompt("".join(texts), tuple(attached))
@@ -141,12 +141,12 @@ def _spaced(texts: Sequence[str], name: str) -> str:
 
 def _image(data: str, mime: str, uri: str | None, put_blob: Callable[[bytes], str]) -> ImagePart:
     if not mime.startswith("image/"):
-        raise _invalid(
+        raise invalid(
             f"Attachments of the type {mime or 'unknown'} are not supported; images and PDFs are."
         )
     picture = read_picture(_decoded(data))
     if isinstance(picture, NoPicture):
-        raise _invalid(f"An image can't be attached: it is {picture.reason}.")
+        raise invalid(f"An image can't be attached: it is {picture.reason}.")
     return image_part(picture, put_blob, _file_name(uri))
 
 
@@ -154,7 +154,7 @@ async def _document(resource: BlobResourceContents, put_blob: Callable[[bytes], 
     name = _file_name(resource.uri)
     picture = await read_pdf(_decoded(resource.blob), Path(name or "document.pdf"))
     if picture is None:
-        raise _invalid(
+        raise invalid(
             f"The PDF can't be attached: it is unreadable, contains secrets, has more than {MAX_PDF_PAGES}"
             f" pages, or is larger than {MAX_PDF_BYTES // 1_000_000} MB. Mention its file in the prompt instead."
         )
@@ -165,7 +165,7 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise _invalid("An attachment is not valid base64.") from None
+        raise invalid("An attachment is not valid base64.") from None
 
 
 def _file_name(uri: str | None) -> str | None:
@@ -185,7 +185,8 @@ def _name(uri: str, cwd: Path) -> str:
     return str(path)
 
 
-def _invalid(sentence: str) -> RequestError:
+def invalid(sentence: str) -> RequestError:
+    """Return the error of the protocol for a request whose values can't be used."""
     return RequestError(-32602, sentence)
 
 
