@@ -454,7 +454,9 @@ class Database:
         self._connections[threading.current_thread()] = connection
         self._file = _identity(self.path)
         if self._presence is not None and self._file is not None:
-            self._presence.write(str(self._file[1]))
+            inode = str(self._file[1])
+            if self._presence.read() != inode:  # a new file
+                self._presence.write(inode)
 
     def _connect_and_inspect(self, mode: str) -> tuple[sqlite3.Connection, int]:
         """Return a new connection and the version of the file's schema (see `_inspect`)."""
