@@ -372,14 +372,11 @@ class MovedJob(Job):
 
     async def watch(self, put_blob: Callable[[bytes], str]) -> None:
         await asyncio.wait({self._ending})
-        self._ended_at = self._clock()
-        try:
-            if self._run.capture.total_bytes:
-                self.stored = put_blob(self._run.capture.raw())
-            if not self._ending.cancelled():
-                self.note = self._ending.result()
-        finally:
-            self.ended.set()
+        # The run has kept the output from its beginning.
+        self._capture = self._run.capture
+        self._finish(put_blob)
+        if not self._ending.cancelled():
+            self.note = self._ending.result()
 
 
 class Jobs:
