@@ -219,7 +219,8 @@ def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
     The lines are equal, or differ only in digits. Between them are only tags, fences and empty
     lines; after them may also be the beginning of another line that may become a call.
     """
-    if "{" not in text[-LOOKED_AT_CHARS:] and "[" not in text[-LOOKED_AT_CHARS:]:
+    tail = text[-LOOKED_AT_CHARS:]
+    if "{" not in tail and "[" not in tail:
         return None
     rows = _call_rows_at_end(text)
     if not rows or not _names_tool(rows[-1].text, tools):
