@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.knowledge import Knowledge
-from tui_agent.agent.programs.found import ItemState
+from tui_agent.agent.programs.found import ItemState, quoted_key, set_command
 from tui_agent.agent.programs.inventory import summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.commands import is_reserved
@@ -240,8 +240,8 @@ def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Find
             advice=f"Run: {install_command()}",
         )
     if info.origin == "assumed":
-        setting = f'models."{model}".context_window'
-        advice = f"Set it: tui-agent config set {setting} SIZE. Or ask the server: tui-agent models"
+        command = set_command(f"models.{quoted_key(model)}.context_window", "SIZE")
+        advice = f"Set it: {command}. Or ask the server: tui-agent models"
         yield Finding("", "the size of its context window is unknown", advice=advice)
 
 
