@@ -24,6 +24,16 @@ async def two_branches(tmp_path: Path, summary: Reply | None = None) -> tuple[Ha
     return harness, harness.agent.navigator.plan(harness.entries(UserEntry)[1].id)
 
 
+async def beside_a_branch(tmp_path: Path) -> tuple[Harness, int]:
+    """Return an agent on a second branch, and the end of the first."""
+    harness, plan = await two_branches(tmp_path)
+    other = harness.session.leaf
+    assert other is not None
+    await harness.agent.navigator.go(plan.leaf)
+    await harness.say("another way")
+    return harness, other
+
+
 async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: Path) -> None:
     harness, plan = await two_branches(tmp_path)
     pieces: list[str] = []
@@ -68,10 +78,7 @@ async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> None:
-    harness, plan = await two_branches(tmp_path)
-    other = harness.session.leaf
-    await harness.agent.navigator.go(plan.leaf)
-    await harness.say("another way")
+    harness, other = await beside_a_branch(tmp_path)
     before = harness.session.leaf
     entry = await harness.agent.navigator.merge(other)
     assert (entry.parent_id, entry.from_id) == (before, other)
@@ -132,10 +139,7 @@ async def test_a_branch_summary_is_not_put_where_the_user_went_meanwhile(tmp_pat
 
 
 async def test_a_merge_does_not_get_between_a_run_and_its_results(tmp_path: Path) -> None:
-    harness, plan = await two_branches(tmp_path)
-    other = harness.session.leaf
-    await harness.agent.navigator.go(plan.leaf)
-    await harness.say("another way")
+    harness, other = await beside_a_branch(tmp_path)
     answer = harness.client.script
     harness.client.script = lambda request: (
         Reply("half", hang=True) if request.tools else answer(request)

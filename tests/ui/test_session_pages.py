@@ -21,6 +21,8 @@ from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
 
+COUNTS = "for n in 1 2 3; do echo line $n; done; sleep 600"
+
 
 async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry(
     tmp_path: Path,
@@ -41,12 +43,10 @@ async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry
         await until(lambda: "Use /diff" in stage.stage.main.notice.message, pilot)
 
 
-def with_job(tmp_path: Path) -> RealStage:
-    command = "for n in 1 2 3; do echo line $n; done; sleep 600"
-    script = [
-        Reply("", (Call("bash", f'{{"command": "{command}", "background": true}}'),)),
-        Reply("Started."),
-    ]
+def with_job(tmp_path: Path, command: str = COUNTS, how: str = "background") -> RealStage:
+    """Return a stage whose model starts a job, in the ``background`` or a ``terminal``."""
+    call = Call("bash", f'{{"command": "{command}", "{how}": true}}')
+    script = [Reply("", (call,)), Reply("Started.")]
     return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
 
 
@@ -54,6 +54,13 @@ def start_job(stage: RealStage, text: str) -> Job:
     project = stage.harness.agent.ports.project
     command = Command(text.split(), project, environment={}, timeout=60.0)
     return stage.harness.agent.jobs.start(text, command, lambda _data: "")
+
+
+async def show_started_job(stage: RealStage, pilot: Any) -> None:
+    """Have the model start its job, and open the page of jobs."""
+    await stage.say("start it", pilot)
+    stage.main.controller.begin("jobs")
+    await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
 
 
 async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> None:
@@ -114,13 +121,9 @@ async def test_the_selected_job_stays_selected_when_an_older_one_leaves_the_list
 
 
 async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None:
-    call = Call("bash", '{"command": "read name; echo hello $name; read end", "terminal": true}')
-    script = [Reply("", (call,)), Reply("Started.")]
-    stage = real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+    stage = with_job(tmp_path, "read name; echo hello $name; read end", "terminal")
     async with stage.run() as pilot:
-        await stage.say("start it", pilot)
-        stage.main.controller.begin("jobs")
-        await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
+        await show_started_job(stage, pilot)
         await pilot.press("w")
         await stage.until_text("ctrl+] give the terminal back", pilot)
         job = stage.harness.agent.jobs.find(1)
@@ -138,13 +141,9 @@ async def test_a_taken_terminal_gets_the_keys_that_the_program_has_elsewhere(
     tmp_path: Path,
 ) -> None:
     command = "stty -isig -icanon -ixon -echo; echo go; exec cat -v"
-    call = Call("bash", f'{{"command": "{command}", "terminal": true}}')
-    script = [Reply("", (call,)), Reply("Started.")]
-    stage = real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+    stage = with_job(tmp_path, command, "terminal")
     async with stage.run() as pilot:
-        await stage.say("start it", pilot)
-        stage.main.controller.begin("jobs")
-        await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
+        await show_started_job(stage, pilot)
         await stage.until_text("go", pilot)
         await pilot.press("w", "ctrl+l", "ctrl+p", "ctrl+q", "ctrl+c", "ctrl+z", "ctrl+backslash")
         await stage.until_text("^L^P^Q^C^Z^\\", pilot)

@@ -547,15 +547,21 @@ async def visit(place: Place) -> str:
         return (await browser.get(url)).text
 
 
-async def test_the_user_logs_in_once_and_private_tokens_renew(
-    tmp_path: Path, vault: tuple[OpenDoor, str]
-) -> None:
-    door, url = vault
+async def logged_in(tmp_path: Path, url: str) -> Place:
+    """Return a place whose user has logged in to the server at ``url``."""
     place = Place(tmp_path)
     place.add("vault", url=url)
     settling = asyncio.create_task(place.hub.settle())
     assert "You are logged in" in await visit(place)
     await settling
+    return place
+
+
+async def test_the_user_logs_in_once_and_private_tokens_renew(
+    tmp_path: Path, vault: tuple[OpenDoor, str]
+) -> None:
+    door, url = vault
+    place = await logged_in(tmp_path, url)
     assert (await place.call("vault_look")).output == "gold"
     await place.hub.aclose()
     (file,) = (tmp_path / "tokens").iterdir()
@@ -577,11 +583,7 @@ async def test_a_server_is_ready_again_after_a_login_that_became_necessary_later
     tmp_path: Path, vault: tuple[OpenDoor, str]
 ) -> None:
     door, url = vault
-    place = Place(tmp_path)
-    place.add("vault", url=url)
-    settling = asyncio.create_task(place.hub.settle())
-    await visit(place)
-    await settling
+    place = await logged_in(tmp_path, url)
     door.access.clear()
     door.refresh.clear()
     place.notices.clear()
