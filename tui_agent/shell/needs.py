@@ -14,6 +14,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tui_agent.command_words import parts_of
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern
@@ -53,7 +54,6 @@ _QUIET_SETTINGS = LazyPattern(
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 """Options whose value is always plain text, such as a commit message, and needs no check."""
-_SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """Separators other than ``&&`` and ``|``. If a line has one of them and its leading ``cd`` fails,
@@ -412,18 +412,14 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 def _path_texts(word: Word) -> list[str]:
     """Return the texts in a word that may be paths, with ``~`` expanded.
 
-    These are the whole word, its parts between ``=``, ``@``, ``:`` and ``,``, and the value joined
-    to a one-letter option.
+    Those are the whole word and its parts; see ``parts_of``.
     """
     text = word.value
     if text is None:
         text = _in_home(word) or word.start
     if word.tilde:
         text = _home(text)
-    found = [text, *_SEPARATORS.split(text)]
-    if re.match(r"-[A-Za-z][^-=]", text):
-        found.append(text[2:])
-    return [_home(part) for part in dict.fromkeys(found) if part]
+    return parts_of(text)
 
 
 def _in_home(word: Word) -> str:

@@ -1,0 +1,77 @@
+"""Words of a shell command that may be names of files: whatever a shell would hand to a program."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_agent.command_words import directories_moved_to, words_of
+
+_NAMES = st.text("ab .-/$\\'\"{},~=", min_size=1, max_size=12)
+_PLAIN = st.text("abc", min_size=1, max_size=3)
+
+
+def _quoted(name: str, how: str) -> str:
+    if how == "single":
+        return "'" + name.replace("'", "'\\''") + "'"
+    if how == "double":
+        special = '"\\$`'
+        return '"' + "".join(f"\\{char}" if char in special else char for char in name) + '"'
+    return "".join(f"\\{char}" for char in name)
+
+
+@given(name=_NAMES.filter(lambda name: "$" not in name), how=st.sampled_from(["single", "double"]))
+def test_a_quoted_name_is_found_whatever_it_contains(name: str, how: str) -> None:
+    if name.startswith("~"):
+        name = f"./{name}"
+    assert name in words_of(f"cat {_quoted(name, how)} && true", {})
+
+
+@given(name=st.text("ab c'\"&;|", min_size=1, max_size=10))
+def test_a_name_with_backslashes_is_found(name: str) -> None:
+    assert name in words_of(f"cat {_quoted(name, 'backslash')}", {})
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize(
+    "word", ["{a,b}", "x/{a,b}/{c,d}", "{a,b{c,d}}e", "a{,b}", "pre{a,b}post", "{a}", "a,b"]
+)
+def test_lists_in_braces_are_replaced_as_bash_does(word: str) -> None:
+    ran = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {word}"], capture_output=True, text=True, check=True
+    )
+    assert set(ran.stdout.split()) <= set(words_of(f"cat {word}", {}))
+
+
+@given(names=st.lists(_PLAIN, min_size=1, max_size=4))
+def test_values_of_variables_are_found(names: list[str]) -> None:
+    variables = {f"V{at}": name for at, name in enumerate(names)}
+    command = "cat " + "/".join(f"${{V{at}}}" for at in range(len(names)))
+    assert "/".join(names) in words_of(command, variables)
+
+
+def test_countless_and_endless_lists_take_no_time() -> None:
+    many = "{a,b}" * 500
+    deep = "{a," * 1_000 + "}" * 1_000
+    wide = "{" + ",".join("a" * 1_500) + "}"
+    for word in (many, deep, wide, "{a,b}" * 50_000):
+        assert len(words_of(f"cat {word}", {})) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("command", "moved"),
+    [
+        ("cd a && cat b", ["a"]),
+        ("pushd 'a b'; ls", ["a b"]),
+        ("tar -C a x", ["a"]),
+        ("tar -cC a x", ["a"]),
+        ("make --directory=a", ["a"]),
+        ("env --chdir a ls", ["a"]),
+        ("git -C $D log", ["d"]),
+        ("cat a b", []),
+    ],
+)
+def test_directories_that_a_command_moves_to(command: str, moved: list[str]) -> None:
+    assert list(directories_moved_to(command, {"D": "d"})) == moved

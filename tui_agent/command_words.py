@@ -1,0 +1,112 @@
+"""Finds the words of a shell command that may be names of files.
+
+Each word is found as it is written and as a shell reads it: without quotes and backslashes, with
+variables, braces and ``~`` replaced. Parts of a word that an option or an address may set off
+count as words, too. A name that a command puts together in another way is not found.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+
+from tui_agent.lazy import LazyPattern
+
+_MAX_EXPANDED = 64
+"""The braces of a word are replaced in no more than this many ways."""
+_MAX_LENGTH = 4096
+"""The braces of a longer word, in characters, are not replaced: no path is that long."""
+
+_WORD = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
+_VARIABLE = LazyPattern(
+    r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}]*))?[^}]*\})"
+)
+_BRACES = LazyPattern(r"\{([^{}]*,[^{}]*)\}")
+_SEPARATORS = LazyPattern(r"[=@:,]")
+_JOINED_OPTION = LazyPattern(r"-[A-Za-z](?=[^-=])")
+_MOVES = LazyPattern(r"cd|pushd|-[A-Za-z]*C|--directory|--chdir")
+"""Words after which a command names the directory in which it, or the rest of the line, runs."""
+
+
+def words_of(command: str, variables: Mapping[str, str]) -> dict[str, None]:
+    """Return the words of a command line that may be names of files, in no particular order.
+
+    ``variables`` are those of the command's environment; unknown ones count as empty.
+    """
+    expanded = _expanded(command, variables)
+    found = [*_WORD.findall(command), *_WORD.findall(expanded), *_as_a_shell(expanded)]
+    words: dict[str, None] = {}
+    for word in found:
+        # The braces may have been in quotes, and then they belong to the name.
+        for text in (word, *islice(_without_braces(word), _MAX_EXPANDED)):
+            words |= dict.fromkeys(parts_of(text))
+    return words
+
+
+def directories_moved_to(command: str, variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield the directories in which a command line says that a command is to run, as named there.
+
+    They follow ``cd``, ``pushd``, or an option such as ``-C``.
+    """
+    before = ""
+    for word in _as_a_shell(_expanded(command, variables)):
+        name, equals, value = word.partition("=")
+        if _MOVES.fullmatch(before):
+            yield _at_home(word)
+        elif equals and _MOVES.fullmatch(name):
+            yield _at_home(value)
+        before = word
+
+
+def parts_of(word: str) -> list[str]:
+    """Return the texts in a word that may be paths, with ``~`` at their start replaced.
+
+    These are the whole word, its parts between ``=``, ``@``, ``:`` and ``,``, and the value joined
+    to a one-letter option.
+    """
+    found = [word, *_SEPARATORS.split(word)]
+    if option := _JOINED_OPTION.match(word):
+        found.append(word[option.end() :])
+    return [_at_home(part) for part in dict.fromkeys(found) if part]
+
+
+def _at_home(text: str) -> str:
+    return os.path.expanduser(text)  # noqa: PTH111 - the rest of the text stays as it is
+
+
+def _expanded(command: str, variables: Mapping[str, str]) -> str:
+    """Return a command line with its variables replaced by their values or defaults."""
+
+    def value_of(match: re.Match[str]) -> str:
+        return variables.get(match["braced"] or match["plain"]) or match["default"] or ""
+
+    return _VARIABLE.sub(value_of, command)
+
+
+def _as_a_shell(command: str) -> list[str]:
+    """Return the words of a command line with quotes and backslashes removed.
+
+    Only those before the first quote that is not closed; a shell refuses such a line.
+    """
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    words: list[str] = []
+    with suppress(ValueError):
+        words += lexer
+    return words
+
+
+def _without_braces(word: str) -> Iterator[str]:
+    """Yield what a shell makes of a word with lists in braces; the word itself if it has none."""
+    waiting = [word]
+    while waiting:
+        text = waiting.pop()
+        braces = _BRACES.search(text)
+        if braces is None or len(text) > _MAX_LENGTH:
+            yield text
+            continue
+        for choice in reversed(braces[1].split(",")):
+            waiting.append(f"{text[: braces.start()]}{choice}{text[braces.end() :]}")
