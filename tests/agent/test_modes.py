@@ -63,6 +63,18 @@ async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path
     assert list((tmp_path / "project").iterdir()) == []
 
 
+async def test_a_rule_with_the_absolute_path_of_a_project_file_holds(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes.txt").write_text("hidden words\n")
+    calls = (call("read", path="notes.txt"), call("bash", command="cat notes.txt"))
+    denied = Rule("read", f"{project}/notes.*", Action.DENY, "user")
+    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], rules=(denied,))
+    await harness.say("go")
+    assert [result.status for result in harness.results()] == [ToolStatus.DENIED] * 2
+    assert "hidden words" not in "".join(result.output for result in harness.results())
+
+
 async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply("One."), Reply("Two.")])
     leaves = []

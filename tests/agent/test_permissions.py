@@ -15,6 +15,7 @@ from tui_agent.agent.permissions import (
     Mode,
     Rule,
     RuleError,
+    also_relative,
     decide,
     decide_in_mode,
     edited,
@@ -177,6 +178,7 @@ def test_a_rule_may_name_a_tool() -> None:
         parse_rule("recall", Action.DENY, "user"),
     )
     assert refusal_of_tool("recall", (allowed, denied)) is None
+    assert refusal_of_tool("recall", (denied, replace(allowed, source="here"))) == denied
     assert (
         refusal_of_tool("recall", (denied, parse_rule("recall", Action.ALLOW, "user"), denied))
         == denied
@@ -557,6 +559,18 @@ def test_a_rule_about_the_home_directory_holds_for_files_in_it(permission: str) 
     wanted = "read" if permission == "*" else permission
     assert decide(need(wanted, str(Path.home() / "keys" / "a")), (rule,)) == rule
     assert decide(need("bash", str(Path.home() / "keys" / "a")), (rule,)) != rule
+
+
+@pytest.mark.parametrize("permission", ["read", "edit", "*"])
+def test_an_absolute_pattern_holds_for_files_of_the_project(permission: str) -> None:
+    app = Path("/srv/app")
+    written = rules_from_table({permission: {"/srv/app/keys/*": "deny"}}, "user")
+    rules = tuple(also_relative((*DEFAULT_RULES, *written), app))
+    wanted = "read" if permission == "*" else permission
+    assert decide(need(wanted, "keys/a"), rules).action is Action.DENY
+    assert decide(need(wanted, "src/keys/a"), rules).action is not Action.DENY
+    assert written[0] in rules
+    assert list(also_relative(written, Path("/srv/other"))) == list(written)
 
 
 def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(

@@ -23,6 +23,7 @@ from tui_agent.agent.permissions import (
     Action,
     Mode,
     Rule,
+    also_relative,
     decide_in_mode,
     edited,
     files_under_rules,
@@ -166,11 +167,16 @@ class Gate:
         ``tool`` is the name of the call's tool. Web pages whose address the user wrote are allowed
         if only a built-in rule asks.
         """
-        rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
+        rule = decide_in_mode(need, self._rules_to_apply(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
         if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
             return Rule("webfetch", need.pattern, Action.ALLOW, syntax="literal")
         return rule
+
+    def _rules_to_apply(self) -> tuple[Rule, ...]:
+        """Return the rules in force, with those about absolute paths also as needs name files."""
+        project = self._ports.stands_for or self._ports.project
+        return tuple(also_relative(self.rules(), project))
 
     def _mode_in_force(self) -> str:
         """Return the session's mode, but auto-edit instead of build in a race's copy."""
@@ -180,7 +186,7 @@ class Gate:
 
     def view(self) -> View:
         """Return what the model's commands in the sandbox can see, change and reach now."""
-        return view_in_mode(self.rules(), self._mode_in_force())
+        return view_in_mode(self._rules_to_apply(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
         """Return the sandbox grants that a call gets when its needs are allowed.

@@ -18,7 +18,7 @@ user and keeps the answers.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -345,20 +345,40 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     for rule in rules:
         if rule.matches(need, tool) and _covers(rule, need):
             verdicts[rule.source] = rule
-    flag = verdicts.get("flag")
-    denied: list[Rule] = []
-    for rule in verdicts.values():
-        if rule.action is Action.DENY and rule.source != "default":
-            denied.append(rule)
-    if denied and flag is None:
-        return min(denied, key=_strength)
-    nobody = Rule("*", "*", Action.ASK)
-    winner = max(verdicts.values(), key=_strength, default=nobody)
+    winner = _winner(verdicts) or Rule("*", "*", Action.ASK)
     if winner.action is Action.ASK and winner.pattern == "*" and is_harmless(need):
         return Rule("bash", "*", Action.ALLOW)
     if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
         return Rule(need.permission.value, "*", Action.ALLOW)
     return winner
+
+
+def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
+    """Yield rules, each followed by its form for files of the project if it has an absolute path.
+
+    Needs name files of the project relative to its directory.
+    """
+    start = f"{project.as_posix()}/"
+    for rule in rules:
+        yield rule
+        pattern = os.path.expanduser(rule.pattern)  # noqa: PTH111 - a pattern, not a path
+        is_about_files = rule.covers(Permission.READ) or rule.covers(Permission.EDIT)
+        if is_about_files and rule.syntax != "gitignore" and pattern.startswith(start):
+            yield replace(rule, pattern=pattern.removeprefix(start))
+
+
+def _winner(verdicts: Mapping[Source, Rule]) -> Rule | None:
+    """Return the rule that decides, of the last matching rule of each source; None if there is none.
+
+    A denial that is not built in wins, unless a rule of the command line matches.
+    """
+    denied: list[Rule] = []
+    for rule in verdicts.values():
+        if rule.action is Action.DENY and rule.source != "default":
+            denied.append(rule)
+    if denied and "flag" not in verdicts:
+        return min(denied, key=_strength)
+    return max(verdicts.values(), key=_strength, default=None)
 
 
 def _strength(rule: Rule) -> int:
@@ -396,14 +416,14 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
 
     None if there is none.
     """
-    last: Rule | None = None
+    verdicts: dict[Source, Rule] = {}
     for rule in rules:
-        is_about_tool = rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)
-        if is_about_tool and (last is None or _strength(rule) >= _strength(last)):
-            last = rule
-    if last is not None and last.action is Action.DENY:
-        return last
-    return None
+        if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool):
+            verdicts[rule.source] = rule
+    winner = _winner(verdicts)
+    if winner is None or winner.action is not Action.DENY:
+        return None
+    return winner
 
 
 def is_harmless(need: PermissionNeed) -> bool:
