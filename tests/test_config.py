@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.kept_rules import forget_rule, keep_rule
-from tui_agent.config import ConfigError, get_value, load_config, set_value
+from tui_agent.config import MAX_TOLD, ConfigError, get_value, load_config, set_value
 from tui_agent.permission import NEVER_ASK
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.setting_rows import UNSET, setting_rows
@@ -149,6 +149,30 @@ def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
 def test_a_proxy_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
     (warning,) = load_config(tmp_path / "none.toml", {"all_proxy": "gopher://corp"}).warnings
     assert warning == "ALL_PROXY is ignored: “gopher://corp” is not an HTTP or SOCKS 5 proxy."
+
+
+def test_each_mistake_is_told_in_a_line_of_its_own_with_its_source(tmp_path: Path) -> None:
+    path = write(tmp_path, 'max_steps = 0\n[compaction]\nauto = "maybe"\n')
+    environ = {"TUI_AGENT_RETRY__ATTEMPTS": "many"}
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, environ)
+    lines = str(raised.value).splitlines()
+    assert [line.partition(": ")[0] for line in lines].count(str(path)) == 2
+    assert [line.partition(": ")[2].partition(" ")[0] for line in lines] == [
+        "max_steps",
+        "compaction.auto",
+        "retry.attempts",
+    ]
+    assert lines[2].startswith("the environment: ")
+
+
+def test_of_many_mistakes_the_first_are_told(tmp_path: Path) -> None:
+    wrong = "".join(f'[models."a/{at}"]\nwire = "smoke"\n' for at in range(MAX_TOLD + 3))
+    with pytest.raises(ConfigError) as raised:
+        load_config(write(tmp_path, wrong), {})
+    lines = str(raised.value).splitlines()
+    assert len(lines) == MAX_TOLD + 1
+    assert lines[-1] == "… and 3 more"
 
 
 def test_writing_refuses_what_reading_would_refuse_and_leaves_the_file(tmp_path: Path) -> None:

@@ -137,6 +137,9 @@ _EXPECTED = {
 }
 """Descriptions of what a setting accepts, by the type of pydantic's error."""
 
+MAX_TOLD = 8
+"""The most invalid values that one message names."""
+
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
 """Type names that pydantic appends to the key in an error if a value may have several types."""
 
@@ -960,25 +963,43 @@ def _is_akin(known: str, name: str) -> bool:
 def _explain(
     error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None
 ) -> str:
-    """Return the message about the first invalid value: its source, key, value, and what is accepted.
+    """Return the message about the invalid values, a line for each of the first `MAX_TOLD`.
 
-    An API key's value is not shown.
+    A line names the value's source, its key, the value, and what is accepted. An API key's value is
+    not shown.
     """
-    errors = error.errors(include_url=False)
-    first = errors[0]
-    place = _place(first)
-    key = ".".join(map(str, place))
+    by_place: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for one in error.errors(include_url=False):
+        by_place.setdefault(_place(one), []).append(one)
+    lines: list[str] = []
+    for place, errors in by_place.items():
+        key = ".".join(map(str, place))
+        source = _source(key, path, origins, project)
+        lines.append(f"{source}: {_refusal(key, errors)}")
+    if left := lines[MAX_TOLD:]:
+        lines[MAX_TOLD:] = [f"… and {len(left)} more"]
+    return "\n".join(lines)
+
+
+def _source(key: str, path: Path, origins: Mapping[str, Origin], project: Path | None) -> str:
+    """Return where a setting's value comes from, as shown to the user."""
     origin = "file"
     for name in origins:
         if name == key or key.startswith(f"{name}."):
             origin = origins[name]
             break
-    where = {
+    named = {
         "environment": "the environment",
         "flag": "the command line",
         "project": str(project),
-    }.get(origin, str(path))
-    expected = [_expected(one) for one in errors if _place(one) == place]
+    }
+    return named.get(origin, str(path))
+
+
+def _refusal(key: str, errors: Sequence[ErrorDetails]) -> str:
+    """Return the sentence about a setting's invalid value; ``errors`` are all that are about it."""
+    first = errors[0]
+    expected = [_expected(one) for one in errors]
     if all(expected):
         message = "it takes " + " or ".join(dict.fromkeys(expected))
     else:
@@ -987,7 +1008,7 @@ def _explain(
         shown = "…"
     else:
         shown = repr(first["input"])[:80]
-    refusal = f"{where}: {key} = {shown} is not accepted: {message}."
+    refusal = f"{key} = {shown} is not accepted: {message}."
     advice = _INSTEAD_OF_VALUES.get((key, str(first["input"])), "")
     return f"{refusal} {advice}".rstrip()
 
