@@ -92,11 +92,16 @@ def test_the_line_of_a_turn_that_was_stopped_says_so() -> None:
     ]
 
 
-def test_the_line_of_a_turn_counts_the_calls_that_were_denied() -> None:
+@pytest.mark.parametrize(
+    ("status", "words"), [(ToolStatus.DENIED, "1 denied"), (ToolStatus.ERROR, "1 failed")]
+)
+def test_the_line_of_a_turn_counts_the_calls_that_were_denied_or_failed(
+    status: ToolStatus, words: str
+) -> None:
     call, result = worked(2, "bash", "")
-    denied = result.model_copy(update={"status": ToolStatus.DENIED})
-    line = drawn(model_of([asked(1, "push it"), call, denied, asked(9, "go on")]))[1]
-    assert line == "▸ bash · 1 call · 1.0 s · 1 denied"
+    ended = result.model_copy(update={"status": status})
+    line = drawn(model_of([asked(1, "push it"), call, ended, asked(9, "go on")]))[1]
+    assert line == f"▸ bash · 1 call · 1.0 s · {words}"
 
 
 def test_the_newest_turn_and_one_without_calls_are_shown_as_they_are() -> None:

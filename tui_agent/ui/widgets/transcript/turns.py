@@ -92,8 +92,9 @@ class TurnBlock(FoldingBlock):
         words = [work_summary(results), wording.plural(self._calls, "call")]
         if seconds >= 1:
             words.append(wording.duration(seconds))
-        if denied := sum(_has_status(one, ToolStatus.DENIED) for one in results):
-            words.append(f"{denied} denied")
+        for status, ended in ((ToolStatus.ERROR, "failed"), (ToolStatus.DENIED, "denied")):
+            if count := sum(_has_status(one, status) for one in results):
+                words.append(f"{count} {ended}")
         if any(_has_status(one, ToolStatus.INTERRUPTED) for one in results):
             words.append("interrupted")
         return words
