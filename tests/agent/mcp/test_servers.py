@@ -137,6 +137,23 @@ async def test_prompts_and_resources(shared: Place) -> None:
         await shared.hub.resource("other:x", shared.put_blob)
 
 
+async def test_servers_whose_names_differ_only_in_signs_are_kept_apart(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    for name in ("it", "it:too", "it too"):
+        place.add_stdio(name)
+    try:
+        await place.hub.settle()
+        for offer in place.hub.offers():
+            (resource,) = offer.resources
+            (part,) = await place.hub.resource(resource.mention, place.put_blob)
+            assert isinstance(part, FilePart)
+            assert part.path == resource.mention
+    finally:
+        await place.hub.aclose()
+    assert len(list((tmp_path / "log").glob("mcp-*.log"))) == 3
+    assert (tmp_path / "log" / "mcp-it.log").exists()
+
+
 @by_either_way
 async def test_a_tool_that_comes_later_is_known(shared: Place) -> None:
     await shared.call("tracker_grow")

@@ -391,9 +391,11 @@ class McpHub:
     async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
         """Request a resource, and return its text and images as parts of a message.
 
-        ``mention`` is ``SERVER:URI``.
+        ``mention`` is ``SERVER:URI``; a server's name may have colons, too.
         """
-        server, _separator, uri = mention.partition(":")
+        fitting = [name for name in self._servers if mention.startswith(f"{name}:")]
+        server = max(fitting, key=len, default=mention.partition(":")[0])
+        uri = mention.removeprefix(f"{server}:")
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().read(uri, Reader(put_blob))

@@ -6,6 +6,7 @@ that are trusted. Of several servers with the same name, one is chosen here (`fi
 defines the environment, directories, sandbox and timeouts of servers.
 """
 
+import hashlib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -336,8 +337,14 @@ class ConnectionContext:
     sandbox, as a clause, "" if it may."""
 
     def log_path(self, server: str) -> Path:
-        """Return the path of a server's log file, given the server's name."""
-        return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
+        """Return the path of a server's log file, given the server's name.
+
+        If the file can't have the server's name, it has a digest of it, too.
+        """
+        name = portable_name("", server).strip("_")
+        if name != server:
+            name += f"-{hashlib.sha256(server.encode()).hexdigest()[:8]}"
+        return self.log_dir / f"mcp-{name}.log"
 
 
 @frozen
