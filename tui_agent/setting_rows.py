@@ -8,8 +8,9 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from itertools import pairwise
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -130,7 +131,8 @@ def setting_rows(
     return tuple(rows)
 
 
-def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+@cache
+def _docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     """Return the docstrings under a model's fields by field name, read from its source file.
 
     Empty if the source file can't be read.
