@@ -1,4 +1,4 @@
-"""What a person is asked for a server: each field with its kind of question, wrong values again, going back ends it."""
+"""What a person is asked for a server: each field by its kind, wrong values again; going back keeps answers."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -63,10 +63,26 @@ async def test_a_form_is_asked_field_by_field():
 
 
 @pytest.mark.parametrize(
-    ("answers", "action"), [([None], "cancel"), (["n"], "decline"), (["y", "Ann", None], "cancel")]
+    ("answers", "action"),
+    [
+        ([None], "cancel"),
+        (["n"], "decline"),
+        (["y", None, None], "cancel"),
+        (["y", "Ann", None, None, "n"], "decline"),
+    ],
 )
-async def test_going_back_is_a_cancel_and_declining_is_said(answers, action):
-    assert await ask(UserContact(*answers), FORM) == Answer(action)
+async def test_going_back_from_the_first_field_asks_whether_to_answer(answers, action):
+    person = UserContact(*answers)
+    assert await ask(person, FORM) == Answer(action)
+    assert person.answers == []
+
+
+async def test_going_back_keeps_what_was_answered():
+    person = UserContact("y", "Ann", "3", "q", None, None, None, "Bea", "4", "l", "yes")
+    answer = await ask(person, FORM)
+    assert answer == Answer("accept", {"name": "Bea", "guests": 4, "room": "l", "late": True})
+    _opening, _name, _guests, _room, _late, room, guests, name, *_again = person.asked
+    assert (room.at, guests.text, name.text) == ("q", "3", "Ann")
 
 
 async def test_a_page_is_named_with_its_address():

@@ -196,7 +196,35 @@ async def _several(
 
 
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
-    """Ask whether to answer a server's form, then ask for the value of each field."""
+    """Ask whether to answer a server's form, then ask for the value of each field.
+
+    Going back leads to the field before, which keeps its answer, and from the first one to the
+    question whether to answer.
+    """
+    texts = {field.name: as_text(field.default) for field in form.fields}
+    decision = await dialogs.ask(_opening(form))
+    at = 0
+    while decision == "y" and at < len(form.fields):
+        field = form.fields[at]
+        text = await _text(dialogs, form.server, field, texts[field.name])
+        if text is not None:
+            texts[field.name] = text
+            at += 1
+        elif at:
+            at -= 1
+        else:
+            decision = await dialogs.ask(_opening(form))
+    if decision != "y":
+        return _without_one(decision)
+    values: dict[str, Value] = {}
+    for field in form.fields:
+        if (value := field.read(texts[field.name])) is not None:
+            values[field.name] = value
+    return Answer("accept", values)
+
+
+def _opening(form: ServerForm) -> Choice:
+    """Return the question whether to answer a server's form, which names its fields."""
     titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
         titles["Required" if field.required else "Optional"].append(field.title)
@@ -209,25 +237,13 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
         ("y", "yes, answer" if form.fields else "yes"),
         ("n", "no: tell the server that you decline"),
     ]
-    decision = await dialogs.ask(
-        Choice(visible(asked), answers, visible("\n".join(details)), inline=True)
-    )
-    if decision != "y":
-        return _without_one(decision)
-    values: dict[str, Value] = {}
-    for field in form.fields:
-        text = await _text(dialogs, form.server, field)
-        if text is None:
-            return Answer("cancel")
-        if (value := field.read(text)) is not None:
-            values[field.name] = value
-    return Answer("accept", values)
+    return Choice(visible(asked), answers, visible("\n".join(details)), inline=True)
 
 
-async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
+async def _text(dialogs: Dialogs, server: str, field: FormField, before: str) -> str | None:
     """Ask for the value of a form's field until it is valid, and return it as text.
 
-    Returns "" if the user leaves the field out, None if they cancel.
+    ``before`` is filled in. Returns "" if the user leaves the field out, None if they go back.
     """
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
@@ -241,9 +257,7 @@ async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
             more = [(_SKIP, "Leave it out")]
         labelled = [(value, visible(one_line(label, 200))) for value, label in options]
         chosen = await dialogs.ask(
-            Choice(
-                title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None
-            )
+            Choice(title, [*labelled, *more], visible(field.about), at=before or None)
         )
         if chosen == _SKIP:
             return ""
@@ -254,7 +268,7 @@ async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
     if field.about or field.options:
         title = f"{title} · {one_line(' · '.join(asked), 300)}"
     title = visible(title)
-    text: str | None = as_text(field.default)
+    text: str | None = before
     while (text := await dialogs.ask(TextLine(title, text or "", confirm="next"))) is not None:
         try:
             field.read(text)
