@@ -136,7 +136,7 @@ def test_a_refused_loop_is_a_strike_and_another_refusal_is_none(denied):
 @pytest.mark.parametrize(
     ("statuses", "path", "reason"),
     [
-        ([ToolStatus.ERROR] * 4, "a.py", "attempt 5 to edit a.py, all of them failed"),
+        ([ToolStatus.ERROR] * 4, "a.py", "attempt 5 to edit a.py, after all others failed"),
         ([ToolStatus.ERROR] * 3, "a.py", None),
         ([ToolStatus.ERROR] * 4, "b.py", None),
         (

@@ -1,1 +1,1 @@
-"""The agent: the loop, its events, permissions and the system prompt."""
+"""The agent: its loop, events, permissions and system prompt."""

@@ -75,9 +75,9 @@ if TYPE_CHECKING:
 
 
 MAX_ENTRIES_AT_ONCE = 2_000
-"""Maximum entries of a session whose costs are added up when they are first asked for.
+"""Maximum number of entries of a session whose costs are added up on first use.
 
-The costs of longer sessions are added up by `Agent.warm`, in a thread.
+For longer sessions, `Agent.warm` adds up the costs in a thread.
 """
 
 
@@ -130,7 +130,7 @@ class SessionMcp:
 class Agent:
     """The agent of one session. Must be used on the event loop's thread.
 
-    ``model``, ``mode`` and ``effort`` are used as long as the session's path names no others.
+    ``model``, ``mode`` and ``effort`` apply until an entry on the session's path changes them.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Agent:
         self._journal = Journal(session, self.channel)
         self.questions = Questions(self.channel, self.submit)
         self.person = UserContact()
-        """Gives the agent's parts the function that asks the user, if there is a user to ask."""
+        """Holds the function that asks the user questions; shared by the agent's parts."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(
             self._journal, self.ports, model=model, mode=mode, effort=effort
@@ -159,7 +159,7 @@ class Agent:
         self.files = FileRewind(self, self._end_calls)
         """Records the session's changes to the project's files, and restores files after a move."""
         self.subagents: dict[str, Agent] = {}
-        """The subagents now at work, by the id of the tool call that each works for."""
+        """The running subagents, by the id of the tool call that started each."""
         self._subagents: Subagents[Agent] | None = None
         if not self.ports.is_subagent:
             self._subagents = Subagents(self)
@@ -178,15 +178,15 @@ class Agent:
             is_running=lambda: self.running,
             say=self.channel.say,
         )
-        """The message that is sent at intervals, if the user asked for that."""
+        """The message that is sent at intervals, if the user set one."""
         intake = Intake(self._journal, self.ports)
         self.queue = intake.queue
-        """The user's messages that are not sent yet."""
+        """The user's messages that have not been sent yet."""
         self._loop = self._make_loop(intake)
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
         self.shell_tasks: set[asyncio.Future[Any]] = set()
-        """The tasks of the shell commands that the user has running now."""
+        """The tasks of the user's shell commands that are still running."""
         self._is_project_ready = True
         self.channel.subscribe(ports.meter.hear)
         self.channel.subscribe(self._prepare_project)
@@ -234,7 +234,7 @@ class Agent:
         return self.tools.gate.view()
 
     async def _end_calls(self) -> None:
-        """Wait until interrupted tool calls have ended, but a few seconds at most."""
+        """Wait until interrupted tool calls have ended, but at most a few seconds."""
         await self.tools.aclose()
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
@@ -278,8 +278,8 @@ class Agent:
     ) -> "Agent":
         """Return an agent for a subagent's session.
 
-        It shares the permissions that this agent got for the session, and its changes to files are
-        recorded as changes of this agent.
+        It shares the permissions that were granted to this agent for the session, and its changes
+        to files are recorded as changes of this agent.
         """
         worker = Agent(session, ports, model=model, mode=mode, effort=effort)
         worker.tools.share(self.tools)
@@ -332,8 +332,8 @@ class Agent:
     def session_cost(self) -> float | None:
         """Return the US dollars spent on all branches of the session.
 
-        None if no cost is known (no prices, or nothing spent), and for a long session before
-        `warm` has ended.
+        None if no cost is known (no prices, or nothing spent), and for a long session before `warm`
+        has added up the costs.
         """
         if not self._are_costs_read:
             return None
@@ -346,7 +346,7 @@ class Agent:
     def session_tokens(self) -> int | None:
         """Return the sum of the input and output tokens of all branches of the session.
 
-        None for a long session before `warm` has ended.
+        None for a long session before `warm` has added them up.
         """
         if not self._are_costs_read:
             return None
@@ -355,7 +355,7 @@ class Agent:
     # -- the user's actions -----------------------------------------------------------------------------------
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Send a message of the user: start a run with it, or queue it during a run.
+        """Send a message from the user: start a run with it, or queue it during a run.
 
         A queued message is sent with the run's next step or, with ``follow_up``, when the run's
         work is done.
@@ -369,7 +369,7 @@ class Agent:
             self.retry()
 
     def commands(self) -> tuple[CommandRow, ...]:
-        """Return a row for each command that is not built in: from files, skills, MCP prompts."""
+        """Return a row for each command that comes from a file, a skill or an MCP prompt."""
         rows = list(self.ports.knowledge.rows)
         for offer in self.ports.mcp.offers():
             for row in offer.prompts:
@@ -386,8 +386,8 @@ class Agent:
     def choose_agent(self, name: str) -> bool:
         """Continue as the primary agent ``name``, from the next request on.
 
-        Its model and effort are used, if it has its own. "build" returns to the main agent. Returns
-        False, and changes nothing, if there is no such agent.
+        If that agent names a model or an effort, it is used. "build" returns to the main agent.
+        Returns False, and changes nothing, if there is no such agent.
         """
         spec = self.ports.knowledge.primary(name)
         if spec is None and name != Mode.BUILD:
@@ -409,10 +409,10 @@ class Agent:
         return message.typed if message else None
 
     def send_now(self) -> bool:
-        """End the current step, so that the run takes in the messages for the next step now.
+        """End the current step early, so that the messages for the next step are sent now.
 
-        What the step has made so far is kept. Messages for the end of the run keep waiting. Returns
-        False, and does nothing, if there is no message for the next step or no run is in progress.
+        The step's output so far is kept. Messages for the end of the run stay queued. Returns
+        False, and does nothing, if no message is queued for the next step or no run is in progress.
         """
         if not self.queue.snapshot().steer or not self.running:
             return False
@@ -420,7 +420,7 @@ class Agent:
         return True
 
     def interrupt(self) -> None:
-        """Cancel the run, compactions, the user's shell commands and the repeated message.
+        """Cancel the run, compactions and the user's shell commands; stop the repeated message.
 
         Also cancels a summary that is being prepared.
         """
@@ -452,7 +452,7 @@ class Agent:
         self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
-        """Begin to scan the project when the model starts to write the run's first tool call.
+        """Start to scan the project when the model begins to write the run's first tool call.
 
         Runs without tool calls don't need the scan.
         """
@@ -474,7 +474,7 @@ class Agent:
         self.context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
-        """Use an effort from the next request on; None for the one in the settings."""
+        """Use a reasoning effort from the next request on; None selects the settings' effort."""
         if effort == self.context.chosen_effort:
             return
 
@@ -498,7 +498,8 @@ class Agent:
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
-            # Not ``adjusted``: the gate has left the rules that the user removed out of the ports.
+            # ``adjusted`` may have rules that the user removed; the gate has taken them out of the
+            # ports.
             self._subagents.adopt(self.ports.adjustable())
 
     async def compact(
@@ -514,7 +515,7 @@ class Agent:
         ``focus`` says what the summary should pay attention to. ``boundary`` is the id of the first
         entry that is not summarised, and ``for_model`` the model whose window the result has to
         fit; both are ignored during a run. The outcome's ``problem`` says why nothing was
-        compacted. Cancelling this, or ``interrupt``, leaves the history as it is.
+        compacted. Cancelling this, or calling ``interrupt``, leaves the history as it is.
         """
         if self.running:
             self.context.pending = focus or ""
@@ -545,12 +546,13 @@ class Agent:
     ) -> ShellEntry:
         """Run a shell command that the user typed, append its entry and return it.
 
-        The entry is sent to the model unless it is ``excluded``. A rewind leaves the command's
-        changes to files alone, as the user's own, unless they are ``restorable``. ``interrupt``
-        ends the command; its entry then has the output so far.
+        The entry is sent to the model unless it is ``excluded``. The command's changes to files
+        belong to the user, so a rewind doesn't undo them unless ``restorable`` is set.
+        ``interrupt`` ends the command; its entry then has the output so far.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
-            # Until there is a head, only this entry records the mode; the settings may change.
+            # Until there is a head, only this entry records the mode, and the mode in the settings
+            # may change.
             self._journal.append(ModeChangeEntry(mode=self.mode))
         recorder = self.files.recorder if restorable else None
         work = run_shell(command, self.ports, self.channel, recorder, excluded=excluded)
@@ -587,7 +589,7 @@ class Agent:
     async def warm(self) -> None:
         """Load in advance what the first request needs: knowledge, tools, hooks, modules.
 
-        Starts the MCP servers and doesn't wait for them. For a long session, adds up its costs, too.
+        Starts the MCP servers without waiting for them. For a long session, also adds up its costs.
         """
         await self.context.warm()
         await asyncio.to_thread(self.allowance.refresh)

@@ -52,7 +52,7 @@ _FIELDS = frozenset(
         "permissionMode",
     ]
 )
-"""Fields of an agent's file that have an effect, or may be ignored without a report."""
+"""Fields of an agent's file that have an effect, or are ignored without a report."""
 _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 
 
@@ -61,11 +61,10 @@ class AgentSpec:
     """One kind of agent.
 
     ``mode`` says whether it is a primary agent, a subagent, or both. ``prompt`` replaces the
-    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, that of the
-    conversation is used. ``tools`` are names or globs of the tools it may use, None for all;
-    ``without`` are those it may not use. ``rules`` are permission rules added after the user's
-    rules; those of a project's agent only deny. ``max_steps`` is None for the default number of
-    steps.
+    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, the conversation's
+    is used. ``tools`` are names or globs of the tools it may use, None for all; ``without`` are
+    tools it must not use. ``rules`` are permission rules added after the user's rules; a project's
+    agent has only rules that deny. ``max_steps`` is None for the default number of steps.
     """
 
     name: str
@@ -243,7 +242,7 @@ def _spec(stem: str, document: Document, folder: Folder, problems: list[str]) ->
         raise DocumentError("the front matter needs a description of what the agent is for")
     mode = _mode(document, folder)
     wanted, without = _tools(document, folder)
-    # Without a list of allowed tools, it may use all.
+    # Without a list of allowed tools, the agent may use every tool.
     lists = [without] if wanted is None else [wanted, without]
     rules = _rules(document, folder)
     for tools in lists:
@@ -328,9 +327,9 @@ def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
 
 
 def _tools(document: Document, folder: Folder) -> tuple[ToolList | None, ToolList]:
-    """Return the tools that an agent may use (None for all) and those that it may not use.
+    """Return the tools that an agent may use (None for all) and the tools that it must not use.
 
-    A file of another program may have both in one table, as true and false.
+    Another program's file may have one table for both: a tool is true if allowed, false if not.
     """
     source = _source(folder)
     value = document.fields.get("tools")

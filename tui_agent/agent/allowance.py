@@ -1,9 +1,9 @@
 """Checks the money budgets of a session and of a day before each request.
 
-When one is used up, the user is asked whether to spend as much again. Without a yes, `check` raises
-an error and the loop ends the run. Only requests of the conversation are checked, not single
-questions to the small model or summaries. What the user has allowed is kept in ``ports.meter``,
-which an agent shares with its subagents.
+When one is used up, the user is asked whether to spend as much again. Unless the user agrees,
+`check` raises an error and the loop ends the run. Only the conversation's requests are checked;
+summaries and single questions to the small model are not. What the user has allowed is kept in
+``ports.meter``, which an agent shares with its subagents.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tui_agent.session.session import Session
 
 Period = Literal["session", "day"]
 PERIODS: tuple[Period, ...] = ("session", "day")
-_NAMES = {"session": "this session", "day": "today"}
+_NAMES = {"session": "in this session", "day": "today"}
 
 
 @frozen
@@ -32,7 +32,9 @@ class Allowance:
     questions: Questions
 
     async def check(self) -> None:
-        """Ask the user about each budget that is used up; a yes allows the same amount once more.
+        """Ask the user about each budget that is used up.
+
+        If the user agrees, the same amount may be spent once more.
 
         Raises:
             BudgetUsedUpError: the user said no, or no user can be asked.
@@ -52,9 +54,7 @@ class Allowance:
             self.ports.meter.elsewhere = spent - self.spent("session")
         if spent < limit + self.ports.meter.extensions.get(period, 0.0):
             return
-        fact = (
-            f"${spent:.2f} spent for {_NAMES[period]}; the limit budget.{period} is ${limit:.2f}."
-        )
+        fact = f"${spent:.2f} spent {_NAMES[period]}; the limit budget.{period} is ${limit:.2f}."
         answer = await self.questions.ask(
             PermissionRequest(
                 call_id=f"budget-{period}",
@@ -82,7 +82,7 @@ class Allowance:
         return True
 
     def limit(self, period: Period) -> float | None:
-        """Return the budget that the settings name for a period; None for no limit."""
+        """Return the budget that is set for a period, in US dollars; None if there is no limit."""
         budget = self.ports.budget
         return budget.session if period == "session" else budget.day
 
@@ -101,17 +101,18 @@ class Allowance:
             self.ports.meter.elsewhere = self.spent("day") - self.spent("session")
 
     def today(self) -> float | None:
-        """Return the US dollars spent today: in other sessions as last read, in this one as of now.
+        """Return the US dollars spent today in all sessions.
 
-        None without a budget for the day, and before the first `refresh` or `check`.
+        The costs of other sessions are as of the last `refresh` or `check`. None if there is no
+        budget for the day, and before the first `refresh` or `check`.
         """
         if self.limit("day") is None or self.ports.meter.elsewhere is None:
             return None
         return self.ports.meter.elsewhere + self.spent("session")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each budget that is set: "$1.20 of $5.00 for today"; reads the store."""
+        """Yield a line for each budget that is set: "$1.20 of $5.00 today"; reads the store."""
         for period in PERIODS:
             limit = self.limit(period)
             if limit is not None:
-                yield f"${self.spent(period):.2f} of ${limit:.2f} for {_NAMES[period]}"
+                yield f"${self.spent(period):.2f} of ${limit:.2f} {_NAMES[period]}"

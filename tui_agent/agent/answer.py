@@ -1,10 +1,10 @@
 """Streams the model's answers into assistant entries: saves drafts, and retries failed requests.
 
 The streamed text is saved as a draft within a quarter of a second. An answer that ended, complete
-or not, is appended as an entry. A failed attempt that is retried is stored as a branch of its own
-if it has text or calls. An answer that repeats itself is stopped. Parts of a request that the
-provider refused are left out of later requests by context edits. `Loop` decides what happens after
-an answer, an overflow or an error that is not retried.
+or not, is appended as an entry. If a failed attempt is retried and has text or calls, it is stored
+as a branch of its own. An answer that repeats itself is stopped. If the provider refuses parts of a
+request, context edits leave these out of later requests. `Loop` decides what happens after an
+answer, an overflow or an error that is not retried.
 """
 
 import asyncio
@@ -65,14 +65,16 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.records import DraftText, Purpose
 
 DRAFT_SECONDS = 0.2
-"""Seconds that streamed text may wait before it is saved as a draft; the documented limit is
-0.25."""
+"""Seconds that streamed text may wait before it is saved as a draft.
+
+The documented limit is 0.25.
+"""
 
 
 class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and the user asked
     """Raised when an answer was stopped because it repeats itself.
 
-    ``answer`` is its entry as appended, with the repetition cut after two rounds.
+    ``answer`` is the appended entry, whose text is cut after the second round of the repetition.
     """
 
     def __init__(self, answer: AssistantEntry, repetition: Repetition) -> None:
@@ -87,7 +89,7 @@ class _Attempt:
 
     model: str
     estimate: int
-    """The program's own count of the request, in tokens."""
+    """The program's own count of the request's tokens."""
     started_at: int
     """In milliseconds since the epoch, like ``first_token_at``."""
     text: list[str] = field(default_factory=list)
@@ -99,14 +101,14 @@ class _Attempt:
     finished: Finished | None = None
     first_token_at: int | None = None
     tools: frozenset[str] = frozenset()
-    """Names of the request's tools, by which calls written as lines of text are recognised."""
+    """Names of the request's tools; used to recognise tool calls that the model wrote as text."""
     stops_repetition: bool = False
     unchecked: int = 0
     """Characters streamed since the last check for repetition."""
     repetition: Repetition | None = None
 
     def write(self, piece: ToolCallDelta) -> ToolCallProgress:
-        """Add a streamed piece to its tool call; return the call as it is written so far."""
+        """Add a streamed piece to its tool call; return the part of the call written so far."""
         before = self.writing.get(piece.index) or ToolCallProgress("", "", "")
         call_id = piece.call_id or before.call_id
         tool = plain_name(piece.tool) or before.tool
@@ -142,9 +144,9 @@ class _Attempt:
         """Move tool calls that the model wrote as text from ``text`` to ``calls``.
 
         ``in_steps``: the model is too small for tools and writes its steps as text. ``check``
-        returns why a tool can't take some arguments. Returns why the calls can't be read; "" if
-        they were read or there are none. Does nothing if the answer has ordinary calls, did not end
-        by itself, or may not call tools.
+        returns why a tool can't accept given arguments. Returns why the calls can't be read; "" if
+        they were read or there are none. Does nothing if the answer has ordinary calls or was cut
+        off, or if the request allows no calls.
         """
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
@@ -235,11 +237,11 @@ class Answerer:
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unstored: tuple[int | None, AssistantEntry] | None = None
-        """An answer that could not be stored, with the id of the leaf below which it belongs."""
+        """An answer that could not be stored, with its parent's id; None if there is none."""
         self.text_call_problem = ""
-        """Why calls that the last answer wrote as text can't be read.
+        """The reason why tool calls in the text of the last answer can't be read.
 
-        "" if they can or there are none.
+        "" if they can be read or there are none.
         """
 
     @property
@@ -263,9 +265,9 @@ class Answerer:
         """Send a request, and send it again after temporary errors.
 
         Appends the answer at the leaf and returns it. ``estimate`` is the program's own count of
-        the request in tokens. ``check`` returns why a tool can't take some arguments, for calls
-        that the model wrote as text. Before an error is raised or the task is cancelled, the answer
-        so far is appended.
+        the request in tokens. ``check`` returns why a tool can't accept given arguments; it is used
+        for calls that the model wrote as text. Before an error is raised or the task is cancelled,
+        the answer so far is appended.
 
         Raises:
             ModelError: the request failed and is not retried any more.
@@ -291,7 +293,7 @@ class Answerer:
                 raise
             except ModelError as error:
                 await self._wait_for_retry(attempt, error, retries)
-            except Exception as error:  # A defect, or a full disk: what was streamed is kept.
+            except Exception as error:  # A defect or a full disk: keep what was streamed.
                 self._finish(attempt.entry(error=f"{type(error).__name__}: {error}"))
                 raise
             else:
@@ -428,7 +430,7 @@ class Answerer:
             self._session.save_draft(draft)
 
     def store_again(self) -> None:
-        """Append an answer that could not be stored when it ended, unless the leaf has moved since."""
+        """Append the answer that could not be stored, unless the leaf has moved since."""
         if self._unstored is not None:
             leaf, entry = self._unstored
             self._unstored = None
@@ -451,8 +453,8 @@ class Answerer:
     def _keep_failed(self, attempt: _Attempt, error: ModelError) -> int | None:
         """Count the cost of a failed attempt, and store its answer below the leaf.
 
-        The leaf stays. Returns the id of the answer's entry. If the answer has no text and no
-        calls, stores no entry and returns None.
+        The leaf does not move. Returns the id of the answer's entry. If the answer has no text and
+        no calls, stores no entry and returns None.
         """
         self._end_attempt()
         tokens = attempt.usage.total if attempt.usage is not None else 0
@@ -473,7 +475,7 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Yield the event; split one with a long text, since repetition is checked once per event."""
+    """Yield the event, split if its text is long, because repetition is checked once per event."""
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

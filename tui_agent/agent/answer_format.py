@@ -1,6 +1,6 @@
 """Compares an answer with the JSON Schema (draft 4 to 2020-12) that the user gave for it.
 
-Pure. `FormatCheck` sends an answer back that doesn't match; the frontend adds the request for the
+Pure. `FormatCheck` sends back an answer that doesn't match; the frontend adds the request for the
 format to the message, prints the value and decides the exit code.
 """
 
@@ -18,7 +18,7 @@ from tui_agent.safe_text import one_line
 ANSWER_FORMAT = "answer_format"
 """Name of the prompt that asks for the format."""
 _MAX_PROBLEMS = 5
-"""Maximum number of places in an answer that are named as wrong."""
+"""Maximum number of mismatches that are reported for an answer."""
 _PROBLEM_CHARS = 300
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _MISSING = "The schema refers to {}, which it doesn't contain."
@@ -26,11 +26,11 @@ _FENCED = LazyPattern(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.M
 
 
 class SchemaError(UserFacingError):
-    """The text is not a JSON Schema that can be used."""
+    """Raised if a text is not a usable JSON Schema."""
 
 
 class AnswerFormatError(UserFacingError):
-    """An answer doesn't match the schema; the message says where, for user and model."""
+    """Raised if an answer doesn't match the schema; the message, for user and model, says where."""
 
 
 @frozen
@@ -44,7 +44,8 @@ class AnswerFormat:
         """Return the format for a JSON Schema.
 
         Raises:
-            SchemaError: the text is not JSON or not a schema, or refers to one that it doesn't contain.
+            SchemaError: the text is not JSON or not a schema, or refers to a schema that it doesn't
+                contain.
         """
         from jsonschema import exceptions, validators
 
@@ -64,7 +65,7 @@ class AnswerFormat:
         return cls(schema)
 
     def request(self, prompt: Callable[[str], str]) -> str:
-        """Return the text that asks the model for the format; ``prompt`` returns a prompt by name."""
+        """Return a text that asks the model for the format; ``prompt`` returns a prompt by name."""
         return fill(prompt(ANSWER_FORMAT), schema=json.dumps(self.schema, ensure_ascii=False))
 
     def value(self, answer: str) -> Any:
@@ -97,14 +98,14 @@ class AnswerFormat:
         except Unresolvable as error:
             raise SchemaError(_MISSING.format(error.ref)) from None
         except RecursionError:
-            raise SchemaError("The schema refers to itself without end.") from None
+            raise SchemaError("The schema refers to itself endlessly.") from None
         return problems
 
 
 def _check_references(schema: Any) -> None:
-    """Raise SchemaError if a schema refers to one that it doesn't contain.
+    """Raise SchemaError if a schema refers to a schema that it doesn't contain.
 
-    So that a run fails at its start, and not at its answer.
+    With this check, a run with such a schema fails at its start, not when its answer is checked.
     """
     from referencing import Registry
     from referencing.exceptions import Unresolvable

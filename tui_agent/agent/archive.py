@@ -1,6 +1,6 @@
 """Reads a session's past for the ``recall`` tool: entries of every branch, with full outputs.
 
-Also reads single entries of other sessions, for lines of the memory and for messages that name them
+Also reads single entries of other sessions if a message or a line of the memory names them
 (`entry_named`). Changes nothing.
 """
 
@@ -30,7 +30,7 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.whole_numbers import whole_number
 
 _NEAR = 64
-"""Number of entries before a result that are searched for its call, and after a call for its results."""
+"""Number of entries searched before a result for its call, and after a call for its results."""
 PASSAGE_LINES = 8
 """Maximum lines shown of each entry found."""
 _CALL_CHARS = 120
@@ -40,7 +40,7 @@ _CUT_SEARCHED = 100
 _READ_AT_ONCE = 256
 """Number of tool results read from the store at a time, to find the shortened ones."""
 _SEARCHED = 4
-"""Hits requested from the store for each hit wanted, because some are left out."""
+"""Number of hits requested from the store for each wanted hit, because some are left out."""
 
 
 class SessionArchive:
@@ -90,13 +90,13 @@ class SessionArchive:
     def remembered(self, topic: str) -> str | None:
         """Return the text of the entry that the memory's line on a topic comes from.
 
-        The entry may be of another session. None if it is not known.
+        The entry may belong to another session. None if the line or its entry is unknown.
         """
         source = self._sources().get(topic.lower(), "")
         return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
-        """Return an entry's images, without PDFs that a tool read.
+        """Return an entry's images, except PDFs that a tool read.
 
         Empty if there is no such entry.
         """
@@ -108,14 +108,15 @@ class SessionArchive:
         return [image for image in entry.images if not (is_read and image.is_document)]
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return names, paths and the like in the context, each with a score of likely reuse."""
+        """Return names, paths and the like in the context, with scores for their likely reuse."""
         return names_in_use(resolve(self._session.active_path()), tool_traits())
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return the entries of all branches that match a query best, at most ``limit``.
+        """Return up to ``limit`` entries, from all branches, that match a query best.
 
-        The best come first, but those that the model sees whole come last. Full outputs of this
-        branch are searched too. Duplicates and the calls and results of recall are left out.
+        The best matches come first, but entries that the model sees whole come last. Full outputs
+        of this branch are searched too. Duplicates and the calls and results of recall are left
+        out.
         """
         view = resolve(self._session.active_path())
         seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}

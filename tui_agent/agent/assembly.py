@@ -45,8 +45,8 @@ class ModelSources:
     """The sources of facts about models, and of their addresses and API keys.
 
     ``environ`` is the environment, whose variables may hold API keys. ``models`` and ``providers``
-    are the settings by name. ``learnt`` is the file of facts learnt about models; None to keep
-    none.
+    are the settings by name. ``learnt`` is the file of facts learnt about models; None if there is
+    no such file.
     """
 
     catalog: DemoCatalog
@@ -172,7 +172,7 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
 
 
 def hold_and_recover(session: Session, *, take_over: bool = False) -> Session:
-    """Claim a session for this program, store drafts left by a crash as answers, and return it.
+    """Claim a session for this program and return it; drafts left by a crash are stored as answers.
 
     Raises SessionHeld if another program has it open and ``take_over`` is not set.
     """

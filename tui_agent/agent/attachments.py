@@ -1,4 +1,4 @@
-"""Loads what a message names: files, directories, pictures, PDFs, entries (``#12``), other sessions.
+"""Loads what a message names: files, directories, pictures, PDFs, entries (``#12``), sessions.
 
 Also loads the files to send again after a compaction (`files_back`). Returns parts of messages and
 stores the bytes of pictures and PDFs; nothing is appended. ``mentions`` finds the names in a text.
@@ -102,11 +102,11 @@ class Prepared:
 
 @frozen
 class Naming:
-    """The text of a message that is searched for names of files, and the files that it may name.
+    """A text to search for file names, and the files that it may name.
 
-    A text that came with a ``project`` (a command's template) may name only files of that project
-    and those that the user named in ``typed``. ``project`` is None for a text that the user wrote,
-    which may name any file.
+    If ``project`` is set, the text came with that project (a command's template) and may name only
+    the project's files and those that the user named in ``typed``. If it is None, the user wrote
+    the text, which may name any file.
     """
 
     text: str
@@ -124,7 +124,7 @@ class _Image:
 
 @frozen
 class _Document:
-    """A PDF that was read; how it is sent is not decided yet."""
+    """A PDF that was read; how to send it is not decided yet."""
 
     path: str
     data: bytes
@@ -142,9 +142,9 @@ async def load_message(
     """Return a message's parts: its text, then the files, entries and sessions that it names.
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
-    ``cwd``. ``named`` returns the parts for names of other things. It is asked first, unless the
-    name contains a slash and is a file. Names that can't be attached are reported in ``problem``,
-    but not those in code. Files are read in a thread.
+    ``cwd``. ``named`` returns the parts for other names, such as subagents. It is called first,
+    unless the name contains a slash and is a file. Names that can't be attached are reported in
+    ``problem``, except names in code. Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -194,7 +194,7 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Return True if a mention names a file of the project, both with and without line numbers."""
+    """Return True if a mention names a project file, with and without its line numbers."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
@@ -326,14 +326,14 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF as a `Picture`, which is sent to the model as it is.
+    """Return a PDF as a `Picture`, which is sent to the model unchanged.
 
-    None if it has too many pages, can't be read in time, or its text contains secrets.
+    None if its text can't be read in time or contains secrets, or if it has too many pages.
     """
     try:
         async with asyncio.timeout(PDF_SECONDS):
             text = await document_text("pdf", data, _PDF_LINES, {})
-    except OSError:  # TimeoutError is one, too
+    except OSError:  # includes TimeoutError
         return None
     if text is None or shown_text(path, text) != text:
         return None
@@ -358,9 +358,10 @@ def files_back(
 ) -> tuple[FilePart, ...]:
     """Return the files to send again after a compaction: those read or edited last, newest first.
 
-    ``recent`` are the path's last ``LOOKED_AT`` entries, those before the compaction included. The
-    files take at most ``room`` tokens together; a large file is reduced to lines with names in use.
-    Files that were only read, and that the model still sees whole, are left out. Reads the disk.
+    ``recent`` are the path's last ``LOOKED_AT`` entries, including those before the compaction. The
+    files take at most ``room`` tokens together; of a large file, only the lines with names in use
+    are sent. Files that were only read, and that the model still sees whole, are left out. Reads
+    the disk.
     """
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []

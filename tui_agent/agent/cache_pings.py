@@ -33,11 +33,13 @@ MOST_PINGS = 2
 """Maximum pings in one pause; in 382 recorded pauses, two saved the most."""
 
 USUAL_CHANCE = 0.3
-"""Chance that a user returns during the time that a ping adds to the cache's life, from recorded
-pauses."""
+"""Chance that a user returns in the time that one ping adds to the cache's life.
+
+Measured in recorded pauses.
+"""
 
 USUAL_WEIGHT = 4
-"""`USUAL_CHANCE` counts as much as this number of the session's own pauses."""
+"""`USUAL_CHANCE` has the weight of this number of the session's own pauses."""
 
 LEAST_GAIN = 0.01
 """Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""
@@ -55,7 +57,7 @@ class Forecast:
 
     ``chance`` is the probability that the user returns during the time that the ping adds to the
     cache's life; ``saving`` is how much less the next request costs in that case. ``price`` is the
-    ping's.
+    cost of the ping.
     """
 
     chance: float
@@ -128,8 +130,8 @@ class CachePings:
     async def ping(self) -> bool:
         """Send a ping if settings and budgets allow it and it pays; return True if it was answered.
 
-        At most `MOST_PINGS` in a pause, and none after one that failed or found no cached tokens;
-        notices report both.
+        At most `MOST_PINGS` in a pause, and none after a ping that failed or found no cached
+        tokens. A notice reports such a ping.
         """
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:
@@ -201,7 +203,10 @@ class CachePings:
 
 
 def pauses(path: Sequence[Entry]) -> list[float]:
-    """Return the lengths of the user's pauses: seconds from a run's last answer to the next message."""
+    """Return the lengths of the user's pauses, in seconds.
+
+    A pause is the time from a run's last answer to the next message.
+    """
     found = []
     ended: int | None = None
     for entry in path:
@@ -214,11 +219,11 @@ def pauses(path: Sequence[Entry]) -> list[float]:
 
 
 def chance_of_return(earlier: Sequence[float], away: float, cold: float, until: float) -> float:
-    """Return the chance that a user who has been away for ``away`` returns between ``cold`` and ``until``.
+    """Return the chance that an absent user returns between ``cold`` and ``until``.
 
-    All are seconds since the last answer. The chance is the share of such returns among the
-    ``earlier`` pauses longer than ``away``, mixed with `USUAL_CHANCE` (which counts as
-    `USUAL_WEIGHT` more pauses).
+    The user has been away for ``away``. All times are in seconds since the last answer. The chance
+    is the share of such returns among the ``earlier`` pauses longer than ``away``, mixed with
+    `USUAL_CHANCE` (which counts as `USUAL_WEIGHT` more pauses).
     """
     as_long = [pause for pause in earlier if pause > away]
     back = sum(cold < pause <= until for pause in as_long)

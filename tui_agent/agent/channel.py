@@ -33,7 +33,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def register(members: list[T], member: T) -> Callable[[], None]:
-    """Add a member to a list; return a function that removes it, and does nothing the second time."""
+    """Add a member to a list; return a function that removes it, and may be called twice."""
     members.append(member)
 
     def leave() -> None:
@@ -71,11 +71,11 @@ class EventChannel:
 class Questions:
     """Asks the user permission questions, one at a time; parallel calls wait their turn.
 
-    A subscriber of the channel has to show each question and call `answer`, or `ask` waits for ever.
+    A subscriber of the channel has to show each question and call `answer`; until then `ask` waits.
     """
 
     def __init__(self, channel: EventChannel, submit: Callable[[str], None]) -> None:
-        """``submit`` sends a message of the user to the agent that asks the questions."""
+        """``submit`` sends a message from the user to the agent that asks the questions."""
         self._channel = channel
         self._submit = submit
         self._lock = asyncio.Lock()
@@ -86,7 +86,8 @@ class Questions:
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
         """Ask the user a question of this agent and return the answer.
 
-        The note of an approval is submitted as a message. Cancelling this withdraws the question.
+        A note that comes with an approval is submitted as a message. Cancelling this withdraws the
+        question.
         """
         answer = await self.forward(request)
         is_approval = answer.decision not in {Decision.DENY, Decision.STOP}
@@ -95,7 +96,7 @@ class Questions:
         return answer
 
     async def forward(self, request: PermissionRequest) -> PermissionAnswer:
-        """Emit a question of this agent, or of one that works for it, and return the user's answer.
+        """Emit a question of this agent or of a subagent, and return the user's answer.
 
         The caller has to pass on the answer's note.
         """
@@ -122,10 +123,10 @@ class Questions:
     def relay(
         self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
     ) -> Callable[[], None]:
-        """Have ``ask`` answer every question from now on; return a function that ends this.
+        """Have ``ask`` answer every question from now on; return a function that stops that.
 
-        A call of ``ask`` is cancelled when its question is withdrawn or answered in another way,
-        and by the returned function.
+        A running ``ask`` is cancelled if its question is withdrawn or answered in another way, or
+        if the returned function is called.
         """
         tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -153,7 +154,7 @@ class Questions:
 
 @frozen
 class Journal:
-    """Stores a session's entries, and the costs of model calls without one; emits events."""
+    """Stores a session's entries and the costs of model calls that have no entry; emits events."""
 
     session: Session
     channel: EventChannel
@@ -182,8 +183,7 @@ class Journal:
     def add_cost(self, dollars: float, purpose: Purpose) -> None:
         """Add the US dollars of model calls without an entry to the session's cost.
 
-        A negative amount is subtracted: the cost of calls that have an entry now. Raises
-        StoreError.
+        A negative amount removes the cost of calls that have an entry now. Raises StoreError.
         """
         self.session.add_cost(dollars, purpose)
         self.channel.emit(CostKnown())

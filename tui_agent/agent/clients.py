@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from tui_agent.agent.ports import AgentPorts
 
 NO_MODEL = ""
-"""The model's name while the user has chosen none."""
+"""Name of the model until the user has chosen one."""
 
 
 class RoutedClient:
-    """A ``ModelClient`` that sends demo requests to the demo's script and all others to providers."""
+    """A ``ModelClient`` that sends the demo's requests to its script, and others to providers."""
 
     def __init__(self, providers: ProviderClient, demo: DemoClient) -> None:
         self._providers = providers
@@ -84,7 +84,7 @@ class Completion:
     is_thinking: bool = False
     """Whether the answer has reasoning."""
     item: str | None = None
-    """JSON text to send back to the provider: its reasoning or, if asked for, its own compaction.
+    """JSON text to send back: the reasoning or, if requested, the provider's own compaction.
 
     None if the answer has neither.
     """
@@ -142,7 +142,7 @@ async def complete_in_time(
 ) -> Completion:
     """Send a request outside the conversation and return the whole answer.
 
-    The cost is added to the costs of the run and, under ``purpose``, of the session, even if the
+    The cost is added to the run's costs and, under ``purpose``, to the session's costs, even if the
     request fails. Raises TimeoutError after ``seconds`` (None: no limit), and ModelError.
     """
     spent = CallCost()

@@ -1,6 +1,7 @@
 """Checks the work when the model says that it is done; a failure sends the model back to work.
 
-`ClosingCheck` runs the project's check, `FormatCheck` compares the answer with the user's JSON Schema.
+`ClosingCheck` runs the project's check. `FormatCheck` compares the answer with the user's JSON
+Schema.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,13 +20,17 @@ from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.path_queries import newest
 
 CHECK_FAILED = "check_failed"
-"""Name of the prompt for a failed check, and ``UserEntry.synthetic`` of the message made from
-it."""
+"""Name of the prompt for a failed check.
+
+Also stored in ``UserEntry.synthetic`` of the message made from the prompt.
+"""
 FORMAT_MISSED = "format_missed"
-"""Name of the prompt for an answer that doesn't match the schema, and ``UserEntry.synthetic`` of the
-message made from it."""
+"""Name of the prompt for an answer that doesn't match the schema.
+
+Also stored in ``UserEntry.synthetic`` of the message made from the prompt.
+"""
 FORMAT_ROUNDS = 3
-"""Maximum number of times in a run that an answer is sent back for its format."""
+"""Maximum number of times in a run that an answer is sent back because of its format."""
 
 
 class ClosingCheck:
@@ -53,9 +58,9 @@ class ClosingCheck:
     async def demand_more(self, settle_files: Callable[[], Awaitable[None]]) -> bool:
         """Run the check if a tool was called in this run, and append its entry.
 
-        Returns True if it failed and a message was appended that sends the model back to work. That
-        happens at most as often as the check's ``rounds`` allow. ``settle_files`` records the
-        check's changes to files.
+        Returns True if the check failed and a message was appended that sends the model back to
+        work. The check's ``rounds`` limit how often that happens in a run. ``settle_files`` records
+        the check's changes to files.
         """
         wanted = self._ports.check
         if wanted is None or not self.has_called:
@@ -87,7 +92,7 @@ class FormatCheck:
         self._missed = 0
 
     def demand_more(self) -> bool:
-        """Return True if the last answer doesn't match, and append a message that sends it back.
+        """If the last answer doesn't match, append a message that sends it back, and return True.
 
         That happens at most ``FORMAT_ROUNDS`` times in a run.
         """
@@ -99,7 +104,7 @@ class FormatCheck:
         try:
             wanted.value(answer.text)
         except SchemaError:
-            # The model can't mend the user's schema; the frontend says what is wrong with it.
+            # The model can't fix the user's schema; the frontend says what is wrong with it.
             return False
         except AnswerFormatError as error:
             self._missed += 1

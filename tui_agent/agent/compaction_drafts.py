@@ -79,7 +79,7 @@ class SummaryCalls:
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
         """Send the requests that ``conversation`` yields; return the summary, or why there is none.
 
-        The requests of one round are sent in parallel. A ModelError is not raised, but sent to
+        The requests of one round are sent in parallel. A ModelError is not raised, but passed to
         ``conversation`` as the answer to its request.
         """
         try:
@@ -113,12 +113,13 @@ class CompactionOrder:
     """A compaction to carry out.
 
     ``model`` is the model whose window the result has to fit. ``focus`` says what the summary
-    should pay attention to. ``live`` is the conversation's next request, and ``cache_warm`` whether
-    the provider still has it cached, so that summarising in the conversation is cheap.
+    should pay attention to. ``live`` is the conversation's next request, and ``cache_warm`` says
+    whether the provider still has it cached, which makes summarising in the conversation cheap.
     ``summariser`` is the model that writes the summary if the settings name none; "" for ``model``.
-    ``writer`` is the model that the user chose for this summary, whatever the settings name; "" for
-    none. ``boundary`` is the id of the first entry that is not summarised, if the user chose it.
-    ``keep_recent`` is how many tokens of the newest history to keep; None for the setting.
+    ``writer`` is the model that the user chose for this summary, which overrides the settings; ""
+    if the user chose none. ``boundary`` is the id of the first entry that is not summarised, if the
+    user chose it. ``keep_recent`` is how many tokens of the newest history to keep; None to use the
+    setting.
     """
 
     trigger: Trigger
@@ -154,8 +155,7 @@ class Draft:
     hook_details: str = ""
     """Details that a hook stores with the entry, as JSON text."""
     as_planned: bool = False
-    """Whether the draft may only be committed with the plan's cut, because the summary covers
-    nothing later."""
+    """Whether only the plan's cut may be committed, because the summary covers nothing later."""
     prepared: bool = False
     """Whether the summary was written during the run, before it was needed."""
 
@@ -174,7 +174,7 @@ class Drafter:
         """Models whose provider has no compaction of its own; it is not requested again."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
-        """Return the plan of a compaction, or why there is none.
+        """Return the plan of a compaction, or the reason why there is none.
 
         Changes nothing and calls no model.
         """
@@ -193,7 +193,7 @@ class Drafter:
         return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
-        """Return the places on the path where the user may have a compaction cut, oldest first."""
+        """Return the places on the path where the user may cut for a compaction, oldest first."""
         count = self._ports.directory.counter(model).entry
         return await in_thread(boundaries, self._session.active_path(), count)
 
@@ -225,7 +225,7 @@ class Drafter:
             payload = compaction_payload(plan, path, hooks.about, self._templates)
             answer = await hooks.ask_for_summary(payload, CompactAnswer)
         if answer.cancel:
-            why = f"A hook cancelled it: {answer.message or 'no reason given'}"
+            why = f"A hook cancelled the compaction: {answer.message or 'no reason given'}"
             return Refusal(RefusalReason.CANCELLED, why)
         if answer.first_kept is not None:
             moved = await self.plan(replace(order, boundary=answer.first_kept))
@@ -289,8 +289,8 @@ class Drafter:
         """Have a model write the summary that a plan calls for.
 
         Usage and cost are added to ``spent`` and to the totals of the session and the run, even on
-        failure. `Compactor.commit` takes them off these totals again when the compaction's entry
-        carries them.
+        failure. `Compactor.commit` subtracts them from these totals again, once the compaction's
+        entry records them.
         """
         try:
             return await self._summarise(plan, order, spent)
@@ -302,8 +302,8 @@ class Drafter:
     ) -> Draft | SummaryFailure:
         """Write the summary as `summarise` does, but add its usage and cost only to ``spent``.
 
-        With the style "native" the provider's own compaction is tried first, if the session's own
-        model summarises and the plan has no instructions.
+        If the style is "native", the session's own model summarises and the plan has no
+        instructions, the provider's own compaction is tried first.
         """
         settings = plan.settings.compaction
         model = order.writer or settings.model or order.summariser or order.model
@@ -364,7 +364,7 @@ class Drafter:
         )
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return the previous summary, if any, and a digest of the plan's entries, made by rules."""
+        """Return the previous summary, if any, and a digest of the plan's entries made by rules."""
         count = self._ports.directory.counter(order.model).text
         earlier = ""
         if plan.previous_summary:
@@ -378,8 +378,8 @@ class Drafter:
     ) -> tuple[str, str] | None:
         """Return the provider's own compaction of the plan's entries as JSON text, and its summary.
 
-        None if the provider made none, which a notice explains. Also None, without a notice, if
-        there is no live request or the model's provider is known to have no compaction.
+        None if the provider made none; a notice says why. Also None, without a notice, if there is
+        no live request or the model's provider is known to have no compaction.
         """
         end = first_sent(plan.kept)
         if end is None or order.live is None:
@@ -428,7 +428,7 @@ class Drafter:
         return overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
-        """Return the size of a path's next request to a model; None stands for the current path."""
+        """Return the size of the next request to a model; ``path`` None means the current path."""
         path = self._session.active_path() if path is None else path
         return self._ports.context_meter(model).measure(path)
 
@@ -445,6 +445,6 @@ class Drafter:
 
 
 def _moves_cut(commit: Commit, plan: CompactionPlan) -> bool:
-    """Return True if the commit removes entries that the plan keeps and its summary leaves out."""
+    """Return True if the commit removes entries that the plan keeps and the summary leaves out."""
     made = [entry for entry in commit.entries if isinstance(entry, CompactionEntry)]
     return any(entry.first_kept_id != plan.first_kept_id for entry in made)

@@ -11,7 +11,7 @@ class _Done:
 
     @property
     def problem(self) -> None:
-        """Always None, as nothing went wrong."""
+        """Always None, because nothing went wrong."""
         return None
 
 

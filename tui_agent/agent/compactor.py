@@ -2,10 +2,10 @@
 
 `ContextKeeper` decides when; the dialog ``ui.screens.compact`` calls the steps one by one
 (`Compactor.plan`, ``draft``, ``commit``). `Drafter` plans and has the summary written,
-`PreparedSummary` writes the next summary ahead.
+`PreparedSummary` writes the next summary in advance.
 
-A compaction is appended only if it makes the history small enough. One that fails or is interrupted
-leaves the path as it was; instead of a refused one, old outputs may be cleared or cut.
+A compaction is appended only if it makes the history small enough. If it fails or is interrupted,
+the path stays as it was. If it is refused, old outputs may be cleared or cut instead.
 """
 
 import logging
@@ -84,15 +84,15 @@ class Compactor(Drafter):
             case Compacted() | Cleared():
                 self.failures = NO_FAILURES
             case Postponed() | NothingToDo() | Cancelled():
-                # These say nothing about the next compaction.
+                # These outcomes say nothing about the next compaction.
                 return outcome
         return outcome
 
     async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction and return what was appended, or why it can't be committed.
 
-        It can't be if the user has moved to a branch that the plan wasn't made for. ``summary`` is
-        the user's edited text; None for the draft's own.
+        It can't be committed if the user has moved to a branch that the plan wasn't made for.
+        ``summary`` is the user's edited text; None for the draft's own.
         """
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
@@ -110,7 +110,7 @@ class Compactor(Drafter):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
             self.prepared.committed(draft)
             if any(isinstance(entry, CompactionEntry) for entry in commit.entries):
-                # The entry has the cost now.
+                # The compaction's entry records the cost now.
                 self.book_cost(draft.spent, -1)
         return commit
 
@@ -134,7 +134,7 @@ class Compactor(Drafter):
     async def _commit_prepared(self, order: CompactionOrder) -> Commit | None:
         """Commit the prepared summary, waiting for it if it is being written.
 
-        Returns None if there is none that can be used. One that can't be committed is dropped.
+        Returns None if there is no usable summary. A summary that can't be committed is dropped.
         """
         draft = await self.prepared.finished_draft(order)
         if draft is None:
@@ -151,12 +151,12 @@ class Compactor(Drafter):
     async def _draft_if_worthwhile(
         self, plan: CompactionPlan, order: CompactionOrder
     ) -> Draft | Refusal | SummaryFailure:
-        """Return a draft, unless not even the shortest summary would make enough room.
+        """Return a draft, or say why there is none.
 
-        In that case return a `SummaryFailure`, but draft a manual compaction anyway. A `Refusal`
-        means that a hook cancelled the compaction or chose an impossible cut, any other
-        `SummaryFailure` that the model failed. If the model's summary is unusable, the user is
-        warned and the draft's summary is put together by rules.
+        An automatic compaction is not drafted if not even the shortest summary would make enough
+        room; a `SummaryFailure` says so. A `Refusal` means that a hook cancelled the compaction or
+        chose an impossible cut, any other `SummaryFailure` that the model failed. If the model's
+        summary is unusable, the user is warned and the draft's summary is put together by rules.
         """
         if order.trigger != "manual":
             why = await self.why_hopeless(plan, order)
@@ -195,11 +195,11 @@ class Compactor(Drafter):
             self._channel.say(_PLAIN, "warning")
             return Compacted(("by rule",))
         return Failed(
-            "The compaction failed (the log has the details), and there is too little to leave out."
+            "The compaction failed (see the log), and leaving out entries wouldn't make enough room."
         )
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
-        """Clear old outputs and cut long texts in place of a refused compaction.
+        """Clear old outputs and cut long texts instead of a refused compaction.
 
         Changes nothing if a hook cancelled the compaction, if it is manual and the refusal offers
         no prune, if this would not make enough room, or if the path changed meanwhile. Returns
@@ -248,7 +248,7 @@ class Compactor(Drafter):
                 )
 
     def _warn_about_cut_messages(self, prune: PruneEntry) -> None:
-        """Tell the user which of their messages the model no longer gets whole."""
+        """Tell the user which of their messages the model no longer receives in full."""
         if not prune.keep_chars or prune.removes_images:
             return
         for target in map(self._session.entry, prune.targets):
@@ -269,7 +269,10 @@ class Compactor(Drafter):
 
 
 def _end_of(plan: CompactionPlan) -> int:
-    """Return the id of the first entry that a plan keeps; if it keeps none, of the last that it drops."""
+    """Return the id of the first entry that a plan keeps.
+
+    If it keeps none, return the id of the last entry that it drops.
+    """
     if plan.first_kept_id is not None:
         return plan.first_kept_id
     return plan.dropped[-1].id

@@ -147,9 +147,10 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the answered requests of all other branches, subagents' and runners' included.
+        """Return the answered requests of all other branches, including subagents and runners.
 
-        Grouped by branch, the one with the newest answer first; oldest first within a branch.
+        Requests are grouped by branch: the branch with the newest answer comes first. Within a
+        branch, the oldest request comes first.
         """
         return await asyncio.to_thread(self._left_steps, set(self._session.path_outline().ids))
 
@@ -159,7 +160,7 @@ class ContextInspector:
         requests = {request.id: request for request in reader.requests()}
         found: list[Step] = []
         for leaf in sorted(requests, reverse=True):
-            # Begin with the request before the branch, to compare the branch's first request with it.
+            # Begin with the request before the branch: the branch's first one is compared with it.
             ids: list[int] = []
             at: int | None = leaf
             while at is not None and not (at in seen and at in requests):
@@ -243,7 +244,7 @@ class ContextInspector:
         return self._standings
 
     def shares(self) -> Mapping[Standing, int]:
-        """Return the tokens of the history by context status, without entries sent unchanged."""
+        """Return the history's tokens by context status; entries sent unchanged are not counted."""
         found = self.standings()
         model = self._context.model
         counter = self._ports.directory.counter(model)
@@ -285,8 +286,8 @@ class ContextInspector:
     async def forgotten_tokens(self) -> int:
         """Return the tokens that the provider has to read again because its cache is cold.
 
-        0 while it is warm, for a provider that never reported a cache, and if they are fewer than
-        the setting ``cache.warn_tokens``. Outputs that will be pruned before the request don't
+        0 if the cache is warm, if the provider never reported a cache, or if there are fewer tokens
+        than the setting ``cache.warn_tokens``. Outputs that will be pruned before the request don't
         count.
         """
         total = self.cached_tokens(warm=False)
@@ -300,9 +301,9 @@ class ContextInspector:
     def cached_tokens(self, *, warm: bool = True) -> int:
         """Return the tokens of the whole next request if the cache is warm, else 0.
 
-        With ``warm`` False, return them if the cache is cold, else 0. Also 0 for a provider that
-        never reported a cache, and if the setting ``cache.warn_tokens`` is 0 or more than these
-        tokens.
+        With ``warm`` False, return them if the cache is cold, else 0. Also 0 if the provider never
+        reported a cache, if the setting ``cache.warn_tokens`` is 0, or if there are fewer tokens
+        than it says.
         """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens

@@ -122,7 +122,7 @@ _WAYS_OUT = {
 class ContextKeeper:
     """Builds one session's requests, makes room for them, and keeps its model, mode and effort.
 
-    ``model``, ``mode`` and ``effort`` apply until the path names others.
+    ``model``, ``mode`` and ``effort`` apply until an entry on the path changes them.
     """
 
     def __init__(
@@ -146,19 +146,19 @@ class ContextKeeper:
         self._known_meter: Meter | None = None
         self._availability = Availability()
         self.first_mode = mode
-        """The mode as long as the path names none."""
+        """The mode until an entry on the path sets one."""
         self._first_effort = effort
         self.model = model
         """The model of the next request."""
         self.mode = mode
         """The mode of the next request."""
         self.chosen_effort: Effort | None = None
-        """The effort that the user chose on this path; None for the one in the settings."""
+        """The effort that the user chose on this path; None for the effort in the settings."""
         self.follow_path()
         self.pending: str | None = None
-        """Focus of the compaction that the user asked for during a run ("": no focus).
+        """Focus of the compaction that the user requested during a run; "" for no focus.
 
-        None if not asked.
+        None if no compaction was requested.
         """
         self.sent: SentRequest | None = None
         """The last request sent; None before the first."""
@@ -259,8 +259,9 @@ class ContextKeeper:
     def request_to_send(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request and the program's own count of its tokens, and set ``sent``.
 
-        The caller sends it at once. Warns, once, of an effort that the model can't give. With
-        ``tools_allowed`` False the request has the tools, but the model may not call them.
+        The caller has to send it at once. Warns the user, once, if the model can't use the chosen
+        effort. If ``tools_allowed`` is False, the request has the tools, but the model must not
+        call them.
         """
         self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
@@ -272,9 +273,9 @@ class ContextKeeper:
         return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
-        """Take in the answer to the last request: its usage corrects the estimates of tokens.
+        """Process the answer to the last request: its token usage corrects later estimates.
 
-        A cache miss is reported, and the user is warned once of usage that can't be right.
+        A cache miss is reported, and the user is warned, once, if the usage can't be right.
         """
         implausible = complaint(answer, self.size().window)
         if implausible is not None and self._said.remember(("usage", answer.model)):
@@ -307,11 +308,12 @@ class ContextKeeper:
         )
 
     def _room_for_answer(self) -> int:
-        """Return the maximum tokens of the answer: the model's own limit or, if unknown, the reserve.
+        """Return the maximum tokens of the next answer.
 
-        Never more than the free room or half the reserve, whichever is larger. If the limit is
-        unknown and the last answer had reasoning, half of that maximum is allowed if it is more
-        than the reserve, because reasoning counts as answer but does not stay in the context.
+        This is the model's own limit or, if unknown, the reserve; but at most the free room or half
+        the reserve, whichever is larger. If the limit is unknown and the last answer had reasoning,
+        half of that maximum is allowed if it is more than the reserve, because reasoning counts as
+        part of the answer but does not stay in the context.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
@@ -330,7 +332,7 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return by how many tokens the next request may grow before a compaction is due.
+        """Return the tokens by which the next request may grow before a compaction is due.
 
         Negative if one is due.
         """
@@ -340,7 +342,7 @@ class ContextKeeper:
     async def make_room(self) -> None:
         """Make the next request fit: prune, then compact. Append a head if one is needed.
 
-        Also begins to prepare the next summary in the background when its time has come. Raises
+        Also starts to prepare the next summary in the background when it is time. Raises
         ContextFullError if the request does not fit even then, and CompactedError as `compact`
         does.
         """
@@ -359,7 +361,7 @@ class ContextKeeper:
         elif size.threshold is None and size.total > size.limit:
             raise ContextFullError(HoldReason.OFF.value, size)
         self.ensure_head()
-        # The summary is begun before the context is full.
+        # Start the summary before the context is full.
         if self.prepared is not None:
             self.prepared.review(self.model)
         size = self.size()
@@ -367,18 +369,19 @@ class ContextKeeper:
             self._begin_summary(size, self._will_prune)
 
     async def _defer_compaction(self, trigger: "Trigger", size: ContextSize) -> bool:
-        """Let the run go on while the summary that is due is written; return False if it can't.
+        """Return True if the run can go on while the summary that is due is written.
 
-        Begins the summary if necessary; once finished, it is committed before the next request. If
-        a request before that would not fit, old outputs are cleared. Also returns True if the user
-        put the compaction off and the request fits. Returns False if the trigger is not the
-        threshold, if a summary is finished already, or if none can be begun.
+        Starts the summary if necessary; once finished, it is committed before the next request. If
+        the requests until then would not fit, old outputs are cleared. Also returns True if the
+        user put the compaction off and the request fits. Returns False if the trigger is not the
+        threshold, if a summary is finished already, if none can be started, or if not enough room
+        can be made.
         """
         if trigger != "threshold":
             return False
         if self._is_put_off(size):
             return True
-        # If the plan was refused, an ordinary compaction says what can be done.
+        # If the plan was refused, let an ordinary compaction say what can be done.
         if self.has_summary or (self.prepared is not None and self.prepared.was_refused):
             return False
         missing = missing_meanwhile(size)
@@ -398,7 +401,8 @@ class ContextKeeper:
         """Return a prune that frees ``missing`` tokens and, if possible, room for one more step.
 
         None if it would free less than ``missing``, or if the path changed meanwhile. With the
-        prune the run can go on while a summary is written; that covers the cleared outputs, too.
+        prune, the run can go on while a summary is written; the summary still covers the cleared
+        outputs.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -408,9 +412,10 @@ class ContextKeeper:
         return plan
 
     def _begin_summary(self, size: ContextSize, needless: Callable[[], Awaitable[bool]]) -> None:
-        """Begin to write a summary in the background, if its time has come and there is none.
+        """Start to write a summary in the background, if it is time and none exists yet.
 
-        ``needless`` is called just before that; if it returns True, none is written.
+        ``needless`` is called just before the writing starts; if it returns True, no summary is
+        written.
         """
         seconds = SUMMARY_SECONDS if self.prepared is None else self.prepared.seconds
         keep = kept_ahead(
@@ -466,7 +471,7 @@ class ContextKeeper:
             raise ContextFullError(error.message)
         held = self._hold("overflow")
         outcome = Failed(held.value) if held else await self.compact("overflow")
-        # If automatic compaction is off, none is made without a model either.
+        # If automatic compaction is off, don't compact without a model either.
         if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
@@ -477,11 +482,12 @@ class ContextKeeper:
         self.ensure_head()
 
     def _learn_from_overflow(self, error: ModelError) -> None:
-        """Store the model's context window and calibrate its token estimates from an overflow error.
+        """Learn the model's context window and token counts from an overflow error.
 
-        Estimates are calibrated only if the error gives the request's size in tokens. If it names no
-        window, one a little smaller than the refused request is assumed, with a warning. Nothing is assumed
-        if that size is unknown, very small or not below the known window, or if the request had images.
+        Token estimates are calibrated only if the error gives the request's size in tokens. If it
+        names no window, a window a little smaller than the refused request is assumed, with a
+        warning. Nothing is assumed if the request's size is unknown, very small or not below the
+        known window, or if the request had images.
         """
         directory = self._ports.directory
         sent = self.sent
@@ -506,7 +512,8 @@ class ContextKeeper:
 
         Returns False, and stays with the model, if there is none, if another model would not help
         with this error, if the chosen model's API key was refused, or if part of the answer was
-        shown already (another model would start again). Raises the errors of `make_room`.
+        shown already (another model would begin the answer again). Raises the errors of
+        `make_room`.
         """
         path = self._session.active_path()
         shown = newest_message(path)
@@ -584,7 +591,7 @@ class ContextKeeper:
         return outcome
 
     async def prune(self, moment: Moment) -> int:
-        """Clear old outputs if the settings want it at this moment; return the tokens freed."""
+        """Clear old outputs if the settings ask for that now; return the tokens freed."""
         leaf = self._session.leaf
         plan = await self.plan_prune(moment)
         if plan is None or leaf != self._session.leaf:
@@ -622,14 +629,14 @@ class ContextKeeper:
     async def ahead(self, model: str) -> SwitchAhead:
         """Return the next request's size now, and after a switch to ``model``.
 
-        The size after the switch is given with and without the pruning that the switch brings.
+        The size after the switch is given with and without the pruning that a switch causes.
         """
         now = self.size()
         meter = self._ports.context_meter(model)
         path = self._session.active_path()
         compaction = self._view().compaction
         if compaction is not None and not compaction.is_read_by(model):
-            # This model can't read the summary, so it gets the entries themselves.
+            # This model can't read the summary, so it receives the entries themselves.
             path = [*self._session.path(), ModelChangeEntry(id=path[-1].id + 1, model=model)]
         size = await asyncio.to_thread(meter.measure, path)
         plan = await self.plan_prune(Moment(model_switched=True), model, size)
@@ -645,7 +652,7 @@ class ContextKeeper:
     ) -> PrunePlan | None:
         """Return the plan of a prune.
 
-        None if the settings want none now, if too little would be freed, or after an internal
+        None if the settings ask for none now, if too little would be freed, or after an internal
         error, which is logged. ``model`` and ``size`` describe the request, by default the next
         one. ``wanted`` is the number of tokens to free, by default as the settings say. The plan is
         made in a thread.
@@ -721,7 +728,7 @@ class ContextKeeper:
     async def _go_on(self) -> None:
         """Append a message that tells the model to continue.
 
-        The files that it last worked on are attached, if there is room for them.
+        The files that the model last worked on are attached, if there is room for them.
         """
         files: tuple[FilePart, ...] = ()
         if room := room_for_files(self.size(), self.settings()):
@@ -738,7 +745,7 @@ class ContextKeeper:
         self._journal.append(reminder(path, "continue", self._ports.prompt("continue"), back))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
-        """Return why no compaction may be made for this trigger now; None if one may."""
+        """Return why a compaction is not allowed for this trigger now; None if it is allowed."""
         return hold(
             self._session.active_path(),
             self.settings().compaction,
@@ -817,8 +824,8 @@ class ContextKeeper:
     def cache_ttl(self, now: int | None = None) -> CacheTtl:
         """Return the cache lifetime that a request made at ``now`` asks the provider for.
 
-        ``now`` is in milliseconds since the epoch; None: the lifetime that the last request asked
-        for.
+        ``now`` is in milliseconds since the epoch. If it is None, the time of the last request is
+        used.
         """
         if not self._ports.directory.traits(self.model).hour_cache:
             return "5m"
@@ -848,7 +855,7 @@ class CompactedError(UserFacingError):
     """Raised after a compaction in the middle of a turn if the settings end the run there."""
 
     def __init__(self) -> None:
-        super().__init__("Compacted, and compaction.resume is off: send a message to continue.")
+        super().__init__("Compacted; compaction.resume is off, so send a message to continue.")
 
 
 @frozen
@@ -926,5 +933,8 @@ async def _never() -> bool:
 
 
 def _fits(size: ContextSize) -> bool:
-    """Return True if the request leaves the answer a tenth of the window, or a smaller reserve."""
+    """Return True if the request leaves enough room for an answer.
+
+    That is a tenth of the window or the reserve, whichever is smaller.
+    """
     return size.total <= size.window - min(size.reserve, size.window // 10)

@@ -117,7 +117,7 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
     """Return the map with the blocks within the request's first ``tokens`` marked as cached."""
-    # Blocks are estimates, so the last cached one may seem to end a little later.
+    # Block sizes are estimates, so the last cached block may seem to end after the cached part.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed = 0
     blocks = list[ContextBlock]()
@@ -165,7 +165,10 @@ def context_map(
 def _within(
     rows: Sequence[tuple[ContextBlock, float]], size: ContextSize
 ) -> list[tuple[ContextBlock, float]]:
-    """Return the blocks with estimates scaled down if they add up to more than the request's known size."""
+    """Return the blocks; their estimates add up to at most the request's known size.
+
+    If they add up to more, they are scaled down.
+    """
     estimate = sum(tokens for _, tokens in rows)
     share = 1.0
     if size.is_known and 0 < size.total < estimate:
@@ -176,7 +179,7 @@ def _within(
 def _head_rows(
     view: ContextView, weights: Weights, counter: TokenCounter
 ) -> Iterator[tuple[ContextBlock, float]]:
-    """Yield the parts of the head, each with its tokens; one block for all if they aren't known."""
+    """Yield the parts of the head, each with its tokens; one block for all if these are unknown."""
     total = counter.calibration.apply(weights.head())
     system = view.system
     parts = []
@@ -250,7 +253,7 @@ def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
 
 
 def _files_of_calls(view: ContextView) -> dict[int, str | None]:
-    """Return the file that each result's call names, by the result's id; None if it names none."""
+    """Return, by a result's id, the file that its call names; None if the call names none."""
     files: dict[int, str | None] = {}
     for entry in view.entries:
         if isinstance(entry, AssistantEntry):

@@ -23,19 +23,18 @@ from tui_agent.session.entries import Entry, ToolStatus
 CYCLE_LENGTHS = (1, 2, 3)
 """Lengths, in calls, of the sequences that count as loops even if their results change."""
 STALE_ROUNDS = 3
-"""Number of rounds of equal calls without a new result, the current one included, that are a
-loop."""
+"""Number of rounds of equal calls without a new result, current one included, that make a loop."""
 AIM_ROUNDS = 5
-"""Number of rounds without a new result that are a loop even if something was changed in between.
+"""Number of rounds without a new result that make a loop even if something changed in between.
 
-Also the number of failed attempts to change one file that are a loop.
+Also the number of failed attempts to change one file that make a loop.
 """
 VARIED_ROUNDS = 6
-"""Number of rounds without a new result that are a loop if the calls differ."""
+"""Number of rounds without a new result that make a loop if the calls differ."""
 CHANGING_CALLS = 20
-"""Number of rounds of equal calls that are a loop although the results differ.
+"""Number of rounds of equal calls that make a loop even if the results differ.
 
-Each multiple of this number is a loop again. Polling usually ends earlier.
+Each multiple of this number is reported as a loop again. Polling usually ends earlier.
 """
 
 
@@ -54,7 +53,7 @@ class DoomLoop:
 
     @property
     def pattern(self) -> str:
-        """The repeated calls as one text, with which ``doom_loop`` rules are matched."""
+        """The repeated calls as one text; ``doom_loop`` rules are matched against it."""
         return " → ".join(self.keys)
 
 
@@ -76,7 +75,7 @@ DEFAULT_LOOP_RULES = LoopRules()
 def detect(
     path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES
 ) -> DoomLoop | None:
-    """Return the doom loop that the call ``call_id`` on the path would continue; None if none."""
+    """Return the doom loop that the call ``call_id`` would continue; None if there is none."""
     calls = _calls_until(path, call_id, rules)
     if calls:
         return _detect(calls, rules)
@@ -139,8 +138,10 @@ class _Stretch:
     marks: set[Hashable] = field(default_factory=set)
     """The different contents of the counted calls' results."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
-    """Pairs of an answer and a result's content: different calls of one answer with equal results
-    count once."""
+    """Pairs of an answer and a result's content.
+
+    Different calls of one answer with equal results count once.
+    """
     equal: int = 0
     """Number of the counted calls that are equal to the newest one."""
     is_changed: bool = False
@@ -183,7 +184,7 @@ class _Stretch:
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call was made twice before, or a call with its aim has failed."""
+        """Whether the newest call was made twice before, or a call with the same aim failed."""
         if self.equal > 1:
             return True
         first = self.calls[-1]
@@ -210,7 +211,7 @@ class _Stretch:
     def _attempt(self, number: int) -> DoomLoop:
         aim = self.newest.aim
         if aim and self.calls[-1].failed:
-            return self._found((aim,), f"attempt {number} to {aim}, all of them failed")
+            return self._found((aim,), f"attempt {number} to {aim}, after all others failed")
         reason = f"the same {self.newest.part.tool} call again, with nothing new in {number} calls"
         return self._found((self.newest.key,), reason)
 
@@ -239,7 +240,7 @@ def _changing(calls: Sequence[Call]) -> DoomLoop | None:
 
 
 def _rounds(calls: Sequence[Call], last: Sequence[str]) -> int:
-    """Return how often the calls with the keys ``last`` were made in a row, up to the newest."""
+    """Return how many times in a row, up to now, the calls with the keys ``last`` were made."""
     rounds = 0
     for end in range(len(calls), len(last) - 1, -len(last)):
         if [call.key for call in calls[end - len(last) : end]] != last:

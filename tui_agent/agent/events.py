@@ -39,7 +39,10 @@ class RequestStarted:
 
 @frozen
 class PromptProgress:
-    """The server (llama.cpp) has read ``processed`` of the request's ``total`` tokens, cached ones included."""
+    """The server (llama.cpp) has read ``processed`` of the request's ``total`` tokens.
+
+    Both numbers include cached tokens.
+    """
 
     processed: int
     total: int
@@ -128,7 +131,7 @@ class PermissionAnswer:
     """The user's decision, with a ``note`` for the model.
 
     After a denial, the note says what to do instead, and is part of the call's result. After an
-    approval it is a message of the user, for the run's next step.
+    approval, it is sent with the run's next step, as a message from the user.
 
     ``patterns`` are the patterns of the offered rules as the user edited them; empty if not edited.
     """
@@ -154,7 +157,7 @@ class PermissionRequest:
     reason: str
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
-    """Outputs of a doom loop's calls, oldest first, or the text that an answer repeats, twice.
+    """Outputs of a doom loop's calls, oldest first, or the text that an answer repeats (twice).
 
     Empty if the question is about something else.
     """
@@ -163,7 +166,7 @@ class PermissionRequest:
     once: str = "run it once more"
     """Label of the answer that allows a doom loop once."""
     command: str = ""
-    """The call's command line, of which ``needs`` may concern only parts; "" if it runs none."""
+    """The call's command line; ``needs`` may concern only parts of it. "" if it runs no command."""
     again: bool = False
     """Whether the command has already run, and failed because it lacked these ``needs``."""
 
@@ -172,7 +175,7 @@ class PermissionRequest:
 class PermissionAsked:
     """The user is asked for permission, and the run waits for the answer.
 
-    A frontend without a user has to deny it.
+    A frontend without a user has to answer with a denial.
     """
 
     request: PermissionRequest
@@ -198,17 +201,17 @@ class QuestionAsked:
 
 @frozen
 class QuestionsAnswered:
-    """No question of the model or an MCP server is open any more."""
+    """All questions from the model and from MCP servers have been answered or withdrawn."""
 
 
 @frozen
 class RetryScheduled:
     """A request failed and is repeated after ``seconds``.
 
-    ``attempt`` is the number of the failed attempt, ``attempts`` their maximum. ``kept``: id of the
-    entry with the failed answer, None if it had no content. ``loading``: seconds waited so far for
-    a server that is loading the model (these waits don't count as attempts); None for other
-    failures.
+    ``attempt`` is the number of the failed attempt, ``attempts`` the maximum number of attempts.
+    ``kept``: id of the entry with the failed answer, None if it had no content. ``loading``:
+    seconds waited so far for a server that is loading the model (these waits don't count as
+    attempts); None for other failures.
     """
 
     attempt: int
@@ -221,7 +224,10 @@ class RetryScheduled:
 
 @frozen
 class QueueChanged:
-    """The waiting messages changed: ``steer`` is sent with the next step, ``follow_up`` when the agent is idle."""
+    """The waiting messages changed.
+
+    ``steer`` is sent with the next step, ``follow_up`` when the agent is idle.
+    """
 
     steer: tuple[str, ...] = ()
     follow_up: tuple[str, ...] = ()
@@ -239,8 +245,8 @@ class MessageRefused:
 class Notice:
     """A message to show to the user.
 
-    ``action`` is the name of a command to offer with it, None for none; ``label`` is the text of
-    that offer, "" for the command's name.
+    ``action`` is the name of a command to offer with it, None if there is none; ``label`` is the
+    text of that offer, "" for the command's name.
     """
 
     message: str
@@ -292,14 +298,14 @@ class CompactionEnded:
 
 @frozen
 class LeafMoved:
-    """The entry with the id ``leaf`` is the leaf now; None: before the first entry."""
+    """The entry with the id ``leaf`` is the leaf now; None for the point before the first entry."""
 
     leaf: int | None
 
 
 @frozen
 class JobsChanged:
-    """A job started, ended or printed something; ``jobs`` are all of the session, oldest first."""
+    """A job started, ended or printed something; ``jobs`` has all of the session, oldest first."""
 
     jobs: tuple[JobState, ...]
 
@@ -338,7 +344,7 @@ class RaceStarted:
 
 @frozen
 class RunnerChanged:
-    """A runner's state, check or figures changed. ``number`` is the runner's, from 1."""
+    """A runner's state, check or figures changed. ``number`` counts the runners from 1."""
 
     race: str
     number: int

@@ -1,7 +1,7 @@
-"""Says which errors a fallback model helps with, which models may be used now, and which one was chosen.
+"""Decides which errors a fallback model helps with, and which models may be used now.
 
-`ContextKeeper.fall_back` and ``return_to_chosen`` decide by this, append the change of the model
-and tell the user.
+`ContextKeeper.fall_back` and ``return_to_chosen`` use these decisions, append the model change and
+tell the user.
 """
 
 import math
@@ -18,15 +18,17 @@ _AWAY = {
     ErrorKind.OVERLOADED: ("is overloaded", _OVERLOADED_SECONDS),
     ErrorKind.RATE_LIMIT: ("limits the rate of requests", _OVERLOADED_SECONDS),
     ErrorKind.QUOTA: ("has no quota left", _QUOTA_SECONDS),
-    ErrorKind.NOT_FOUND: ("is not available any more", math.inf),
+    ErrorKind.NOT_FOUND: ("is no longer available", math.inf),
     ErrorKind.AUTH: ("has no valid API key", math.inf),
 }
-"""Errors after which a fallback model is used: how the notice describes them, and the seconds until the
-failed model is tried again."""
+"""Errors after which a fallback model is used, each with a verb phrase for the notice.
+
+The number is the seconds until the failed model is tried again.
+"""
 
 
 class Availability:
-    """Remembers, as long as its agent lives, which models failed and when they may be tried again."""
+    """Remembers which models failed and when they may be tried again, for the agent's lifetime."""
 
     def __init__(self) -> None:
         self._away_until: dict[str, float] = {}

@@ -1,6 +1,6 @@
-"""Decides whether a tool call may run: by the rules and the mode, or by asking hooks and then the user.
+"""Decides whether a tool call may run: by rules and mode, or by asking hooks and then the user.
 
-How rules decide is in ``permissions``; the gate applies them to one session and keeps the user's
+``permissions`` defines how rules decide; the gate applies them to one session and keeps the user's
 answers as rules. Subagents and race runners share its list of the session's rules. Rules for the
 project are also saved in the user's settings, through ``ports.keep_here``. The gate also says what
 the sandbox shows and opens for a call. ``calls.stages`` carries the decision out.
@@ -69,7 +69,7 @@ class HookVerdict:
 
 @frozen
 class _Place:
-    """Where a removed rule was: its index among the session's rules, or among the settings' rules."""
+    """Where a removed rule was: its index among the session's rules or the settings' rules."""
 
     index: int
     of_session: bool
@@ -88,7 +88,7 @@ class Gate:
     ) -> None:
         """Make the gate.
 
-        ``mode`` returns the current mode, ``said`` the user's messages on the path.
+        ``mode`` returns the current mode, and ``said`` returns the user's messages on the path.
         """
         self._ports = ports
         self._channel = channel
@@ -113,7 +113,7 @@ class Gate:
     def is_fixed(self, rule: Rule) -> str | None:
         """Return a sentence that says why a rule can't be removed; None if it can."""
         if rule.source == "default":
-            return "This rule is built in: a rule of your own overrides it."
+            return "This rule is built in; a rule of your own can override it."
         if rule.source == "other":
             return f"This rule is in {rule.origin}: change it there."
         if rule not in self.session_rules and rule not in self._ports.rules:
@@ -125,11 +125,11 @@ class Gate:
     def remove(self, rule: Rule) -> bool:
         """Remove a rule of the session or the settings until the program ends.
 
-        Return False, and remove nothing, for a rule that `is_fixed`.
+        Return False, and remove nothing, if the rule can't be removed (see `is_fixed`).
         """
         if self.is_fixed(rule) is not None:
             return False
-        # Once the settings have been reread, a rule that this session saved for the project is among
+        # After the settings were reread, a rule that this session saved for the project is among
         # the settings' rules, too.
         if rule in self.session_rules:
             self._removed[rule] = _Place(self.session_rules.index(rule), of_session=True)
@@ -140,7 +140,7 @@ class Gate:
         return True
 
     def restore(self, rule: Rule) -> None:
-        """Put a removed rule back at its old place, because the order of rules decides.
+        """Put a removed rule back at its old place, because the order of rules matters.
 
         Does nothing for a rule that was not removed.
         """
@@ -154,18 +154,19 @@ class Gate:
             self._ports.rules = (*before, rule, *self._ports.rules[place.index :])
 
     def remove_again(self) -> None:
-        """After the settings were reread, remove again the rules that the user has removed.
+        """Remove the user's removed rules again after the settings were reread.
 
-        Rules from the user's own config.toml are in force again, as the file has them.
+        Rules from the user's own config.toml are not removed again; they apply as the file has
+        them.
         """
         gone = {rule for rule in self._removed if not rule.is_in_users_file}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
-        """Return the rule that decides a need in the current mode.
+        """Return the rule that decides about a need in the current mode.
 
         ``tool`` is the name of the call's tool. Web pages whose address the user wrote are allowed
-        if only a built-in rule asks.
+        if only a built-in rule would ask.
         """
         rule = decide_in_mode(need, self._rules_to_apply(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
@@ -179,7 +180,10 @@ class Gate:
         return tuple(also_relative(self.rules(), project))
 
     def _mode_in_force(self) -> str:
-        """Return the session's mode, but auto-edit instead of build in a race's copy."""
+        """Return the session's mode.
+
+        In a race's copy, modes other than plan and yolo are replaced by auto-edit.
+        """
         mode = self._mode()
         in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
         return Mode.AUTO_EDIT if in_copy else mode
@@ -191,7 +195,7 @@ class Gate:
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
         """Return the sandbox grants that a call gets when its needs are allowed.
 
-        ``tool`` is the tool's name. In plan mode the grants let it change nothing.
+        ``tool`` is the tool's name. In plan mode the grants allow no changes.
         """
         grants = Grants()
         for need in needs:
@@ -199,7 +203,8 @@ class Gate:
             rule = self.decide(need, tool)
             is_allowed = rule.action is Action.ALLOW and rule.source != "default"
             if is_allowed and need.permission.is_confinable:
-                # A rule that allows a command by its name also allows what it changes.
+                # A rule that allows a command by name also allows its changes to the project's
+                # files.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
             return grants.without_changes
@@ -246,8 +251,8 @@ class Gate:
         """Return None if the call may run, otherwise the reason as a text for the model.
 
         Asks the user if necessary. If a hook allows the call, the user is not asked, but a rule
-        that denies the call still counts. ``again``: the call has run and failed because it lacked
-        these needs.
+        that denies the call still applies. ``again``: the call has already run, and failed because
+        these needs were not granted.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -269,7 +274,10 @@ class Gate:
     def _asked(
         self, tool: str, needs: Sequence[PermissionNeed]
     ) -> list[tuple[PermissionNeed, Rule]] | str:
-        """Return the needs to ask about with their rules; a text for the model if one is denied."""
+        """Return the needs to ask about, each with its rule.
+
+        If a need is denied, return a text for the model.
+        """
         asked = []
         for need in needs:
             rule = self.decide(need, tool)
@@ -313,7 +321,7 @@ class Gate:
         )
         answer = await self._questions.ask(question)
         if answer.decision in {Decision.DENY, Decision.STOP}:
-            # With the reason, the model can find another way or ask for it.
+            # Knowing the reason, the model can find another way or ask for permission.
             return with_note(f"The user did not allow this call: {reason}.", answer.note)
         rules = edited(offered, answer.patterns)
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
@@ -321,7 +329,7 @@ class Gate:
         return None
 
     def _keep(self, rules: Sequence[Rule], *, for_project: bool) -> None:
-        """Add the rules of an answer to the session, and save them if they are for the project."""
+        """Add the rules of the user's answer to the session; also save those for the project."""
         problem = None
         if for_project:
             rules = tuple(replace(rule, source="here") for rule in rules)
@@ -341,11 +349,11 @@ class Gate:
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return a call's needs; for a command line, those of each of its commands.
+    """Return the permissions that a call needs; a command line has the needs of all its commands.
 
-    Of a command in the sandbox, only the needs that `needs_inside` yields are returned. Files that
-    a command line names and that rules ask about or deny are needs, too. Reads the disk; call it in
-    a thread.
+    Of a command in the sandbox, only the needs that `needs_inside` yields are returned. A file that
+    a command line names is a need, too, if a rule asks about reading it or denies it. Reads the
+    disk; call it in a thread.
 
     Raises:
         ToolError: the call can't work, so there is nothing to ask.
@@ -387,12 +395,11 @@ def _denied(rule: Rule) -> str:
 def needs_inside(
     needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs of a command that remain in the sandbox: to run, and for paths not shown.
+    """Yield the needs that a command still has in the sandbox: to run, and to use hidden paths.
 
-    Such a path is named by the command, and the sandbox hides it or does not keep it. The command
-    would find something else at the path and might not even fail, so the user is asked before it
-    runs. A file to be written outside the project needs its directory, too: rules about edits are
-    about the project's files.
+    Such a path is named by the command, but the sandbox hides it or discards what is written there.
+    The command might not even fail, so the user is asked before it runs. Writing a file outside the
+    project needs its directory, too, because rules about edits concern the project's files.
     """
     project = Path(os.path.realpath(project))
     needs = tuple(needs)
@@ -422,7 +429,7 @@ def needs_inside(
 def _written_outside(
     needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
 ) -> frozenset[str]:
-    """Return the files outside the project that a command writes and the sandbox would not keep."""
+    """Return the files outside the project that a command writes but the sandbox would discard."""
     found = set[str]()
     for need in needs:
         is_outside = need.permission is Permission.EDIT and need.pattern.startswith("/")
@@ -432,7 +439,7 @@ def _written_outside(
 
 
 def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a file that a command writes outside the project would be lost when it ends.
+    """Return True if a file outside the project would be lost when the command that writes it ends.
 
     In the sandbox the directories above the project are empty, and nothing written there is kept.
     """
@@ -462,7 +469,7 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
         case Permission.READ if need.secret or is_sensitive(real):
             grants = Grants(secrets=one)
         case Permission.EXTERNAL_DIRECTORY:
-            # The rule allows the directory, but only the path asked for is opened.
+            # The rule allows the whole directory, but only the requested path is opened.
             grants = Grants(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
         case Permission.EDIT if need.pattern.startswith("/") or "data" in need.changes:
             grants = Grants(write=one)

@@ -1,4 +1,4 @@
-"""Owns a session's goal: whenever the model stops, a small model judges if the goal is reached.
+"""Owns a session's goal: when the model stops, a small model judges whether the goal is reached.
 
 If not, a message sends the model back to work; because the message is an entry, the user can branch
 from every round. The goal is given up after a number of rounds, or after rounds without anything
@@ -24,8 +24,10 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import Purpose
 
 GOAL_MISSED = "goal_missed"
-"""Name of the prompt for a goal not reached, and ``UserEntry.synthetic`` of the message made from
-it."""
+"""Name of the prompt for a goal that is not reached.
+
+Also stored in ``UserEntry.synthetic`` of the message made from the prompt.
+"""
 MAX_ROUNDS = 20
 """Maximum rounds of work towards a goal."""
 IDLE_ROUNDS = 3
@@ -40,32 +42,32 @@ SECONDS = 60.0
 
 @frozen
 class Judgement:
-    """The judging model's decision whether the goal is reached, and its reason."""
+    """The judging model's verdict on whether the goal is reached, and its reason."""
 
     is_reached: bool
     reason: str
 
 
 class Goals:
-    """The goal of one session and the work towards it. ``model`` returns the conversation's model."""
+    """A session's goal, and the work towards it. ``model`` returns the conversation's model."""
 
     def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
         self._journal = journal
         self._ports = ports
         self._model = model
         self.goal = ""
-        """The goal; "" for none."""
+        """The goal; "" if there is none."""
         self.rounds = 0
         """Number of times the model was sent back to work for the goal."""
         self.ended = ""
         """Sentence that says why the last goal was given up.
 
-        "" if it was reached, removed by the user, or is worked on.
+        "" if the goal was reached or removed by the user, or if it is still being worked on.
         """
         self._idle = 0
 
     def begin(self, goal: str) -> None:
-        """Set a goal in place of an earlier one; the next run works towards it."""
+        """Set a goal, replacing any earlier one; the next run works towards it."""
         self.goal = goal.strip()
         self.rounds = 0
         self.ended = ""
@@ -74,7 +76,7 @@ class Goals:
     def drop(self, why: str = "") -> None:
         """Remove the goal.
 
-        ``why`` is a sentence that says why it was given up, "" if it was not.
+        ``why`` is a sentence that says why it was given up, "" if it wasn't given up.
         """
         self.goal = ""
         self.ended = why
@@ -89,8 +91,8 @@ class Goals:
     async def demand_more(self) -> bool:
         """Have the goal judged, and return True if the model was sent back to work for it.
 
-        False, with a notice, if the goal is reached, given up or could not be judged; it is removed
-        then. False also without a goal.
+        Returns False, with a notice, if the goal is reached, given up or could not be judged; the
+        goal is then removed. Also returns False without a goal.
         """
         if not self.goal:
             return False
@@ -126,7 +128,7 @@ class Goals:
     def _gives_up(self, path: Sequence[Entry]) -> bool:
         """Remove the goal after too many rounds, or too many in a row without anything new.
 
-        Returns True if it was removed, which a notice explains.
+        Returns True, after a notice, if it was removed.
         """
         self._idle += 1
         if not self.rounds or brings_news(path):

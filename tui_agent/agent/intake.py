@@ -20,7 +20,7 @@ from tui_agent.session.path_queries import newest_message
 
 
 class Intake:
-    """Owns a session's queue of the user's messages, and appends them when their time comes."""
+    """Owns a session's queue of the user's messages, and appends the messages that are due."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -28,11 +28,10 @@ class Intake:
         self.queue = MessageQueue()
         """The waiting messages."""
         self._greeting = ""
-        """Text from the hooks that ran at the session's start, to be sent with the first
-        message."""
+        """Text from the hooks that ran at the session's start; sent with the first message."""
 
     def nothing_left(self) -> bool:
-        """Return True if the current path has no message or ends with the end of a turn."""
+        """Return True if the current path has no message, or if its last turn has ended."""
         return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
@@ -51,7 +50,7 @@ class Intake:
         path = self._journal.session.active_path()
         last = newest_message(path)
         if isinstance(last, AssistantEntry) and _is_half_said(last):
-            # A request may not end with an answer, and an answer that broke off must be continued.
+            # A request must not end with an answer, and an answer that broke off must be continued.
             self._journal.append(reminder(path, "continue", self._ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
             self._journal.channel.emit(self.queue.snapshot())
@@ -59,7 +58,8 @@ class Intake:
     async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
         """Append the messages that no hook refuses, each followed by the hooks' text for the model.
 
-        If one can't be stored, or on cancellation, the rest go back to the front of the queue.
+        If a message can't be stored, or on cancellation, it and the rest return to the front of the
+        queue.
         """
         refused = ""
         admitted = 0
@@ -78,7 +78,7 @@ class Intake:
     async def _admit_one(self, message: QueuedMessage, *, mid_run: bool) -> str:
         """Append a message unless a hook refuses it.
 
-        Return why it was refused, "" if it was not.
+        Return why it was refused; "" if it was appended.
         """
         hooks = self._ports.hooks
         is_resumed = bool(self._journal.session.info.first_message)
@@ -94,14 +94,14 @@ class Intake:
         if note:
             told = TextPart(text=f"<hook-context>\n{note}\n</hook-context>")
             entries.append(UserEntry(parts=(told,), synthetic="hook"))
-        # Both or none: a message that was stored must not wait in the queue, too.
+        # Append both or none: a message that was stored must not wait in the queue, too.
         self._journal.append_many(entries)
         self._greeting = ""
         return ""
 
 
 def nothing_left(path: Sequence[Entry]) -> bool:
-    """Return True if a path ends with an answer that ends its turn, or has no message."""
+    """Return True if a path has no message, or ends with an answer that ends its turn."""
     entry = newest_message(path)
     if isinstance(entry, AssistantEntry):
         return not entry.tool_calls and verdict_on(entry) in ENDS_TURN

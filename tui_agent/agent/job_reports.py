@@ -1,4 +1,4 @@
-"""Reports a session's jobs: by events to the frontends, by an entry to the model when they have ended.
+"""Reports a session's jobs: to the frontends by events, and to the model by an entry when they end.
 
 Also finds the jobs that ended with the program that ran them. The jobs themselves are run by
 ``processes.jobs``; `Loop` appends the entry before its next step.
@@ -50,9 +50,9 @@ def make_jobs(emit: Callable[[AgentEvent], None], sandbox: Sandbox | None) -> Jo
 
 
 def ended_jobs(jobs: Jobs) -> UserEntry | None:
-    """Return an entry that names the jobs ended since the last such entry; None if there are none.
+    """Return an entry that names the jobs that ended since the last such entry; None if none did.
 
-    The entry is for the model and not appended; its jobs count as reported.
+    The entry is for the model; the caller appends it. Its jobs count as reported.
     """
     unreported = jobs.unreported()
     if not unreported:
@@ -65,9 +65,9 @@ def ended_jobs(jobs: Jobs) -> UserEntry | None:
 
 
 class LostJobs:
-    """Reports the jobs that the path says are running, although the program that ran them has ended.
+    """Reports lost jobs: the path says they are running, but the program that ran them has ended.
 
-    To be used before this program starts its first job, because job numbers then begin at 1 again.
+    Use it before this program starts its first job, because job numbers then begin at 1 again.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts, jobs: Jobs) -> None:
@@ -78,7 +78,7 @@ class LostJobs:
         self._said = SayOnce()
         self._ledger = _JobLedger()
         self._read_up_to = 0
-        """Id of the last entry that the ledger has; 0 before the first."""
+        """Id of the last entry that the ledger has read; 0 before the first."""
 
     def tell(self) -> None:
         """Show the user a notice for each lost job, once."""
@@ -117,7 +117,7 @@ class LostJobs:
 
 
 class _JobLedger:
-    """The jobs that are running according to a path's entries, which `take` gets in their order."""
+    """The jobs that are running according to a path's entries. Pass these to `take` in order."""
 
     def __init__(self) -> None:
         self._running: dict[int, str] = {}

@@ -30,10 +30,10 @@ _REPLACING = in_order(
     CARGO_HTTP_CAINFO NIX_SSL_CERT_FILE
     """
 )
-"""Variables that name the file of all certificates that a program trusts."""
+"""Environment variables that name the file with all certificates that a program trusts."""
 
 _ADDING = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
-"""Variables that name a file of certificates trusted in addition to the usual ones."""
+"""Environment variables that name a file of certificates to trust in addition to the usual ones."""
 
 _OF_SYSTEMS = in_order(
     """
@@ -66,7 +66,7 @@ class Authority:
         if host not in self._contexts:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.set_alpn_protocols(["http/1.1"])
-            # The library loads keys from files only.
+            # The library loads keys only from files.
             with tempfile.NamedTemporaryFile() as file:
                 file.write(self._issued(host))
                 file.flush()

@@ -46,8 +46,10 @@ MAX_NAME_BYTES = 230
 """Maximum length of a name before ``.not-kept`` is added; file systems allow 255 bytes."""
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
-"""The list of `JudgedChanges` that a change belongs to (None: discarded without a note), and the
-grants that the change needs."""
+"""The fate of a change, and the grants that the change needs.
+
+The fate is the list of `JudgedChanges` that it belongs to; None: it is discarded without a note.
+"""
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
 _SOURCE: ChangeVerdict = ("sources", Grants())
@@ -204,7 +206,7 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
         return "lost", steering
     if not view.writes_outputs:
         return _DROPPED
-    # Packages contain such directories. They aren't needed, so the user isn't asked about them.
+    # Installed packages contain such entries, but don't need them, so the user isn't asked.
     return "lost", Grants(repository=steering.repository)
 
 
@@ -247,7 +249,7 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
-    """Return the new file or directory on a path that some program may read as settings, or None.
+    """Return the new part of a path that some program may read as settings; None if there is none.
 
     That is the outermost part of the path that doesn't exist yet and whose name begins with a dot,
     or else a file in the project's root whose name is usual for settings.
@@ -262,10 +264,11 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Return True if a new link leads into the project, or to a program outside it that commands can see.
+    """Return True if a new link is safe. Also True for anything that isn't a link.
 
-    Also True for anything that isn't a link. A target with ``..`` after another name counts as
-    outside, because that name may be a link.
+    A link is safe if it leads into the project, or by an absolute path to a program outside it that
+    commands see. A target with ``..`` after another name isn't safe, because that name may be a
+    link.
     """
     if change.link is None:
         return True
@@ -282,8 +285,9 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Return True if a file outside output directories is build output, by its name or first bytes.
 
-    A script never is. A file that existed before is output only if git doesn't track it, and it
-    either was a compiled file, or is ignored by git and has a usual name of output.
+    A script never counts as output. A file that existed before is output only if git doesn't track
+    it, and it either was a compiled file, or is ignored by git and has a name that is usual for
+    output.
     """
     if change.directory or change.head.startswith(b"#!"):
         return False
@@ -327,7 +331,7 @@ class DirectChanges:
         return found
 
     def set_aside_dangerous(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Rename or remove the dangerous entries that the command has made against its grants.
+        """Rename or remove the dangerous entries that a command made without grants for them.
 
         Returns two sorted lists of paths relative to the project: those that were renamed or
         removed, and dangerous new ones that stay. Entries stay only if the command may change
@@ -368,7 +372,7 @@ class DirectChanges:
         return found
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
-        """Return those of the paths that control a repository that the command has created.
+        """Return the paths that control a repository which the command itself has created.
 
         No program uses such a repository yet.
         """
@@ -378,7 +382,7 @@ class DirectChanges:
 
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
-    """Return those of the paths that are tracked, contain tracked files, or are repositories."""
+    """Return the paths that are tracked, contain tracked files, or belong to new repositories."""
     kept: set[Path] = set()
     for path in paths:
         if any(Path(name).is_relative_to(path) for name in tracked):
@@ -401,9 +405,9 @@ def _names(paths: set[Path], root: Path) -> list[str]:
 
 
 def _drop_setuid(path: Path) -> bool:
-    """Remove a file's setuid and setgid bits. Returns True if nothing else made it dangerous.
+    """Remove a file's setuid and setgid bits; return True if nothing else made it dangerous.
 
-    False if it isn't a regular file with such bits, or can't be changed.
+    False if the file isn't a regular file with such bits, or can't be changed.
     """
     runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
@@ -446,6 +450,6 @@ def _named_aside(name: str, number: str = "") -> str:
     beginning = os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
     aside = f"{beginning}.not-kept{number}"
     if steers_programs(aside):
-        # Its beginning is what programs look for.
+        # Programs look for the beginning of the name.
         return f"not-kept{number}{beginning}"
     return aside

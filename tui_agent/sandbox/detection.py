@@ -190,7 +190,7 @@ def _trial(*more: Mount) -> Layout:
 
 
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
-    """Return the options with which a bubblewrap works here, None if it works with none.
+    """Return the options with which a bubblewrap works here; None if it doesn't work.
 
     The second result is the reason why it doesn't work or can't make layers; "" if it can.
     """
@@ -251,7 +251,7 @@ def _advice(program: str | None, unlayered: BubblewrapForm | None) -> str:
     """Return advice for the user on how to get a sandbox, or one with layers.
 
     ``program`` is the bubblewrap that would be used, None if there is none; ``unlayered`` is the
-    form in which one works without layers.
+    form in which a bubblewrap works without layers, None if none does.
     """
     if program is None:
         return "Install bubblewrap 0.11 or newer to get a sandbox."

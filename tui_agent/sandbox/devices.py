@@ -1,7 +1,7 @@
 """Restores the permissions of device files after a command.
 
-bubblewrap shows commands the machine's own ``/dev/null`` and similar devices. A command run by root
-could change their permissions for the whole machine.
+Under bubblewrap, commands see the machine's own ``/dev/null`` and similar devices. A command that
+root runs could change their permissions for the whole machine.
 """
 
 import os

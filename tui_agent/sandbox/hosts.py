@@ -1,4 +1,4 @@
-"""Decides which addresses commands may connect to: public ones, and private ones that settings name.
+"""Decides which addresses commands may connect to: public ones, and private ones in the settings.
 
 The proxy (``network``) applies this to every connection, after asking the user about the host.
 

@@ -105,13 +105,14 @@ class Judge:
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Judge the changes in the layer at ``place``, and apply the verdict.
 
-        Once the command has ``ended``, build outputs and ignored new files are moved into the project, and
-        changes that aren't allowed are discarded. Allowed changes to source files wait for the request
-        `keep`. Before the end, outputs are only copied, and nothing is discarded.
+        If the command has ``ended``, build outputs and ignored new files are moved into the
+        project, and changes that aren't allowed are discarded. Allowed changes to source files wait
+        for the request `keep`. Before it ends, outputs are only copied, and nothing is discarded.
 
-        If ``known`` is None and paths outside output directories were changed or deleted, the answer
-        has only ``needs``, the list of these paths: send the request again, with what git and the
-        checkpoints know about them in ``known``. Every other answer has the form that `verdict_from` reads.
+        If ``known`` is None and paths outside output directories were changed or deleted, the
+        answer has only ``needs``, the list of these paths: send the request again, with what git
+        and the checkpoints know about them in ``known``. Every other answer has the form that
+        `verdict_from` reads.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
@@ -182,12 +183,12 @@ class Judge:
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Record, under ``name``, the dangerous entries in directories that a command changes directly.
+        """Record, as ``name``, dangerous entries in directories that a command changes directly.
 
         Send it before the command starts: `tidy` later renames or removes only new entries.
         Dangerous entries are, for example, files that other programs run or read as settings,
         repositories, and links that lead outside. The answer has ``linked``: the output directories
-        with a file that has a hard link outside them.
+        in which a file has a hard link elsewhere.
         """
         watched = DirectChanges(
             self._project,
@@ -203,10 +204,10 @@ class Judge:
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename or remove the dangerous entries that a command has made since the request "watch".
+        """Rename or remove the dangerous entries that a command has made since it was watched.
 
-        ``name`` is the one given to "watch". Answers with the paths that were renamed or removed
-        (``aside``), and with dangerous new ones that stay because git made them (``kept``).
+        ``name`` is the name in the request "watch". Answers with the paths that were renamed or
+        removed (``aside``), and with dangerous new ones that stay because git made them (``kept``).
         """
         if asked["ended"]:
             watched = self._watched.pop(asked["name"])

@@ -36,8 +36,10 @@ _MAX_QUOTED = 300
 """Maximum characters of the error output that an error quotes."""
 
 Started = tuple[Sequence[str], Sequence[int]]
-"""An argument list, and the descriptors of this program that the started process reads;
-`JudgeProcess` closes them after the process has ended."""
+"""An argument list, and the descriptors of this program that the started process reads.
+
+`JudgeProcess` closes the descriptors after the process has ended.
+"""
 
 
 class JudgeError(Exception):
@@ -50,7 +52,7 @@ class JudgeEndedError(JudgeError):
 
 @contextlib.contextmanager
 def checking_answer() -> Iterator[None]:
-    """Turn errors in the block, which reads an answer (ValueError, KeyError, …), into JudgeError."""
+    """In a block that reads an answer, turn errors (ValueError, KeyError, …) into JudgeError."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -89,7 +91,7 @@ class Verdict:
     wanted: Grants = Grants()
 
     def notes(self, view: View) -> list[str]:
-        """Return a list with a note for the model on the discarded changes; [] if there are none."""
+        """Return a note for the model on the discarded changes, in a list; [] if there are none."""
         done = "Not kept"
         if view.writes is Writes.NOTHING:
             done = "Thrown away"
@@ -121,7 +123,7 @@ class JudgeProcess:
             try:
                 row = self._answer(request)
             except JudgeEndedError:
-                # It was killed, maybe long ago: a new process can answer as well.
+                # The judge was killed, maybe long ago; a new process can answer instead.
                 row = self._answer(request)
         if "error" in row:
             raise JudgeError(one_line(str(row["error"]))[:_MAX_PATH])
@@ -227,8 +229,8 @@ def _end_process(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> No
 def _exchange(reads: IO[bytes], writes: IO[bytes], request: bytes, until: float) -> dict[str, Any]:
     """Write a request to the judge's input ``reads``, and return the answer from ``writes``.
 
-    ``until`` is the deadline on the monotonic clock, in seconds. Raises JudgeError for a late, too
-    long or unreadable answer, JudgeEndedError if the judge has ended.
+    ``until`` is the deadline on the monotonic clock, in seconds. Raises JudgeError if the answer is
+    late, too long or unreadable, and JudgeEndedError if the judge has ended.
     """
     writing = reads.fileno()
     reading = writes.fileno()

@@ -118,7 +118,7 @@ def _could_write(path: Path) -> bool:
 
 
 def files_named_in(output: str, files: tuple[Path, ...], root: Path) -> frozenset[Path]:
-    """Return those of the project's files whose relative path occurs in a command's output."""
+    """Return the project's files whose relative paths occur in a command's output."""
     names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
     return frozenset(
         path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)

@@ -28,8 +28,10 @@ import time
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
-"""``SECCOMP_RET_ERRNO``, ``…_ALLOW`` and ``…_USER_NOTIF``: the system call fails with an error
-number, runs, or waits for this program."""
+"""Actions of a filter: ``SECCOMP_RET_ERRNO``, ``…_ALLOW`` and ``…_USER_NOTIF``.
+
+The system call fails with an error number, runs, or waits for this program.
+"""
 
 _LOAD = 0x20
 _EQUAL = 0x15
@@ -42,7 +44,7 @@ _EPERM = 1
 _EACCES = 13
 _EOPNOTSUPP = 95
 _X32 = 0x40000000
-"""Bit in the numbers of system calls of x86-64's x32 programs."""
+"""Bit that marks the system call numbers of x32 programs on x86-64."""
 
 _MACHINES = {
     "x86_64": (
@@ -67,15 +69,19 @@ _MACHINES = {
         """,
     ),
 }
-"""By machine: the kernel's number for its architecture (``AUDIT_ARCH_…``), and the names and
-numbers of system calls (unistd.h)."""
+"""For each machine: the kernel's number for its architecture, and the system calls.
+
+The number is ``AUDIT_ARCH_…``; the names and numbers of the calls are from unistd.h.
+"""
 
 _KEYRINGS_OF_32_BITS = {
     "x86_64": (0x40000003, (286, 287, 288)),
     "aarch64": (0x40000028, (309, 310, 311)),
 }
-"""By machine: the kernel's number for the architecture of its 32-bit programs, and the numbers of
-their keyring calls."""
+"""For each machine: numbers for its 32-bit programs.
+
+These are the kernel's number for their architecture, and the numbers of their keyring calls.
+"""
 
 _ASKED = {
     "chmod": (-1, 0, 1),
@@ -84,8 +90,10 @@ _ASKED = {
     "fchmodat2": (0, 1, 2),
     "utimensat": (0, 1, 2),
 }
-"""System calls that this program makes in a command's place, each with the positions of three
-arguments: a descriptor, a path below it, and the new value; -1 if the call has no such argument.
+"""System calls that this program makes for a command, each with the positions of three arguments.
+
+The arguments are a descriptor, a path below it, and the new value; -1 if the call has no such
+argument.
 
 ``utimensat`` and ``fchmodat2`` have flags in argument 3. Older calls that set times are refused,
 because no library uses them.
@@ -101,8 +109,10 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _FOR_COMMAND = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Signals that only the command handles, so that it can clean up before it ends. The two processes
-of this program ignore them."""
+"""Signals that only the command handles, so that it can clean up before it ends.
+
+The two processes of this program ignore them.
+"""
 
 _SET_FILTER = 1
 _NEW_LISTENER = 8
@@ -174,7 +184,7 @@ def keyring_filter_of(machine: str) -> bytes:
     architecture, others = _KEYRINGS_OF_32_BITS.get(machine, (0, ()))
     blocks = []
     for calls in (own, others):
-        # Compares the call's number without the bit that marks x32 programs.
+        # Compare the call's number without the bit that marks x32 programs.
         refused = (
             row
             for call in calls
@@ -193,7 +203,7 @@ def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
 
 
 def restrict(grants: list[tuple[str, str]]) -> int:
-    """Drop all rights of this process that are not granted. That can't be undone.
+    """Drop all rights of this process that are not granted. This can't be undone.
 
     ``grants`` are the result of `landlock_grants`. Returns the descriptor from which waiting system
     calls are read; see `serve`. Raises OSError if the kernel refuses the restriction, KeyError on
@@ -305,7 +315,7 @@ def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> No
 def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]) -> int:
     """Carry out the system call ``call`` for the process ``pid`` if its path is in ``writable``.
 
-    Returns the error number that the process gets, 0 for success.
+    Returns the error number for the process, 0 for success.
     """
     base, path, value = (arguments[place] if place >= 0 else None for place in _ASKED[call])
     name = "" if not path else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
@@ -318,7 +328,7 @@ def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]
                 opened.append(os.open(name, os.O_PATH | itself_only, dir_fd=opened[0]))
             except OSError as error:
                 return error.errno or _EPERM
-        # The opened file itself, even if its name leads to another file by now.
+        # This names the opened file itself, even if its name now leads to another file.
         itself = f"/proc/self/fd/{opened[-1]}"
         if not f"{os.readlink(itself)}/".startswith(writable):  # noqa: PTH115 - starts fast
             return _EPERM
@@ -351,7 +361,7 @@ def _path_at(pid: int, address: int) -> str:
 def _end_others() -> None:
     """Kill all descendants of this process and wait for their end.
 
-    Otherwise they could make changes after the command's end, which nobody would judge.
+    Otherwise they could make changes that nobody judges, after the command's end.
     """
     while True:
         try:
@@ -382,7 +392,7 @@ def _end_like(status: int) -> None:
 
 
 def _wait_for_supervisor() -> int:
-    """Fork. The parent only waits for the child and ends like it; the function returns in the child.
+    """Fork. The parent waits for the child and ends like it; the function returns in the child.
 
     Returns a pidfd of the parent, which tells the child when the parent was killed.
     """
@@ -401,10 +411,10 @@ def _wait_for_supervisor() -> int:
 
 
 def _become(command: list[str], grants: list[tuple[str, str]], channel: _socket.socket) -> None:
-    """Replace this process with the command, which has no rights but the grants.
+    """Replace this process with the command, which has no rights except the grants.
 
-    First sends the descriptor for waiting calls through ``channel``. Prints an error and exits with 1
-    if the command can't be started.
+    First sends the descriptor for waiting calls through ``channel``. Prints an error and exits with
+    1 if the command can't be started.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:

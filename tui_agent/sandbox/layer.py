@@ -1,4 +1,4 @@
-"""Makes the copy-on-write layer that a command works on, finds its changes, and keeps or discards them.
+"""Makes copy-on-write layers for commands, finds their changes, and keeps or discards these.
 
 The kernel's overlay shows the project with the command's changes over it. The changes go into a
 separate directory. When all processes of the command have ended, ``change_policy`` judges each
@@ -64,8 +64,10 @@ Stamp = tuple[int, ...]
 """Values from an entry's status that change if a file is changed or a directory is recreated."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
-"""The entries that a copy of the project had when a command began, by directory and by name. The
-directory is a relative path that ends with a slash, "" for the top."""
+"""The entries that a copy of the project had when a command began, by directory and by name.
+
+The directory is a relative path that ends with a slash, "" for the top.
+"""
 
 
 class ChangeKind(Enum):
@@ -93,19 +95,24 @@ class LayerChange:
     head: bytes = b""
     """The first 16 bytes of a new file, or of a changed file's previous version."""
     whole: bool = False
-    """Whether the change is a directory with all its contents. Only those of its entries that are
-    judged separately are changes of their own, marked ``inside``."""
+    """Whether the change is a directory with all its contents.
+
+    Entries in it that must be judged separately are further changes, marked ``inside``.
+    """
     output: bool = False
     """Whether the path is in an output directory, new or old."""
     inside: bool = False
-    """Whether the entry is in a ``whole`` directory. It is kept with that, unless discarded."""
+    """Whether the entry is in a ``whole`` directory. It is kept with that unless discarded."""
     link: str | None = None
     """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
-    """Whether the new entry is a pipe, socket or device, a file with setuid, setgid or huge holes,
-    or a directory that can't be read. Such entries are never kept."""
+    """Whether the new entry is of a kind that is never kept.
+
+    These are pipes, sockets and devices, files with setuid, setgid or huge holes, and directories
+    that can't be read.
+    """
     repository: bool = False
-    """Whether the entry is one of git's own in a directory that git takes for a bare repository."""
+    """Whether the entry belongs to git, in a directory that git takes for a bare repository."""
 
 
 @frozen
@@ -120,8 +127,10 @@ class Layer:
     place: Path
     is_copy: bool = False
     live: bool = False
-    """Whether only output directories are on the layer, and the command sees the rest of the
-    project itself, with later changes."""
+    """Whether only output directories are on the layer.
+
+    The command then sees the rest of the project itself, with later changes.
+    """
 
     @property
     def upper(self) -> Path:
@@ -134,8 +143,8 @@ class Layer:
     def make_directories(self, name: Path) -> tuple[Path, Path]:
         """Create the overlay's two directories for one directory of the project.
 
-        ``name`` is its relative path. Returns the directory for changes, which gets the permissions
-        of the project's directory, and the one that the kernel needs.
+        ``name`` is its relative path. Returns the directory for changes, with the permissions of
+        the project's directory, and the work directory that the kernel needs.
         """
         upper = self.upper / name
         work = self.work / name_for(name)
@@ -153,9 +162,9 @@ def name_for(path: Path) -> str:
 def make_own_directory(owner: object, parent: Path) -> Path:
     """Create a directory in ``parent/tui-agent-UID`` that is removed together with ``owner``.
 
-    That is when the object ``owner`` is garbage-collected, or at the program's end. Also removes
-    the directories that killed sessions left there. Raises OSError if ``parent/tui-agent-UID``
-    belongs to another user or others have access to it.
+    It is removed when the object ``owner`` is garbage-collected, or when the program ends. Also
+    removes the directories that killed sessions left there. Raises OSError if
+    ``parent/tui-agent-UID`` belongs to another user or others have access to it.
     """
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
@@ -173,7 +182,7 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     fcntl.flock(lock, fcntl.LOCK_EX)
     place = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
     weakref.finalize(owner, os.close, lock)
-    weakref.finalize(owner, remove_tree, place)  # the last one made is called first
+    weakref.finalize(owner, remove_tree, place)  # runs first: the newest finalizer is called first
     return place
 
 
@@ -207,8 +216,8 @@ def changes_in(
 
     The contents of a new directory follow it, those of a deleted one precede it. To keep the list
     short, a new or deleted directory is a single change if it is an output directory or in one;
-    only entries of a new one that must be judged separately, such as links, follow it. A file with
-    a new time but the same content is a change only in output directories.
+    only entries of a new directory that must be judged separately, such as links, follow it. A file
+    with a new time but the same content is a change only in output directories.
 
     ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that
     a copy had before the command; None for an overlay.
@@ -226,7 +235,7 @@ class _Place:
     """One directory in a walk through a layer.
 
     ``upper`` is its descriptor in the layer, ``lower`` that of the project's directory at the same
-    path, -1 without one. ``prefix`` is the path with a slash at the end, "" for the top.
+    path, -1 if there is none. ``prefix`` is the path with a slash at the end, "" for the top.
     ``opaque``: this directory or one around it was recreated, so the project's entries don't show
     through. ``output``: it is in an output directory.
     """
@@ -382,8 +391,8 @@ def _unjudged(path: str, *, output: bool) -> LayerChange:
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
     """Yield a directory's entries that are judged separately, and its other subdirectories.
 
-    The former are marked ``inside``; the latter are not, and the caller walks through them. Gives
-    the owner access to a subdirectory whose permissions deny it.
+    The entries are marked ``inside``. The subdirectories are not marked; the caller walks through
+    them. Gives the owner access to a subdirectory whose permissions deny it.
     """
     rows = entries(directory)
     is_bare = is_bare_repository({row.name for row in rows})
@@ -485,7 +494,7 @@ def _deletions(place: _Place, name: str, was: os.stat_result) -> Iterator[LayerC
 
 
 def _deleted_beside(place: _Place, kept: set[str]) -> Iterator[LayerChange]:
-    """Yield the deletions of all entries of the project's directory but those in ``kept``."""
+    """Yield the deletions of all entries of the project's directory except those in ``kept``."""
     for row in sorted(entries(place.lower), key=lambda row: row.name):
         was = state_at(place.lower, row.name)
         if was is not None and row.name not in kept:
@@ -538,8 +547,8 @@ def _head(parent: int, name: str) -> bytes:
 def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
     """Return the changes to files that someone else changed in the project after the command did.
 
-    The project's version is newer, so it is the one to keep. Status change times are compared,
-    because programs can set the others. Outputs and directories are left out.
+    The project's version is newer, so that version has to stay. Status change times are compared,
+    because programs can set the other times. Outputs and directories are left out.
     """
     found: list[LayerChange] = []
     with opened(layer) as (root, upper):
@@ -643,7 +652,7 @@ def _move_in(root: int, upper: int, change: LayerChange, *, ended: bool = True) 
 
 
 def _make_like(there: int, here: int, name: str) -> int:
-    """Make the directory ``name`` in ``here`` with the permissions of the one in ``there``.
+    """Make the directory ``name`` in ``here`` with the permissions that it has in ``there``.
 
     Returns its descriptor.
     """

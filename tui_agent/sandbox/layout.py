@@ -35,12 +35,17 @@ _OF_KERNEL = in_order(
     partitions interrupts crypto sys self
     """
 )
-"""Entries of ``/proc`` that commands see under Landlock: those about the kernel and about the
-command's first process. The entries of other processes may show passwords."""
+"""Entries of ``/proc`` that commands see under Landlock.
+
+They are about the kernel and about the command's first process. The entries of other processes may
+show passwords.
+"""
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""Bubblewrap's options for the namespaces that each command gets. The process namespace hides the
-environments of other processes, which may contain API keys."""
+"""Bubblewrap's options for the namespaces that each command gets.
+
+The process namespace hides the environments of other processes, which may contain API keys.
+"""
 
 _MAX_STEPS = 400
 """Maximum number of names in a path, including those in its links. Links may lead in a circle."""
@@ -58,7 +63,7 @@ class MountKind(Enum):
     EMPTY = "empty"
     """A new, empty, writable directory, whose contents are lost when the command ends."""
     PRIVATE = "private"
-    """A writable directory of this program, shown in place of the existing one."""
+    """A writable directory of this program, shown instead of the existing one."""
     LAYER = "layer"
     """The existing directory; what the command writes is stored elsewhere."""
     HIDDEN_FILE = "hidden file"
@@ -74,11 +79,11 @@ class MountKind(Enum):
 class Mount:
     """How the path ``place`` appears to a command.
 
-    ``source`` is the path that is shown there, None for ``place`` itself. For a layer, it is the
-    directory that gets the changes, ``work`` the one that the kernel needs beside it, and ``below``
-    the directory under the layer if it isn't ``place``; without ``source`` and ``work`` the changes
-    are lost. For a link, ``source`` is its target. A hidden file without a ``source`` appears
-    empty.
+    ``source`` is the path that is shown there, None for ``place`` itself. For a layer, ``source``
+    is the directory that receives the changes, ``work`` is a directory that the kernel needs beside
+    it, and ``below`` is the directory under the layer if it isn't ``place``. Without ``source`` and
+    ``work`` the changes are lost. For a link, ``source`` is its target. A hidden file without a
+    ``source`` appears empty.
     """
 
     place: Path
@@ -89,7 +94,7 @@ class Mount:
 
     @property
     def content(self) -> Path | None:
-        """The existing directory or file that the command sees at ``place``; None for other kinds."""
+        """The existing path that a read, write or layer mount shows; None for other kinds."""
         match self.kind:
             case MountKind.READ | MountKind.WRITE:
                 return self.source or self.place
@@ -121,7 +126,7 @@ def mounted(places: Iterable[Path], kind: MountKind) -> Iterator[Mount]:
 
 
 def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
-    """Return the mounts, each at its place with the links on the way there resolved.
+    """Return the mounts, with the links on the way to each mount's place resolved.
 
     Bubblewrap can't mount on a path with a link that the command sees, so such a mount is moved to
     where the link leads. It is left out if that place has a mount already or is in the project
@@ -192,9 +197,9 @@ def places_of_kind(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
 class Layout:
     """A command's working directory, and the mounts that make up its view. Paths are absolute.
 
-    ``empty`` is an empty file, shown in place of hidden files. ``project`` is the project's root.
-    Other commands may be changing files in it: no place of a mount in it contains a link, and one
-    that has become a link is not followed.
+    ``empty`` is an empty file, shown instead of hidden files. ``project`` is the project's root.
+    Other commands may be changing files in it: no place of a mount in it contains a link, and a
+    place that has become a link is not followed.
     """
 
     cwd: Path
@@ -268,13 +273,15 @@ class CopyOrigin:
 
 
 class Proc(Enum):
-    """What a command sees at ``/proc``. Each value is bubblewrap's options for it."""
+    """What a command sees at ``/proc``. Each value has bubblewrap's options for it."""
 
     OWN = ("--proc", "/proc")
     """A new file system with the command's own processes."""
     OUTER = ("--ro-bind", "/proc", "/proc")
-    """This program's ``/proc``, for containers that forbid a new one; other processes are visible,
-    but not readable."""
+    """This program's ``/proc``, for containers that forbid a new one.
+
+    Other processes are visible, but not readable.
+    """
     NONE = ("--dir", "/proc")
 
 
@@ -315,9 +322,9 @@ def bubblewrap_command(
 ) -> tuple[str, ...]:
     """Return the argument list that runs a command in bubblewrap.
 
-    With ``own_network`` the command gets an empty network, otherwise the one in which bubblewrap is
-    started. ``info`` is the descriptor to which bubblewrap reports the first process inside,
-    ``calls`` that of a system call filter; -1 for none.
+    With ``own_network`` the command has an empty network, otherwise the network in which bubblewrap
+    is started. ``info`` is the descriptor to which bubblewrap reports the first process inside, and
+    ``calls`` is the descriptor of a system call filter; -1 for none.
     """
     words = [form.program, *_OWN_NAMESPACES]
     if form.users:

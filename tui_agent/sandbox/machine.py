@@ -34,13 +34,15 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Directories in which a file is a secret of the system unless everyone can read it. If this user,
-for example root, can read such a file, it is hidden from commands."""
+"""Directories in which a file is a secret of the system unless everyone can read it.
+
+If this user, for example root, can read such a file, it is hidden from commands.
+"""
 
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
 )
-"""Files in the home directory that tools need. Commands don't see one that contains a secret."""
+"""Files in the home directory that tools need. Commands don't see a file that contains a secret."""
 
 _PREFIX = in_order(
     """
@@ -58,7 +60,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Environment variables that name a directory with installed programs, which is shown as a whole."""
+"""Environment variables that name directories of installed programs, which are shown as a whole."""
 
 _PROGRAMS = {
     "bin": "",
@@ -84,8 +86,10 @@ _PROGRAMS = {
     ".cache/puppeteer": "",
     ".cache/Cypress": "",
 }
-"""Directories in the home directory that are shown as a whole, each with the environment variable
-that names another place for it, "" for none."""
+"""Directories in the home directory that are shown as a whole.
+
+Each has the environment variable that may name another place for it, "" for none.
+"""
 
 _CACHES = {
     ".ccache": "CCACHE_DIR",
@@ -101,8 +105,10 @@ _CACHES = {
     ".cache/ccache": "",
     ".cache/sccache": "SCCACHE_DIR",
 }
-"""Caches in the home directory that commands can write to, each with the environment variable that
-names another place for it, "" for none."""
+"""Caches in the home directory that commands can write to.
+
+Each has the environment variable that may name another place for it, "" for none.
+"""
 
 
 @frozen
@@ -226,8 +232,8 @@ def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
 def base_of_environment(folder: Path) -> Iterator[Path]:
     """Yield the parts of the Python installation that a virtual environment links to.
 
-    Yields nothing unless the link leads to a Python with its library, because an environment in the
-    project could otherwise open any directory to commands.
+    Yields nothing unless the link leads to a Python with its library, because otherwise an
+    environment in the project could open any directory to commands.
     """
     try:
         program = (folder / "bin" / "python").resolve(strict=True)
@@ -309,7 +315,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the files and directories in some directories that this user can read and others can't.
+    """Return entries of some directories that this user can read and others can't.
 
     Subdirectories are searched only in ``/etc``.
     """

@@ -58,8 +58,8 @@ class Masks:
     """The credentials that the settings mask, in environment variables and files.
 
     ``settings`` maps the name of a variable, or a path, to the hosts that get the value. A value's
-    placeholder stays the same as long as the object exists. The object counts as false if
-    ``settings`` is empty.
+    placeholder stays the same as long as the object exists. The object is falsy if ``settings`` is
+    empty.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class Masks:
                 data = read_regular(place, MAX_BYTES) or b""
                 found[place] = self._masked(name, data.decode("utf-8", "surrogateescape"))
             if place in found and not path.is_relative_to(root):
-                # Commands may not see the link's target, so the link itself is replaced, too.
+                # Commands might not see the link's target, so the link itself is replaced, too.
                 found[path] = found[place]
         return found
 
     def for_host(self, host: str, *, encrypted: bool) -> list[Mask]:
         """Return the masks whose values may be sent to a host.
 
-        ``encrypted`` is True if the connection to the host is.
+        ``encrypted`` says whether the connection to the host is encrypted.
         """
         masks = tuple(self._masks.values())
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
@@ -138,7 +138,10 @@ class Masks:
         )
 
     def described(self) -> list[str]:
-        """Return a line for the user for each masked name: its hosts, and ``not set`` if unset."""
+        """Return a line for the user for each masked name, with its hosts.
+
+        The line of a variable that isn't set ends with ``not set``.
+        """
         rows = []
         for name, hosts in self._settings.items():
             rows.append(f"{name} ({', '.join(hosts) or 'no host'})")
@@ -189,8 +192,9 @@ def with_values(
 ) -> tuple[list[Field], dict[bytes, bytes]]:
     """Replace placeholders in header fields with their values, also in HTTP basic authentication.
 
-    Returns the fields, and the bytes to be replaced in the answer, each with its replacement. The
-    latter is {} if no field had a placeholder; otherwise the fields ask for an uncompressed answer.
+    Returns the fields, and a mapping of the bytes to replace in the answer to their replacements.
+    The mapping is {} if no field had a placeholder; otherwise the fields ask for an uncompressed
+    answer.
     """
     # A line break in a value would begin another field.
     masks = [mask for mask in masks if mask.value.isprintable()]

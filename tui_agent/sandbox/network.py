@@ -1,15 +1,15 @@
 """The network of a session's commands: a separate network with nothing but a proxy in it.
 
 All commands of a session share the network, so that one can connect to a server that another has
-started. A helper process creates it, opens a listening socket in it, and passes the descriptors of
-both to this program. The proxy serves connections to that socket from this program's own network.
-It is the only way out of the sandbox, and asks the user about every host. It connects to addresses
-of this machine and of private networks only if the user's settings name them. It connects to
-exactly the address that it checked.
+started. A helper process creates the network, opens a listening socket in it, and passes the
+descriptors of both to this program. The proxy serves connections to that socket from this program's
+own network. It is the only way out of the sandbox, and asks the user about every host. It connects
+to addresses of this machine and of private networks only if the user's settings name them. It
+connects to exactly the address that it checked.
 
 Encrypted connections are passed on unchanged, except to the hosts of masked credentials. For these
-the proxy acts as the server, decrypts the request, and inserts the values; a connection then has
-only one request.
+the proxy acts as the server, decrypts the request, and inserts the values; such a connection
+carries only one request.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _MAX_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 
 _OWNER_OF_NETWORK = 0xB701
-"""``NS_GET_USERNS`` of ``ioctl_ns(2)``: returns the user namespace that owns a network namespace."""
+"""``NS_GET_USERNS`` of ioctl_ns(2): returns the user namespace that owns a network namespace."""
 
 _HELPER = """
 import socket
@@ -85,16 +85,16 @@ Change = Callable[[bytes], bytes]
 
 _REFUSED = "The sandbox does not let this command reach {host}. Only the user can allow it."
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
-"""Reason recorded for a host whose question was still open. `Gateway.unanswered` looks for it."""
+"""Reason recorded for a host if the question about it was still open; see `Gateway.unanswered`."""
 
 
 @dataclass
 class Gateway:
-    """Decides which hosts one command may reach, and records those that it was refused.
+    """Decides which hosts one command may reach, and records the hosts that were refused.
 
-    ``hosts`` may be reached without a question. ``allow_host`` asks about others; if it is None,
-    they are refused. ``refused`` maps refused hosts to the reason; ``closed`` are the refused hosts
-    about which the user is not asked again.
+    ``hosts`` may be reached without a question. ``allow_host`` asks about other hosts; if it is
+    None, they are refused. ``refused`` maps refused hosts to the reason; ``closed`` are the refused
+    hosts about which the user is not asked again.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -116,7 +116,7 @@ class Gateway:
             ended.set_result(None)
 
     async def settled(self) -> None:
-        """Wait for the running handshakes to end, at most `SETTLE_SECONDS`.
+        """Wait until the running handshakes have ended, but at most `SETTLE_SECONDS`.
 
         Call it after the command's end. A program that refuses a certificate may end before the
         refusal is recorded.
@@ -139,7 +139,10 @@ class Gateway:
             raise RefusedError(_REFUSED.format(host=host))
 
     async def _answer_about(self, host: str, port: int) -> str | None:
-        """Ask the user about a host. Returns the result of ``allow_host``, "" if that is None."""
+        """Ask the user about a host, and return the result of ``allow_host``.
+
+        Returns "" if ``allow_host`` is None or the question was withdrawn.
+        """
         if self.allow_host is None:
             return ""
         answer = self._answers.get(host)
@@ -177,13 +180,16 @@ class Gateway:
 
 
 class RefusedError(Exception):
-    """A connection is refused; the message says why. ``refusal`` is a text for the model, or ""."""
+    """Raised if a connection is refused; the message says why.
+
+    ``refusal`` is a text for the model, or "".
+    """
 
     refusal = ""
 
 
 class NotedRefusalError(RefusedError):
-    """The user refused a connection with a note, which only ``refusal`` contains."""
+    """Raised if the user refused a connection with a note, which only ``refusal`` contains."""
 
     def __init__(self, host: str, refusal: str) -> None:
         super().__init__(_REFUSED.format(host=host))
@@ -191,7 +197,10 @@ class NotedRefusalError(RefusedError):
 
 
 class PrivateHostError(RefusedError):
-    """A connection to this machine or a private network was refused; only a setting can allow it."""
+    """Raised if a connection to this machine or a private network is refused.
+
+    Only a setting can allow it.
+    """
 
     def __init__(self, host: str) -> None:
         super().__init__(PRIVATE.format(host=host))
@@ -216,8 +225,8 @@ class Proxy:
         """Make a proxy that connects to public hosts, and to the ``private`` hosts.
 
         ``resolve`` resolves names. ``reaches`` returns True for further allowed IP addresses. For
-        hosts of ``masks`` the proxy shows commands a certificate issued by ``authority``, and
-        checks the host's own certificate with the context that ``tls`` returns.
+        hosts of ``masks``, the proxy presents a certificate issued by ``authority`` to the command,
+        and checks the host's own certificate with the context that ``tls`` returns.
         """
         self._authority = authority or Authority()
         self._masks = masks
@@ -306,7 +315,7 @@ class Proxy:
     async def _request(
         self, near: Stream, far: Stream, host: str, head: Head, *, encrypted: bool = False
     ) -> None:
-        """Pass on a connection's only request, and its answer.
+        """Forward a connection's only request, and pass the answer back.
 
         Masked values for the host are inserted into the request's header fields, and replaced by
         their placeholders in the answer.
@@ -320,9 +329,10 @@ class Proxy:
         await pass_both_ways(near, far, StreamRedactor(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Handle a tunnel to the host of a masked credential, which carries a single request.
+        """Handle a tunnel to a host that has a masked credential; it carries a single request.
 
-        If the command begins a TLS handshake, the proxy answers it in the host's place.
+        If the command starts a TLS handshake, the proxy terminates TLS with its own certificate for
+        that host.
         """
         reader, writer = near
         with gateway.handshake():
@@ -337,11 +347,11 @@ class Proxy:
         await self._request(near, far, host, _parsed(head), encrypted=encrypted)
 
     async def _encrypt(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Start TLS on both sides: with the command, in the host's place, and with the host.
+        """Start TLS on both sides: with the command, acting as the host, and with the host.
 
         Raises:
             OSError: the command doesn't trust the proxy's certificate (``gateway`` records that),
-                or the host has no trusted certificate (the command gets status 502).
+            or the host has no trusted certificate (the command gets status 502).
         """
         context = await asyncio.to_thread(self._authority.context, host)
         trusted = await asyncio.to_thread(self._tls)
@@ -366,7 +376,7 @@ class Proxy:
         after the user has allowed them, because a look-up already sends data to a server.
 
         Raises:
-            RefusedError: the command may not reach the host.
+            RefusedError: the command isn't allowed to reach the host.
             OSError: the host has no address.
         """
         is_named = self._private.names(host)
@@ -382,9 +392,9 @@ class Proxy:
         return found or self._first_allowed(await self._resolve(host, port), host)
 
     def _first_allowed(self, addresses: Sequence[str], host: str) -> str:
-        """Return the first of the addresses that a host has.
+        """Return the first of a host's addresses.
 
-        Raises PrivateHostError if it has none, or one of them is not allowed.
+        Raises PrivateHostError if there is none, or if any of them is not allowed.
         """
         if not addresses or not all(
             self._reaches(one) or self._private.reaches(one, host) for one in addresses

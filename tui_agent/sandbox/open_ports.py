@@ -41,8 +41,11 @@ while asked := control.recv(16):
     else:
         control.send(b"-")
 """
-"""The helper's program. It reads port numbers, and answers each with a connection to the port, or
-with "-" if nothing listens there."""
+"""The helper's program.
+
+It reads port numbers, and answers each with a connection to the port, or with "-" if nothing
+listens there.
+"""
 
 
 def listening_ports(pid: int) -> frozenset[int]:
@@ -85,8 +88,8 @@ class OpenPorts:
     async def open(self, port: int) -> int:
         """Open a port, and return the port on 127.0.0.1 that leads to it.
 
-        Both have the same number unless that is in use on this machine. A port that is open already
-        stays open.
+        Both have the same number unless that number is in use on this machine. A port that is open
+        already stays open.
 
         Raises:
             OSError: this machine has no free port.
@@ -110,7 +113,7 @@ class OpenPorts:
             return self.opened[port]
 
     async def close(self, port: int) -> None:
-        """Close an opened port. Its present connections continue."""
+        """Close an opened port. Its existing connections continue."""
         server = self._servers.pop(port)
         server.close()
 
@@ -152,7 +155,7 @@ class OpenPorts:
             control.send(str(port).encode())
             answer, sockets, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, 1)
         except OSError:
-            # A late answer must not be taken for that of the next connection, to another port.
+            # A late answer must not be taken for the answer to the next request, for another port.
             self._end_helper()
             raise
         if not sockets:
@@ -162,7 +165,7 @@ class OpenPorts:
         return socket.socket(fileno=sockets[0])
 
     def _end_helper(self) -> None:
-        """End the helper process, or reap it if it has ended; the next connection starts another."""
+        """End or reap the helper process; the next connection starts another."""
         if self._control is not None:
             self._control.close()
             self._control = None

@@ -43,24 +43,30 @@ OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
 """Directories that are new for each command, so that a grant for a path in them has no effect."""
 
 EMPTY = "empty"
-"""Name of an empty file in ``SandboxFolders.place`` that is shown in place of hidden files."""
+"""Name of an empty file in ``SandboxFolders.place`` that is shown instead of hidden files."""
 CLOSED = "closed"
-"""Name of a socket in ``SandboxFolders.place`` that is shown in place of hidden files if the
-command may change the repository, because git would commit an empty file."""
+"""Name of a socket in ``SandboxFolders.place`` that may be shown instead of hidden files.
+
+It is shown if the command may change the repository, because git would commit an empty file.
+"""
 MAX_HIDDEN_FILES = 150
 """Maximum number of files hidden one by one; with more, whole directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
-"""Maximum number of directories hidden to hide files in them; with more, directories around them
-are hidden instead, if possible."""
+"""Maximum number of directories that are hidden because of files in them.
+
+If there are more, directories around them are hidden instead, if possible.
+"""
 
 HOME = "home"
-"""Name of a directory in ``SandboxFolders.place`` that commands use as their home directory if the
-sandbox isn't bubblewrap."""
+"""Name of the directory in ``SandboxFolders.place`` that is the home directory of commands.
+
+It is used if the sandbox isn't bubblewrap.
+"""
 
 
 @frozen
 class SandboxFolders:
-    """Directories of this program whose contents commands see in place of existing paths.
+    """Directories of this program whose contents commands see instead of existing paths.
 
     ``place`` is the session's directory. ``cache`` contains the caches of commands in the project;
     None if they have none. ``caches`` contains the layers over the user's caches; None if these are
@@ -98,11 +104,15 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program, which commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Paths at which commands see another file, each with the path of that file: masked files, and
-    the file of trusted certificates."""
+    """Paths at which commands see another file, each with the path of that file.
+
+    These are masked files, and the file of trusted certificates.
+    """
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    """Files of the project that rules don't let commands read, each with "ask" or "deny"; see
-    `unreadable_files`."""
+    """Files of the project that rules don't let commands read, each with "ask" or "deny".
+
+    See `unreadable_files`.
+    """
     shared: tuple[Path, ...] = ()
     """If ``root`` is a copy of a project: the real paths of that project that the copy reads."""
 
@@ -178,7 +188,7 @@ class ViewPlan:
         return tuple(found)
 
     def secret_mounts(self) -> Iterator[Mount]:
-        """Yield the mounts that hide the project's secrets, and files not searched for secrets yet.
+        """Yield mounts that hide the project's secrets, and files that have not been searched yet.
 
         If there are many such files, whole directories are hidden.
         """
@@ -260,8 +270,8 @@ class ViewPlan:
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
         if self.folders.cache is not None and not machine.cache.is_relative_to(root):
-            # A command that may change nothing gets a separate directory, so that it can't leave
-            # code that a later command with more rights would run.
+            # A command that isn't allowed to change anything gets a separate directory, so that it
+            # can't leave code that a later command with more rights would run.
             own = self.folders.cache / ("cache" if self.view.writes_outputs else "plan")
             yield Mount(machine.cache, MountKind.PRIVATE, own)
         for path in machine.shown:
@@ -338,8 +348,8 @@ class ViewPlan:
     def _repository_mounts(self) -> Iterator[Mount]:
         """Yield the mounts of the project's repositories: read-only, or writable if granted.
 
-        Files that tell git what to run and where to look stay read-only. In place of settings with
-        passwords, copies without the passwords are shown.
+        Files that tell git what to run and where to look stay read-only. Settings that contain
+        passwords are replaced by copies without the passwords.
         """
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
@@ -423,7 +433,7 @@ def _layer_mount(layer: Layer, path: Path) -> Mount:
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
-    """Yield the existing paths among ``texts`` in the settings that are absolute once expanded.
+    """Yield the absolute paths that ``texts`` in the settings name, if they exist.
 
     ``~`` and variables are expanded. Texts that begin with neither ``/``, ``~`` nor ``$`` name
     project files, and are skipped.

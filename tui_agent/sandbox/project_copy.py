@@ -3,9 +3,9 @@
 The judge makes it once and brings it up to date before each command: files that have changed in the
 project since, or that the last command has changed in the copy, are copied again or removed. Copy
 and original share their blocks if the file system can do that, but never a hard link, through which
-a command could change the project's file. Copying 10,000 files takes a second, checking as many
-unchanged ones 0.15 s. The module also decides which of a command's changes conflict with changes
-that others made in the project (`ProjectCopy.conflicts`).
+a command could change the project's file. Copying 10,000 files takes a second; checking 10,000
+unchanged files takes 0.15 s. The module also decides which of a command's changes conflict with
+changes that others made in the project (`ProjectCopy.conflicts`).
 """
 
 import contextlib
@@ -43,8 +43,10 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Maximum number of files, and their total size in bytes, in an output or ignored directory that is
-copied. Larger directories are read-only."""
+"""Largest output or ignored directory that is copied: number of files, and total size in bytes.
+
+Larger directories are read-only.
+"""
 
 _LEFT_OUT: Stamp = ()
 """Recorded instead of an original's stamp if the copy has only an empty placeholder."""
@@ -97,9 +99,9 @@ class ProjectCopy:
             os.close(open_directory(place, self.layer.upper.name))
 
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
-        """Return those of a command's changes that must not be kept, in the order given.
+        """Return a command's changes that must not be kept, in the given order.
 
-        These are changes of entries that others have changed in the project since the last refresh,
+        These are changes to entries that others have changed in the project since the last refresh,
         without the command's knowledge; new or changed entries made from a placeholder; and
         deletions of directories in which an entry stays.
         """
@@ -118,7 +120,7 @@ class ProjectCopy:
 
 
 class _Conflicts:
-    """Finds a command's changes that conflict with changes of the project since the last refresh.
+    """Finds a command's changes that conflict with changes in the project since the last refresh.
 
     ``root`` and ``upper`` are descriptors of the project and of its copy.
     """
@@ -189,7 +191,7 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path, relative to ``top``, and the status of an entry and of all entries below it."""
+    """Yield an entry and all entries below it: the path, relative to ``top``, and the status."""
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -207,8 +209,8 @@ def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
 class _Refresh:
     """One pass over a project that updates its copy.
 
-    ``before`` is the record of the last pass, ``now`` gets the new one. ``device`` is the project's
-    file system; directories on others are not copied.
+    ``before`` is the record of the last pass; ``now`` receives the new one. ``device`` is the
+    project's file system; directories on others are not copied.
     """
 
     before: ProjectCopy
@@ -218,7 +220,7 @@ class _Refresh:
     device: int
 
     def directory(self, lower: int, upper: int, prefix: str, only: frozenset[str] | None) -> None:
-        """Update the copy's directory ``upper`` and everything below it from the original ``lower``.
+        """Update the copy's directory ``upper`` and everything in it from the original ``lower``.
 
         Both are descriptors. ``prefix`` is the directory's path in the project, with a slash at the
         end, and ``only`` are the paths in it to copy, None for all.
@@ -278,7 +280,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Update a file or link in the copy, and return its stamp; ``known`` is the previous one."""
+        """Update a file or link in the copy; return its stamp. ``known`` is the previous stamp."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._leave_out(path, was):
@@ -300,7 +302,7 @@ class _Refresh:
         return stamp_of(mine)
 
     def _leave_out(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is not copied. Adds one that is too large to ``now.large``."""
+        """Return True if an entry is not copied. If it is too large, adds it to ``now.large``."""
         is_far = was.st_dev != self.device or path.count("/") > MAX_DEPTH
         if is_far or path in self.left_out:
             return True
@@ -328,7 +330,7 @@ class _Refresh:
 def _below(only: frozenset[str] | None, name: str) -> frozenset[str] | None:
     """Return the part of ``only`` below the entry ``name``, as paths relative to that entry.
 
-    None if everything in the entry is to be copied, an empty set if nothing is.
+    None if everything in the entry should be copied, an empty set if nothing should.
     """
     if only is None or name in only:
         return None

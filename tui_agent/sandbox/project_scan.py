@@ -36,8 +36,10 @@ MAX_FILE_BYTES = 5_000_000
 """Maximum size, in bytes, of a file that gets snapshots; changes of larger ones can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
-"""Maximum bytes of holes in a file that is kept; reading a file with more could exhaust a program's
-memory."""
+"""Maximum bytes of holes in a file that is kept.
+
+Reading a file with more could exhaust a program's memory.
+"""
 
 MAX_DEPTH = 150
 """Deepest level of directories that is scanned; deeper ones are left out."""
@@ -100,8 +102,10 @@ CACHE_DIRECTORIES = listed(
 )
 """Names of cache directories, which are output directories even if git doesn't ignore them."""
 NEVER_KEPT = frozenset({"__pycache__"})
-"""Names of output directories whose changes are always discarded, because Python would run the
-compiled code in them unchecked. Python makes it again quickly."""
+"""Names of output directories whose changes are always discarded.
+
+Python would run the compiled code in them unchecked. It compiles it again quickly.
+"""
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
 """Names of entries of a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
@@ -119,7 +123,7 @@ def is_output_name(name: str, *, directory: bool) -> bool:
 
 
 def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool]) -> bool:
-    """Return True for a directory of generated files: a cache, or an output that git ignores."""
+    """Return True for a directory of generated files: a cache, or output that git ignores."""
     if name in CACHE_DIRECTORIES:
         return True
     return is_output_name(name, directory=True) and is_ignored(path)
@@ -144,12 +148,15 @@ class ProjectScan:
     unseen: list[str] = field(default_factory=list, repr=False)
     """Files not searched for secrets yet, and directories that were not scanned."""
     outputs: list[Path] = field(default_factory=list)
-    """Output directories, outermost ones only."""
+    """The outermost output directories."""
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Each scanned directory, and each file whose change makes the scan outdated, with its status
-    change time in nanoseconds. The files in ``files`` are not repeated here."""
+    """Status change times, in nanoseconds, of what the scan depends on.
+
+    That is each scanned directory, and each file whose change makes the scan outdated. The files in
+    ``files`` are not repeated here.
+    """
     named: list[Path] = field(default_factory=list, repr=False)
     """Files whose names say that they hold secrets."""
     files: list[FileState] = field(default_factory=list, repr=False)
@@ -174,7 +181,7 @@ class ProjectScan:
             return False
 
     def search(self, search: SecretSearch, may_continue: MayContinue) -> None:
-        """Search the files not searched yet for secrets, and set ``secrets`` and ``unseen``.
+        """Search the remaining files for secrets, and set ``secrets`` and ``unseen``.
 
         Stops when ``may_continue`` returns False; the rest stays unseen.
         """
@@ -187,7 +194,7 @@ class ProjectScan:
                 unseen.append(file.path)
             elif holds:
                 secrets.append(Path(file.path))
-        # In this order, so that another thread that reads ``unseen`` first misses no secret.
+        # In this order, so that a thread that reads ``unseen`` first doesn't miss a secret.
         self.secrets = secrets
         self.unseen = unseen
 
@@ -195,8 +202,8 @@ class ProjectScan:
 def walk_project(root: Path, may_continue: MayContinue) -> ProjectScan:
     """Scan a project's directories, those nearest to the root first, without reading the files.
 
-    ``root`` is a real path. When ``may_continue`` returns False, the remaining directories are left out.
-    Call `ProjectScan.search` for the contents. Takes about 30 ms for 10,000 files.
+    ``root`` is a real path. When ``may_continue`` returns False, the remaining directories are left
+    out. Call `ProjectScan.search` for the contents. Takes about 30 ms for 10,000 files.
     """
     found = ProjectScan(root)
     _Walk(found).run(may_continue)
@@ -213,12 +220,13 @@ class DangerousEntries:
     linked: set[Path] = field(default_factory=set)
     """The scanned directories that contain a file with a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
-    """Entries that a command must not leave behind: files that other programs run or read as
-    settings, repositories, links to the outside (except to executable files), pipes, sockets,
-    devices and setuid files."""
+    """Entries that a command must not leave behind.
+
+    These are files that other programs run or read as settings, repositories, links to the outside
+    (except to executable files), pipes, sockets, devices and setuid files.
+    """
     parts: set[Path] = field(default_factory=set)
-    """Entries with names such as ``HEAD`` or ``refs``, which can make a directory a bare
-    repository."""
+    """Entries with names, such as ``HEAD``, that can make a directory a bare repository."""
 
 
 def find_dangerous_entries(
@@ -255,7 +263,7 @@ def find_dangerous_entries(
                     here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
                     names[key] += 1
     for place, keys in found.items():
-        # A file with more hard links than were seen has one outside.
+        # A file with more hard links than were found has one outside.
         if any(names[key] < key[2] for key in keys):
             seen.linked.add(place)
     return seen
@@ -373,7 +381,8 @@ class _Walk:
             return place.rules.ignored(path, directory=True)
 
         output = place.output or is_output_directory(row.name, row.path, is_ignored)
-        # Programs load the entry points that such a directory lists, so its name isn't enough.
+        # Its name alone doesn't make this directory output: programs load the entry points listed
+        # in it.
         if not output and row.name.endswith(".egg-info"):
             output = is_ignored(row.path)
         if output and not place.output:

@@ -107,8 +107,10 @@ _PLACES_NAMED = 3
 _INHERITED = 9  # the filter's descriptor in a command that inherits no descriptors
 
 CERTIFICATES = Path("/run/tui-agent/certificates.pem")
-"""Path at which commands in bubblewrap see the certificates that they trust, if credentials are
-masked."""
+"""Path at which commands in bubblewrap see the certificates that they trust.
+
+It is used if credentials are masked.
+"""
 _WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
@@ -116,8 +118,10 @@ MIN_MEMORY = 2 * 1024**3
 """Free space in ``/dev/shm``, in bytes, needed to keep layers there."""
 
 SCAN_SECONDS = 3.0
-"""Maximum seconds that a command waits for the search for secrets. Files not searched by then are
-hidden from it."""
+"""Maximum seconds that a command waits for the search for secrets.
+
+Files that have not been searched by then are hidden from the command.
+"""
 
 WHOLE_SCAN_SECONDS = 600.0
 """Maximum seconds of one background search for secrets."""
@@ -130,8 +134,10 @@ Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 
 
 _HIDES_FAILURE = LazyPattern(r"[|;\n]")
-"""Separators in a command line. With one of them, exit code 0 doesn't mean that every program in
-the line succeeded."""
+"""Separators in a command line.
+
+With one of them, exit code 0 doesn't mean that every program in the line succeeded.
+"""
 _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PLAIN_VIEW = View()
 _UNJUDGED = "[The command's changes could not be checked, so they were discarded: {}.]"
@@ -142,7 +148,7 @@ _UNJUDGED_NOTICE = (
 
 
 class SandboxError(Exception):
-    """A command can't be started in the sandbox; the message says why."""
+    """Raised if a command can't be started in the sandbox; the message says why."""
 
 
 @dataclass
@@ -157,8 +163,10 @@ class Launch:
     seen: ProjectScan
     layout: Layout
     watched: str = ""
-    """Name under which the judge watches the directories that the command changes directly; "" if
-    there are none."""
+    """Name under which the judge watches the directories that the command changes directly.
+
+    "" if there are none.
+    """
     hidden: tuple[Path, ...] = ()
     """Files of the project that the command can't read, but that the user could allow."""
     layer: Layer | None = None
@@ -175,10 +183,12 @@ class Launch:
     made: tuple[Path, ...] = ()
     """Files and directories created as mount points, to remove after the command if still empty."""
     info: int = -1
-    """Descriptor from which bubblewrap's report on the sandbox's first process is read; -1 for
-    none. Without it, `gone` can't wait for processes that the command left running."""
+    """Descriptor for bubblewrap's report on the sandbox's first process; -1 if there is none.
+
+    Without it, `gone` can't wait for processes that the command left running.
+    """
     done: bool = False
-    """True once the command has ended and its changes are judged for the last time."""
+    """True once the command has ended and its changes have been judged for the last time."""
     is_gone: bool = False
     """True once `gone` has found that no process of the command is left."""
     notes: list[str] = field(default_factory=list)
@@ -189,7 +199,7 @@ class Launch:
 
         Call it after the command's own process has ended. It kills the first process of the
         command's process namespace, and the kernel then ends all others in it. Sets ``is_gone``.
-        Without a report from bubblewrap (``info``) it returns at once and leaves that False.
+        Without a report from bubblewrap (``info``) it returns at once, and ``is_gone`` stays False.
         """
         with contextlib.suppress(OSError, ValueError, KeyError):
             told = json.loads(os.read(self.info, _INFO_BYTES))
@@ -235,10 +245,11 @@ class CommandOutcome:
 
 
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the fields of `KnownPaths` for some paths, for the judge. All are relative to ``root``.
+    """Return the fields of `KnownPaths` for some paths, for the judge.
 
-    ``shared`` are the paths that git doesn't ignore, ``tracked`` those that it tracks, and
-    ``directories`` those directories around the paths that contain files not ignored.
+    All paths are relative to ``root``. ``shared`` are the paths that git doesn't ignore,
+    ``tracked`` those that it tracks, and ``directories`` the directories around the paths that
+    contain files which git doesn't ignore.
     """
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
@@ -259,11 +270,11 @@ class _UnreadableFiles:
 
 
 class Sandbox:
-    """Prepares the commands of one session for the sandbox of this machine, and keeps their changes.
+    """Prepares one session's commands for this machine's sandbox, and keeps their changes.
 
     ``private`` are directories of this program, which commands must not see. ``cache`` is the
-    directory for the caches that sandboxed commands keep for each project; None for no lasting
-    caches. Programs in ``project``, for example a bubblewrap, are not used. ``find`` replaces
+    directory for the caches that sandboxed commands keep for each project; None if no caches are
+    kept. Programs in ``project``, for example a bubblewrap, are not used. ``find`` replaces
     `find_sandbox`.
     """
 
@@ -309,8 +320,11 @@ class Sandbox:
         self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
-        """Held while changes are judged and kept. Otherwise two commands could each make a part of
-        a repository at the same time, although neither may make a repository."""
+        """Held while changes are judged and kept.
+
+        Otherwise two commands could each make a part of a repository at the same time, although
+        neither is allowed to make one.
+        """
 
     def for_copy(self, root: Path, project: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
         """Return a sandbox with the same settings for ``root``, a copy of ``project``.
@@ -474,7 +488,7 @@ class Sandbox:
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
         """Start to prepare the sandbox in the background, before the first command.
 
-        That finds the sandbox, makes the network, scans the machine and the project, and starts the
+        This finds the sandbox, makes the network, scans the machine and the project, and starts the
         judge. Does nothing if called before for this project, or if the sandbox is off. Needs a
         running event loop.
         """
@@ -516,7 +530,7 @@ class Sandbox:
         replaced: Mapping[Path, Path] = MappingProxyType({}),
         keeps_caches: bool = True,
     ) -> Launch:
-        """Prepare a command to run in its view. Call `finish` when it has ended, in whatever way.
+        """Prepare a command to run in its view. Call `finish` after it has ended, however it ended.
 
         Args:
             command: the command's argument list.
@@ -556,7 +570,7 @@ class Sandbox:
         try:
             launch = await asyncio.shield(preparing)
         except asyncio.CancelledError:
-            # The thread goes on: its layer and the lock on the caches must not stay.
+            # The thread continues; its layer and its lock on the caches must not be left behind.
             unused = asyncio.create_task(self._clear_up_unused(preparing))
             self._unused.add(unused)
             unused.add_done_callback(self._unused.discard)
@@ -567,7 +581,7 @@ class Sandbox:
         for place in replaced.keys() - set(launch.hidden):
             seen_at = place
             if self._copy is not None:
-                # A copy's files are seen where those of the project are.
+                # Commands see a copy's files at the paths of the project's files.
                 seen_at = self._copy.project / place.relative_to(project)
             mounts.append(Mount(seen_at, MountKind.READ, replaced[place]))
         launch.layout = replace(launch.layout, mounts=tuple(mounts))
@@ -587,10 +601,10 @@ class Sandbox:
     ) -> CommandOutcome:
         """Keep the changes that an ended command's view allows, discard the others, and clean up.
 
-        ``output`` is what the command printed. If ``exit_code`` is not 0, the output is searched
-        for the grants that the command lacked; None means that the command was stopped. Source
-        files are changed inside the context that ``recorded`` returns. If the judge fails, the
-        changes that were not kept by then are discarded, and the note says so.
+        ``output`` is what the command printed. ``exit_code`` is None if the command was stopped. If
+        it is not 0, the output is searched for the grants that the command lacked. Source files are
+        changed inside the context that ``recorded`` returns. If the judge fails, the changes that
+        were not kept by then are discarded, and the note says so.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -682,7 +696,7 @@ class Sandbox:
 
     @property
     def opened_ports(self) -> Mapping[int, int]:
-        """The ports that the user has opened, each with the port of this machine that leads to it."""
+        """The ports that the user opened, each with the port of this machine that leads to it."""
         if self._ports is None:
             return {}
         return self._ports.opened
@@ -762,7 +776,7 @@ class Sandbox:
     def _watched_launch(
         self, plan: ViewPlan, made: tuple[Path, ...], owned: tuple[int, ...]
     ) -> Launch:
-        """Return the launch for a plan with its caches, whose lock is in ``owned``.
+        """Return the launch for a plan; ``owned`` has the lock on its caches.
 
         Starts the judge's watch of the directories that the command changes directly, and brings a
         copy of the project up to date.
@@ -864,11 +878,12 @@ class Sandbox:
     def _caches(
         self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
-        """Return a lock's descriptor and the directory for the layers over the user's caches.
+        """Return the directory for the layers over the user's caches, and its lock's descriptor.
 
-        With ``kept`` that is the project's own directory, if there is one and no other command
-        holds its lock. Otherwise it is a directory in ``layer``, which is removed with the layer,
-        without a lock (``()``). Without a layer, or for a copy, ``((), None)``.
+        The descriptor comes first, in a tuple. With ``kept``, the directory is the project's own,
+        if there is one and no other command holds its lock. Otherwise it is a directory in
+        ``layer``, without a lock (``()``); it is removed with the layer. If there is no layer, or
+        it is a copy, returns ``((), None)``.
         """
         if layer is None or layer.is_copy:
             return (), None
@@ -925,7 +940,7 @@ class Sandbox:
             launch.arguments = ("/bin/sh", "-c", opener, place, *joining, *words)
 
     def _make_mount_points(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
-        """Create missing paths that the command may write, because only existing ones can be mounted.
+        """Create missing paths that the command may write, because only existing paths are mounted.
 
         Creates and yields files outside the project that the view grants and, if ``needed``,
         ignored output directories at the top of the project.
@@ -978,7 +993,8 @@ class Sandbox:
         )
         state = self.state
         if state.kind == "bubblewrap" and state.bubblewrap.root:
-            # Root's project may contain other users' files, which only root may change.
+            # If root runs this program, the project may have other users' files, which only root
+            # can change.
             form = replace(state.bubblewrap, users=False, capabilities=_OF_ROOT)
             of_root = replace(state, form=form)
             if not of_root.failure(layout):
@@ -988,9 +1004,9 @@ class Sandbox:
     async def _judge_changes(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
         """Have the judge judge the changes on a layer; the judge keeps build outputs at once.
 
-        If the judge needs to know what git and the checkpoints know about some paths, it gets a
-        second request with that. ``ended``: the command has ended, so outputs are moved instead of
-        copied. Raises JudgeError if the judge fails.
+        If the judge needs to know what git and the checkpoints know about some paths, a second
+        request tells it. ``ended``: the command has ended, so outputs are moved instead of copied.
+        Raises JudgeError if the judge fails.
         """
         root = launch.seen.root
         request: dict[str, Any] = {
@@ -1109,7 +1125,7 @@ class Sandbox:
         return wanted or Grants(secrets=files_named_in(output, launch.hidden, root))
 
     async def _clear_up_unused(self, preparing: "asyncio.Task[Launch]") -> None:
-        """Wait until a launch that nobody will start is prepared, and clear it up."""
+        """Wait until a launch that nobody will start has been prepared, and clear it up."""
         await asyncio.wait([preparing])
         if not preparing.cancelled() and preparing.exception() is None:
             await asyncio.to_thread(self._clear_up, preparing.result())
@@ -1154,7 +1170,7 @@ class Sandbox:
             known = self._scans.get(root)
             if known is None or not known.is_whole or (refresh and not known.is_current()):
                 known = walk_project(root, may_continue)
-                # Marks all files as unsearched for threads that use the scan before the search.
+                # Mark all files as unsearched, for threads that use the scan before the search.
                 known.search(self._search, lambda: False)
                 self._scans[root] = known
                 fresh = True
@@ -1346,7 +1362,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """Directory on disk for copies of the project, so that they can share blocks with its files."""
+        """Directory on disk for copies of the project, so that both can share blocks of files."""
         try:
             return make_own_directory(self, self._make_cache() or self._place)
         except OSError:
@@ -1371,7 +1387,7 @@ class Sandbox:
         """Return the environment of commands in the sandbox, made from ``environ``.
 
         Variables that name sockets outside are removed, masked credentials have placeholders, and
-        temporary and cache directories are ones that commands can write to.
+        variables for temporary and cache directories name directories that commands can write to.
         """
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
@@ -1450,7 +1466,7 @@ def _remove_empty(made: Iterable[Path]) -> None:
 
 
 def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
-    """Return absolute paths relative to the project, in the order given, for the judge."""
+    """Return absolute paths as paths relative to the project, in the given order, for the judge."""
     return [path.relative_to(root).as_posix() for path in paths]
 
 

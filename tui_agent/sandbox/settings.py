@@ -38,7 +38,7 @@ class SandboxSettings(BaseModel):
     )
     env: tuple[str, ...] = Field(
         default=(),
-        description="Environment variables that commands get although they look like secrets, such as DATABASE_URL. "
+        description="Environment variables that commands see although they look like secrets, such as DATABASE_URL. "
         "Takes effect at the next start.",
     )
     hosts: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
@@ -48,7 +48,7 @@ class SandboxSettings(BaseModel):
     )
     mask: Mapping[str, tuple[Annotated[str, AfterValidator(_masked_host)], ...]] = Field(
         default_factory=dict,
-        description="Variables and files for which commands get a placeholder, each with the hosts that get the value: "
+        description="Variables and files that commands see as placeholders, each with the hosts that get the value: "
         'GITHUB_TOKEN = ["api.github.com"].',
     )
     exclude: tuple[str, ...] = Field(

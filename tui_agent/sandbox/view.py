@@ -19,15 +19,17 @@ EVERY_HOST = "*"
 
 
 RuleOfReading = Callable[[str], str]
-"""Takes a file's path relative to the project; returns what the user's rules say about reading it:
-"deny", "ask", or "" for allow."""
+"""Takes a file's path relative to the project; returns what the user's rules say about reading it.
+
+That is "deny", "ask", or "" for allow.
+"""
 
 
 class Writes(StrEnum):
     """The changes that a command may make in the project."""
 
     NOTHING = "nothing"
-    """None: all changes are discarded when the command ends."""
+    """No changes: all are discarded when the command ends."""
     OUTPUTS = "outputs"
     """Build output and caches: files that the same command can make again."""
     PROJECT = "project"
@@ -43,15 +45,19 @@ class Grants:
     repository: bool = False
     """Whether repositories may be changed, except their hooks and settings."""
     protected: frozenset[Path] = frozenset()
-    """Files that may be changed although other programs run them or read them as settings, such as
-    ``.husky/pre-commit``."""
+    """Files that may be changed although other programs run them or read them as settings.
+
+    For example ``.husky/pre-commit``.
+    """
     secrets: frozenset[Path] = frozenset()
     """Files with secrets that may be read, and changed if the command may change sources."""
     read: frozenset[Path] = frozenset()
     """Paths outside the project that may be read."""
     write: frozenset[Path] = frozenset()
-    """Paths that may be changed: outside the project, or paths in it that no checkpoint can
-    restore."""
+    """Paths that may be changed.
+
+    They are outside the project, or in the project but can't be restored by a checkpoint.
+    """
     hosts: frozenset[str] = frozenset()
     """Host names that may be reached on every port, or ``*``."""
 

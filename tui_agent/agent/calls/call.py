@@ -29,7 +29,7 @@ _UNKNOWN = "The call may have been done in part: check before you continue, and 
 class StopRunError(Exception):
     """Raised to end the run; the message is a sentence for the user.
 
-    ``result`` is the output that the model gets for the call that ended the run; "" for none.
+    ``result`` is the output that the model receives for the call that ended the run; "" for none.
     """
 
     def __init__(self, message: str, result: str = "") -> None:
@@ -42,7 +42,7 @@ GETS_THROUGH = (StopRunError, KeyboardInterrupt, GeneratorExit)
 
 
 class RefusedError(Exception):
-    """Raised if a call may not run; the message is written for the model."""
+    """Raised if a call isn't allowed to run; the message is written for the model."""
 
 
 @dataclass
@@ -75,8 +75,10 @@ class Call:
     live: str = ""
     """The last part of the output so far; becomes the result if the call is interrupted."""
     finished: "Outcome | None" = None
-    """The tool's own outcome; None until it has ended. It becomes the result if a later stage, such
-    as a hook, is interrupted."""
+    """The tool's own outcome; None until the tool has ended.
+
+    It becomes the call's result if a later stage, such as a hook, is interrupted.
+    """
     answered: bool = False
     """Whether the call's result entry has been made."""
 
@@ -118,7 +120,7 @@ class Call:
             return self.found.title(self.given)
         except GETS_THROUGH:
             raise
-        except BaseException:  # A missing title must not cost the result.
+        except BaseException:  # A call without a title must still give its result.
             log.exception("%s has no title", self.part.tool)
             return ""
 
@@ -140,7 +142,7 @@ class Stage(Protocol):
     """A layer around every tool call: may refuse it, or act before and after the later stages."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome: from ``proceed``, which runs the later stages, or its own.
+        """Return the call's outcome; ``proceed`` runs the later stages and returns theirs.
 
         `Link.run` turns an exception into an outcome, except those in `GETS_THROUGH`.
         """

@@ -1,8 +1,8 @@
 """Makes the `ToolContext` of a call: everything that the tool may use while it runs.
 
-Owns what lasts from call to call: which files the session's tools have read (`FileReads`), and its
-archive. The later stages restrict the context: `Allowed` to the permissions found, `Opened` to a
-view of the sandbox.
+Owns what lasts from call to call: which files the session's tools have read (`FileReads`), and the
+session's archive. The later stages restrict the context: `Allowed` to the permissions found,
+`Opened` to a view of the sandbox.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ class ToolContexts:
         self._propose = propose
 
     def make(self, call: Call) -> ToolContext:
-        """Return a new context for a call, with limits for the model and the room left now."""
+        """Return a new context for a call, with limits that fit the model and the room left."""
 
         def report(text: str) -> None:
             call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
@@ -104,7 +104,7 @@ class ToolContexts:
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
         """Return the results of reading ``file`` that the model still sees unchanged, newest first.
 
-        ``file`` is the path as results have it: relative to the project, or absolute outside it.
+        ``file`` is the path as written in results: relative to the project, or absolute outside it.
         """
         view = resolve(self._session.active_path())
         traits = tool_traits()

@@ -1,7 +1,7 @@
-"""Stops doom loops (repeated tool calls without news) and answers that repeat themselves.
+"""Stops doom loops (tool calls repeated without new results) and answers that repeat themselves.
 
-``doom_loop`` and ``repeated_text`` find them; here the permission rules decide whether to stop one,
-to allow it, or to ask the user. A stopped call's result is appended by `ToolRunner`, the message
+``doom_loop`` and ``repeated_text`` find them; here the permission rules decide whether to stop
+them, allow them or ask the user. A stopped call's result is appended by `ToolRunner`, the message
 after a stopped answer by `Loop`.
 """
 
@@ -30,7 +30,8 @@ class RepetitionWatch:
     """The stage that stops doom loops. It also decides what follows a repeating answer.
 
     Remembers the repetitions that the user allowed for the session. ``prompt`` returns a prompt by
-    name. ``problem_of`` returns why a tool, given by name, can't take arguments; "" if it can.
+    name. ``problem_of`` takes a tool's name and arguments and returns why it can't accept them; ""
+    if it can.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class RepetitionWatch:
         self._problem_of = problem_of
         self._allowed: set[str] = set()
         self._allowed_in_run: int | None = None
-        """Id of the user's message after which answers may repeat themselves; None: no message."""
+        """Id of the message whose answers may repeat themselves; None if there is none."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         path = self._session.active_path()
@@ -100,7 +101,7 @@ class RepetitionWatch:
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
-        """Decide what follows an answer that was stopped for repeating itself, asking the user if necessary.
+        """Decide what follows an answer that was stopped for repeating itself; may ask the user.
 
         Returns the message to send to the model, which tells it to continue or to stop repeating.
         Raises StopRunError if the user ends the run, or after too many repeating answers.

@@ -36,7 +36,7 @@ class Understood:
         if call.problem:
             raise ToolError(call.problem)
         call.held = self.context(call)
-        # The call's needs may depend on files that jobs have made.
+        # Which permissions the call needs may depend on files that jobs have made.
         await self.jobs.look()
         return await proceed(call)
 
@@ -83,7 +83,7 @@ class Allowed:
         tool = call.tool
         context = call.context
         call.needs = await in_thread(needs_of, tool, call.arguments, context)
-        # While it runs, the tool may not use other permissions than these.
+        # While it runs, the tool may use only these permissions.
         context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
         context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
         refusal = await self.gate.refusal(
@@ -111,7 +111,7 @@ class Allowed:
 class Opened:
     """Gives a call the sandbox view that its permissions allow.
 
-    Also gives it the functions by which it asks for more grants, or for a host, while it runs.
+    Also gives it two functions to call while it runs: they ask for more grants, or for one host.
     """
 
     gate: Gate
@@ -128,7 +128,7 @@ class Opened:
         refused: dict[str, str] = {}
 
         async def request_grants(wanted: Grants, _command: str) -> Grants | str:
-            # A host that was refused while the command ran is not asked about again.
+            # Don't ask again about a host that was refused while this command ran.
             unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
             if refused and not unasked:
                 return "\n".join(dict.fromkeys(refused[host] for host in sorted(wanted.hosts)))
@@ -189,7 +189,7 @@ class Detached:
             raise
 
     async def aclose(self, seconds: float) -> None:
-        """Wait for interrupted calls to end, at most ``seconds``."""
+        """Wait until interrupted calls have ended, but at most ``seconds``."""
         if self._left:
             await asyncio.wait(self._left, timeout=seconds)
 

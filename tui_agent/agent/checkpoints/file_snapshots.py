@@ -96,7 +96,7 @@ def take_snapshot(path: str | Path) -> Reading:
 def _read(descriptor: int) -> Reading:
     state = os.fstat(descriptor)
     if stat.S_ISDIR(state.st_mode):
-        # Absent, as a file may be written there once the directory has been removed.
+        # Counts as absent: once the directory is removed, a file may be written here.
         return Reading(ABSENT)
     with open(descriptor, "rb", closefd=False) as file:
         mode = stat.S_IMODE(state.st_mode)

@@ -1,8 +1,9 @@
-"""Lists the files of a project with their stamps (its manifest), to find changed files without reading any.
+"""Lists a project's files and their stamps (its manifest), to find changes without reading files.
 
 Between two listings the project is watched (Linux inotify), and only files that were touched are
-examined. If the watch can't name them for sure (new or deleted directories, too many events,
-another system), the project is listed again. `Recorder` compares the manifests and reads the files.
+examined. The project is listed again if the watch can't tell which files were touched: after
+directories were added or deleted, after too many events, and on systems other than Linux.
+`Recorder` compares the manifests and reads the files.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ Without a listing, changes by commands are not recorded.
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
 CLOCK_TOLERANCE_NS = 2_000_000_000
-"""Nanoseconds by which the clock of a file system may differ from that of the program."""
+"""Possible difference, in nanoseconds, between a file system's clock and the program's."""
 
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
@@ -52,7 +53,7 @@ _MOVED = 0xC0
 _CREATE = 0x100
 _DELETE = 0x200
 _SELF = 0xC00
-_ONLY_DIRECTORIES = 0x1000000 | 0x2000000  # and no links
+_ONLY_DIRECTORIES = 0x1000000 | 0x2000000  # don't follow links
 _UNMOUNTED = 0x2000
 _OVERFLOW = 0x4000
 _OF_DIRECTORY = 0x40000000
@@ -122,7 +123,7 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
 
 
 def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
-    """Return the project's manifest now, if only the ``touched`` paths may differ from ``last``.
+    """Return the current manifest, given that only the ``touched`` paths may differ from ``last``.
 
     Returns ``last`` itself if nothing changed; None if the project has to be listed, because a file
     is new (git may ignore it) or an ignore file was touched.
@@ -200,7 +201,7 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return the manifest now: the same object as the last time if nothing changed.
+        """Return the current manifest: the same object as the last time if nothing changed.
 
         The caller may correct its stamps, because the next manifest is made from it. Calls must not
         overlap. Raises TooLargeError and OSError, as `manifest_of` does.
@@ -235,7 +236,7 @@ class FileWatch:
         self._places: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Start to watch; if that is impossible, `touched` returns None."""
+        """Start watching; if that is impossible, `touched` returns None."""
         self.close()
         if sys.platform != "linux":
             return

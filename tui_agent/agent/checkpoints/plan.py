@@ -1,8 +1,8 @@
 """Plans which files to restore when the user moves from one entry of the tree to another. Pure.
 
-A file is restored only if it is now exactly as the session last left it on the current path, and
-if the snapshot for the target is kept. Any other file is a conflict and stays as it is, such as
-one that the user or another program changed after the session did.
+A file is restored only if it is now exactly as the session last left it on the current path, and if
+the target's snapshot still exists. Any other file is a conflict and stays as it is, for example
+because the user or another program has changed it since.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,17 +21,17 @@ MOVED = "it was moved here and can't be moved back"
 SAME_FILE = "a file whose name differs only in case may be the same file"
 DROPPED = "its snapshot was deleted to save space"
 FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
-"""Reasons of conflicts that mean that the user or another program changed the file."""
+"""Reasons for a conflict which say that the user or another program changed the file."""
 
 
 @frozen
 class Difference:
     """A file that differs between the current entry (``here``) and the target (``there``).
 
-    ``path`` is relative to the project. ``reason`` says why the file can't be restored whatever its
-    content is now; "" if the recorded changes don't prevent it. ``taken`` are the digests of the
-    contents that were replaced on the current path since its common ancestor with the target; some
-    may have been written by the user or another program.
+    ``path`` is relative to the project. If the recorded changes alone prevent restoring the file,
+    ``reason`` says why; otherwise it is "". ``taken`` are the digests of contents that were
+    replaced on the current path, after its common ancestor with the target; some may have been
+    written by the user or another program.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Difference:
 class RestoreStep:
     """A file to restore: ``now`` is its snapshot when planned, ``wanted`` the one to restore.
 
-    Either may be `ABSENT`, for a file that did not exist or is to be deleted.
+    Either may be `ABSENT`: the file doesn't exist now, or will be deleted.
     """
 
     path: str
@@ -75,12 +75,12 @@ class Conflict:
 
 @frozen
 class RestorePlan:
-    """The files to restore and the conflicts; false if there are neither."""
+    """The files to restore and the conflicts; falsy if there are neither."""
 
     steps: tuple[RestoreStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     omitted: int = 0
-    """Number of changed files that were not recorded because they were too many."""
+    """Number of changed files that were not recorded because there were too many."""
 
     def __bool__(self) -> bool:
         return bool(self.steps or self.conflicts)
@@ -116,9 +116,10 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
     """Return the files that differ between the current entry and the target, sorted by path.
 
-    ``back`` are the changes from their common ancestor to the current entry, ``forth`` those from
-    the ancestor to the target. A file that may equal the target's is returned, too, if it has no
-    snapshot at the current entry or its difference has a ``reason``.
+    ``back`` are the changes from the common ancestor of the two to the current entry, ``forth`` the
+    changes from the ancestor to the target. A file without a known difference is returned, too, if
+    its snapshot at the current entry has a problem, or if the recorded changes prevent restoring
+    it.
     """
     backs = _by_path(back)
     forths = _by_path(forth)
@@ -146,9 +147,8 @@ def decide(
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
     """Return the steps to restore files, and the conflicts.
 
-    Files that already are as they were at the target are in neither. ``current`` takes a path and
-    returns the file's snapshot now. ``kept`` returns whether a snapshot's content is still
-    available.
+    Files that already match the target are in neither. ``current`` takes a path and returns the
+    file's snapshot now. ``kept`` returns whether a snapshot's content is still available.
     """
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
@@ -161,7 +161,8 @@ def decide(
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
             if difference.reason:
-                # The user may have moved the content here, so it must not be deleted elsewhere.
+                # The user may have moved the replaced contents to other files, which must not be
+                # deleted then.
                 stuck.update(difference.taken)
             continue
         reason = difference.reason or _reason(difference, now)
@@ -172,8 +173,9 @@ def decide(
             stuck.update(difference.taken, filter(None, [there.digest]))
         else:
             steps.append(RestoreStep(difference.path, now, there))
-    # A file that was moved and can't be moved back is not deleted, or it would be lost. Nor is one
-    # whose name differs only in case from a file to keep: many file systems take both for one.
+    # Don't delete a file that was moved here and can't be moved back: its content would be lost.
+    # Nor one whose name differs only in case from a kept file's name: many systems take both for
+    # one file.
     possible: list[RestoreStep] = []
     for step in steps:
         if not step.wanted.exists and step.now.digest in stuck:
@@ -186,7 +188,7 @@ def decide(
 
 
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
-    """Return the steps in an order in which stopping halfway loses no content.
+    """Return the steps in an order that loses no content if restoring stops halfway.
 
     Files are written before others are deleted, with one exception: a file is deleted first if a
     directory has to be made in its place, or if a file has to replace the directory it is in.

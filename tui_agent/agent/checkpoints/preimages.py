@@ -1,4 +1,4 @@
-"""Keeps the contents of a project's files from before a command, which may change any of them.
+"""Keeps the contents that a project's files had before a command, which may change any file.
 
 Small files are copied into one temporary file, and copied again when their stamp differs. If many
 have no copy yet, those unmodified in git are not copied: only the hash of the git object is
@@ -28,16 +28,16 @@ from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.whole_numbers import whole_number
 
 READ_AHEAD = 200
-"""Maximum expected objects read by one git process, which takes some milliseconds to start."""
+"""Maximum number of expected objects that one git process reads; starting it takes milliseconds."""
 
 MAX_PREIMAGE_BYTES = 100_000_000
 """Maximum bytes of the temporary file with the copies."""
 
 MAX_UNCHECKED_FILES = 200
-"""Maximum number of files that are copied without first asking git which are unmodified."""
+"""Maximum number of files that are copied without first asking git which of them are unmodified."""
 
 COPY_SECONDS = 1.0
-"""Seconds that a command waits for copies; files not copied by then have no snapshot before it."""
+"""Seconds that a command waits for copies; files not copied in time have no earlier snapshot."""
 
 NOT_COPIED = "there was no time or space to copy it before the command"
 
@@ -82,9 +82,9 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
-        """Set the objects that `content` will be called for, in order, so that many can be read at once.
+        """Set, in order, the objects that `content` will be asked for.
 
-        Empty names are ignored.
+        `content` can then read many at once. Empty names are ignored.
         """
         self._expected = [name for name in names if name]
         self._read_ahead = {}
@@ -125,9 +125,9 @@ class _Object:
 
 
 class PreimageStore:
-    """Keeps the contents of one project's files from before a command; not thread-safe.
+    """Keeps the contents that one project's files had before a command; not thread-safe.
 
-    ``blob`` returns the content with a digest from the store, None if the store lacks it.
+    ``blob`` takes a digest and returns the content from the store; None if the store lacks it.
     """
 
     def __init__(self, root: Path, blob: Callable[[str], bytes | None]) -> None:
@@ -170,7 +170,7 @@ class PreimageStore:
         return known is not None and known[0] == stamp
 
     def _take_from_git(self, paths: Iterable[str], manifest: Manifest) -> None:
-        """Remember the git object of each of ``paths`` that is unmodified in git."""
+        """For each of ``paths`` that is unmodified in git, remember its git object."""
         objects = self._unmodified()
         named = {path: objects[path] for path in paths if path in objects}
         sizes = self._git.sizes(set(named.values()))
@@ -184,7 +184,7 @@ class PreimageStore:
         self._known[path] = (stamp, _Blob(digest))
 
     def snapshots(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
-        """Return, by path, the snapshot of each file from when it had the given stamp.
+        """Return, by path, each file's snapshot from the time when it had the given stamp.
 
         If its content was not kept or can't be read, the snapshot's ``problem`` says why.
         """
@@ -208,7 +208,7 @@ class PreimageStore:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return the hash of the git object with the content of a file when it had this stamp.
+        """Return the hash of the git object that has a file's content as of the given stamp.
 
         "" if the content was not taken from git.
         """
@@ -234,7 +234,7 @@ class PreimageStore:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Drop all copies if more than half of their bytes belong to files that have changed since."""
+        """Drop all copies if over half of their bytes belong to files that have changed since."""
         others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         used = 0
         for path, (stamp, source) in self._known.items():
@@ -250,7 +250,7 @@ class PreimageStore:
     # -- git --------------------------------------------------------------------------------------------------
 
     def _unmodified(self) -> dict[str, str]:
-        """Return the hash of the git object of each file that equals git's index, by relative path.
+        """Return, by relative path, the git object's hash of each file that is unmodified in git.
 
         Empty outside a repository, or if git fails.
         """

@@ -1,4 +1,4 @@
-"""Records the changes of tool calls and commands to the project's files, and makes checkpoints of them.
+"""Records changes to the project's files by tool calls and commands, and makes checkpoints.
 
 The contents go into the store of snapshots; the checkpoint entry is appended by the caller (`Loop`,
 `FileRewind`).
@@ -6,7 +6,7 @@ The contents go into the store of snapshots; the checkpoint entry is appended by
 If a call names its files, they are read before and after it. A command may change any file, so the
 project is listed before and after it, and files whose stamp differs are read (`preimages` keeps
 their earlier contents). A failure here never fails a call: the changes are not recorded, and the
-user gets one warning.
+user is warned once.
 """
 
 import asyncio
@@ -93,10 +93,10 @@ class SnapshotStore:
 
 
 class Recorder:
-    """Records the changes of one session to one project. Called on the event loop; reads in threads.
+    """Records the changes of one session to one project.
 
-    ``tell`` shows the user a warning; it is called once for each text. ``jobs`` returns the number
-    of running jobs.
+    Called on the event loop; reads in threads. ``tell`` shows the user a warning; the same text is
+    shown only once. ``jobs`` returns the number of running jobs.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class Recorder:
         None if no command is running, or if the project could not be listed.
         """
         self._beside_jobs: Manifest | None = None
-        """The manifest when last listed, if a job ran then; else None."""
+        """The last listed manifest, if a job was running then; otherwise None."""
         self._changed: list[FileChange] = []
         """Changes that aren't in a checkpoint yet."""
         self._omitted = 0
-        """Number of changes since the last checkpoint that were too many to be recorded."""
+        """Number of unrecorded changes since the last checkpoint, beyond `MAX_CHANGES`."""
         self._lock = asyncio.Lock()
         self._said = SayOnce()
         self._watched = True
@@ -183,7 +183,7 @@ class Recorder:
             await self._whatever_happens(self._compare_known(known, before))
 
     async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
-        """Run ``work`` in a separate task and wait for it; cancelling the caller does not cancel it."""
+        """Run ``work`` in a task and wait for it; it continues if the caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
@@ -207,7 +207,8 @@ class Recorder:
     async def settle(self) -> None:
         """Wait for changes that are still being read, and record the changes by background jobs.
 
-        Call it before `checkpoint`. Now and then also begins to trim the store of snapshots.
+        Call it before `checkpoint`. From time to time, it also starts to trim the store of
+        snapshots.
         """
         if self._looking:
             await asyncio.wait(self._looking)
@@ -335,7 +336,8 @@ class Recorder:
         preimages = self._preimages
         if preimages is None:
             return []
-        # If an ignore file changed, files may be listed now that existed before.
+        # If an ignore file changed, a file that is listed for the first time may have existed
+        # before.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
         if len(changed) <= MAX_STORED:
             changed, unread = _within(MAX_BYTES, changed, before, after)
@@ -372,7 +374,7 @@ class Recorder:
             if path in after and now.snapshot.problem == NOT_A_FILE:
                 continue
             if path not in before:
-                # A file may have been moved here from elsewhere, in which case undoing must not delete it.
+                # The file may have been moved here; undoing must not delete it then.
                 if unsure:
                     problem = WAS_IGNORED
                 elif before.had(after[path]):
@@ -395,8 +397,8 @@ class Recorder:
         """Store the snapshots of files that differ and return the changes.
 
         ``pairs`` has the path, earlier reading and current reading of each file. ``object_of``
-        returns the hash of the git object with a file's earlier content, "" if git lacks it. If it
-        is given, neither current contents nor contents that git has are stored.
+        returns the hash of the git object with a file's earlier content, "" if git lacks it. If
+        ``object_of`` is given, neither current contents nor contents that git has are stored.
         """
         changes: list[FileChange] = []
         room = MAX_BYTES
@@ -431,7 +433,7 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to the next checkpoint, merged with earlier changes that they directly follow."""
+        """Add changes to the next checkpoint; merge those that directly follow earlier changes."""
         if self._unstored:
             self._say(
                 f"Can't store snapshots of changed files, so they can't be restored: {self._unstored}"

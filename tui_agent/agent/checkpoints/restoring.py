@@ -1,7 +1,7 @@
 """Restores a project's files as a plan says, and compares files with their snapshots.
 
 A file's content is stored before it is overwritten or deleted, so that restoring can be undone.
-This is the only module here that writes to the project; it appends no entries. Which files to
+This is the package's only module that writes to the project; it appends no entries. Which files to
 restore is decided by ``plan``.
 """
 
@@ -83,7 +83,10 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, snapshots: Iterable[Snapshot]) -> None:
-        """Set the snapshots that `content` will be called for, in order, so that many can be read at once."""
+        """Set, in order, the snapshots that `content` will be asked for.
+
+        `content` can then read many at once.
+        """
         self._git.expect(snapshot.object for snapshot in snapshots)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
@@ -133,7 +136,7 @@ class Restorer:
         data = self._blob(snapshot.digest)
         if data is None and snapshot.object:
             data = self._git.content(snapshot.object)
-        # The object in git may have other content by now.
+        # An object from git may have other content than the file had.
         if data is not None and digest_of(data) == snapshot.digest:
             return data
         return None
@@ -217,7 +220,7 @@ class ChangeAmount:
 
 
 def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
-    """Return the amount of change in each list, from the target to the current entry.
+    """Return the amount of change in each list of differences, from target to current entry.
 
     Reads snapshots, not the files on disk; equal pairs of snapshots are compared only once.
     """

@@ -1,6 +1,6 @@
 """Owns a session's recorder of file changes, and restores and compares files between entries.
 
-`FileRewind.plan` says what a move would restore, as decided by ``plan.decide``; the caller
+`FileRewind.plan` returns what a move would restore (``plan.decide`` decides that); the caller
 (``app.moves``) asks the user about conflicts, moves the leaf, and then calls ``restore``. The leaf
 is not moved here. Checkpoints of changes are appended here (``keep_changes``, ``restore_in_place``)
 and, after a run's calls, by `Loop`.
@@ -51,10 +51,10 @@ class FileRewind:
         self.stayed: set[frozenset[int | None]] = set()
         """Pairs of entries between which the user moved without restoring files.
 
-        ``app.moves`` keeps them, so that undoing such a move doesn't restore files either.
+        ``app.moves`` adds them, so that undoing such a move doesn't restore files either.
         """
         self._accepted: dict[str, Snapshot] = {}
-        """Changes by others that the user accepted: a file's snapshot with the change, by path."""
+        """Changes by others that the user accepted: the changed file's snapshot, by path."""
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Records the changes of calls and commands.
@@ -80,7 +80,10 @@ class FileRewind:
         return self._restorer is not None
 
     def get_ready(self) -> None:
-        """List the project and keep its contents in the background, ready for the first command."""
+        """List the project and save its files' contents for later, in the background.
+
+        The first command then doesn't have to wait for that.
+        """
         if self.recorder is not None:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
@@ -131,15 +134,16 @@ class FileRewind:
         )
 
     async def restore(self, plan: RestorePlan) -> Restored:
-        """Restore the files of a plan after a move; return which were restored, and which failed."""
+        """Restore a plan's files after a move; return which were restored, and which failed."""
         if self._restorer is None or not plan:
             return Restored()
         return await asyncio.to_thread(self._restorer.carry_out, plan)
 
     async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Snapshot]:
-        """Return the plan's conflicts with changes by the user or another program.
+        """Return the plan's conflicts that the user or another program caused.
 
-        Each comes with the file's snapshot now. Changes passed to `accept` before are left out.
+        Each comes with the file's current snapshot. Changes that were passed to `accept` are left
+        out.
         """
         restorer = self._restorer
         if restorer is None:
@@ -167,8 +171,8 @@ class FileRewind:
     async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return what the user or another program changed in the files that a move would restore.
 
-        The move is from the leaf to ``target``. Each file has the changes from the session's last
-        version to now; files without such changes are left out.
+        The move is from the leaf to ``target``. Each file is compared with the session's last
+        version of it; files that don't differ are left out.
         """
         if self._restorer is None:
             return ()
@@ -199,7 +203,7 @@ class FileRewind:
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return the amount of the session's changes from each entry of ``places`` to the leaf.
 
-        First appends a checkpoint of the latest changes. The entries must be on the path to the leaf.
+        First appends a checkpoint of the latest changes. The entries must be on the leaf's path.
         """
         restorer = self._restorer
         if restorer is None:
@@ -233,7 +237,7 @@ class FileRewind:
         return Restored()
 
     async def restore_in_place(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore a plan's files without a move in the tree, and append a checkpoint of that change.
+        """Restore a plan's files without a move, and append a checkpoint of that change.
 
         ``target`` is the entry that the plan was made for. Raises StoreError.
         """

@@ -48,9 +48,9 @@ MAX_MESSAGE = 240
 """Maximum characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""Maps a file's path, relative to the project, to a list with an item for each line after an edit.
+"""For each edited file, by its path relative to the project: a list with one item per line.
 
-The item is the index of the line before the edit, counted from 0; None for a new or changed line.
+The item is the line's index before the edit, counted from 0; None for a new or changed line.
 """
 
 
@@ -109,17 +109,22 @@ KNOWN_CHECKERS = (
 
 @frozen
 class Check:
-    """A way to check files: a command to run in the directory ``where``, or a running language server."""
+    """A way to check files: a command to run in ``where``, or a running language server."""
 
     name: str
     words: tuple[str, ...]
-    """The command's argument list, with `FILES` for the files; () for a language server. A command from the
-    settings is a single text for the shell."""
+    """The command's argument list, with `FILES` for the files; () for a language server.
+
+    A command from the settings is a single text for the shell.
+    """
     where: Path
     is_users: bool = False
-    """Whether the settings name the command. Others may belong to the project, so they need a sandbox."""
+    """Whether the command comes from the settings.
+
+    Any other command may belong to the project, so it needs a sandbox.
+    """
     is_server: bool = False
-    """Whether a language server does the check, not a command."""
+    """Whether a language server does the check instead of a command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
         """Return the argument list for these files. The shell runs a command from the settings.
@@ -138,7 +143,7 @@ class Check:
 def checks_for(
     path: Path, root: Path, settings: DiagnosticSettings, server: str = ""
 ) -> list[Check]:
-    """Return the checks for a file: the commands from the settings, or the known checkers found.
+    """Return the checks for a file: commands from the settings, or known checkers that were found.
 
     ``server`` is the name of the language server that runs for the file, "" for none. It is used
     only if no known checker with markers is found, because those also check types. [] for a file
@@ -185,7 +190,7 @@ def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> li
 
 
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
-    """Return the directory in which a checker runs for a file; None if it doesn't check the file."""
+    """Return the directory in which a checker runs for a file; None if it doesn't check it."""
     if not any(path.match(pattern) for pattern in checker.patterns):
         return None
     if not checker.markers:
@@ -221,7 +226,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The path, and the message without line numbers, so that it stays the same when lines move."""
+        """The path and the message without line numbers; stays the same when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:
@@ -301,7 +306,7 @@ def _line_before(problem: Problem, origins: Origins) -> int | None:
     lines = origins.get(problem.path)
     if lines is None:
         return problem.line
-    # A checker may name the line after the last one.
+    # A checker may report a line after the last one.
     at = min(problem.line, len(lines)) - 1
     was = lines[at] if at >= 0 else 0
     return None if was is None else was + 1

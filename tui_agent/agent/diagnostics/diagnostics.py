@@ -56,9 +56,9 @@ log = logging.getLogger(__name__)
 REASON = "diagnostics"
 """``UserEntry.synthetic`` of the entries that show the model new problems."""
 MAX_SHOWN = 10
-"""Maximum number of a file's problems that the model gets."""
+"""Maximum number of a file's problems that are sent to the model."""
 MAX_FILES_SHOWN = 5
-"""Maximum number of files whose problems the model gets in one entry."""
+"""Maximum number of files whose problems are sent to the model in one entry."""
 MAX_OUTPUT = 8_000_000
 """Maximum number of bytes that a checker may print. One that prints more isn't used again."""
 MAX_KNOWN = 20
@@ -74,7 +74,10 @@ _content = partial(read_regular, limit=MAX_CHANGED_BYTES)
 
 
 class _GaveUpError(Exception):
-    """A checker can't be used. The message is a verb phrase that follows the checker's name."""
+    """Raised if a checker can't be used.
+
+    The message is a verb phrase that follows the checker's name.
+    """
 
 
 @dataclass
@@ -114,8 +117,10 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_reported_by_run = False
-        """Whether a run is in progress, whose next request will contain new problems. If not, the user gets a
-        notice when a check finds new problems."""
+        """Whether a run is in progress: its next request will contain new problems.
+
+        If not, a notice tells the user when a check finds new problems.
+        """
         self.checkers: dict[Check, Checker] = {}
         """The checkers used so far, in the order of their first use."""
 
@@ -177,7 +182,7 @@ class Diagnostics:
         return None
 
     async def findings(self) -> UserEntry | None:
-        """Start checks of edited files, and return an entry with new problems, None if there are none.
+        """Start checks of edited files; return an entry with new problems, None if there are none.
 
         Waits once for each check, for at most the seconds of the setting ``wait``, but not for a
         checker that took longer last time. A later call returns problems found after that.
@@ -291,7 +296,7 @@ class Diagnostics:
             after = await self._problems(checker.check, words)
         checker.seconds = (self._ports.clock() - began) / 1_000
         if known is None:
-            # This run comes after the check, whose caches it uses, and only if there are problems.
+            # Run this after the check, to use its caches, and only if there are problems.
             known = []
             if after:
                 known = await self._problems_before(checker.check, words, edited)
@@ -322,7 +327,8 @@ class Diagnostics:
         """Return the errors that language servers find in edited files: before the edit, and now.
 
         Errors before the edit are determined only for files that existed before and have errors
-        now. Files without a server have none. Raises _GaveUpError if a server fails.
+        now. For files without a server, no errors are returned. Raises _GaveUpError if a server
+        fails.
         """
         from tui_agent.tools.language_servers.connection import ServerError
 
@@ -368,7 +374,7 @@ class Diagnostics:
     ) -> list[Problem]:
         """Run a checker and return its findings. Raises _GaveUpError if it can't be used.
 
-        ``replaced`` maps files to the copies that the checker sees in their place.
+        ``replaced`` maps files to the copies that the checker sees instead.
         """
         timeout = self._ports.diagnostics.timeout
         run = CommandRun()
@@ -428,8 +434,8 @@ class Diagnostics:
     def _sandbox_for(self, check: Check) -> Sandbox | None:
         """Return the sandbox in which a checker runs; None to run it without one.
 
-        Only commands from the user's settings run without one. Raises _GaveUpError for other checkers
-        if there is no sandbox, and for all if the settings require one.
+        Only commands from the user's settings run without one. If there is no sandbox, raises
+        _GaveUpError for other checkers, and for all checkers if the settings require a sandbox.
         """
         sandbox = self._ports.sandbox
         if sandbox is not None and sandbox.active:
@@ -466,7 +472,8 @@ def _write_former_contents(place: Path, edited: Before) -> dict[Path, Path]:
         if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
-            # Checkers cache results by size and time, often in whole seconds. This time is unique.
+            # Checkers cache results by size and time, often in whole seconds, so the copies have a
+            # time of their own.
             os.utime(copy, (later, later))
     return copies
 

@@ -1,9 +1,9 @@
-"""Parses and translates hooks in Claude Code's format, which Codex, Copilot, Cursor and others share.
+"""Parses and translates hooks in Claude Code's format, which Codex, Copilot and others share.
 
 Translates the names of events, tools and arguments, the payloads and the answers between that
-format and this program's; `Hooks` runs the translated hooks like others. A hook of type ``prompt``
-asks the small model (`QuestionHook`). ``programs.hooks`` finds the files, ``cli.extensions`` makes
-the hooks that run. Source: Claude Code's hooks reference.
+format and this program's; `Hooks` runs the translated hooks like any others. A hook of type
+``prompt`` asks the small model (`QuestionHook`). ``programs.hooks`` finds the files,
+``cli.extensions`` makes the hooks that run. Source: Claude Code's hooks reference.
 """
 
 import json
@@ -55,7 +55,7 @@ EVENTS: dict[str, EventName] = {
     "Notification": "notification",
     "SessionEnd": "session_end",
 }
-"""This program's name of each supported event, by Claude Code's name."""
+"""This program's name for each supported event, by Claude Code's name."""
 _ARGUMENTS = "$ARGUMENTS"
 """Placeholder in a question to the model, replaced by the payload's JSON."""
 DEFAULT_TIMEOUT = 60
@@ -85,16 +85,16 @@ _FIELDS = {
     "agent": "subagent_type",
     "task": "prompt",
 }
-"""Claude Code's names of tools' arguments, by this program's names, where they differ."""
+"""Claude Code's names for arguments of tools, by this program's names, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
-"""Claude Code's names of the tools whose argument ``path`` has the same name in both programs."""
+"""Claude Code's names for the tools whose argument ``path`` has the same name in both programs."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = LazyPattern(r"[\w|, -]*")
 _REPEATED_GROUP = LazyPattern(r"\)[*+{]")
 _MAX_REPEATS = 5
-"""Maximum quantifiers in one alternative of a matcher; more could backtrack without end."""
+"""Maximum quantifiers in one alternative of a matcher; more could make matching endless."""
 _MAX_GROUPS = 8
-"""Maximum groups in a matcher; more could backtrack without end."""
+"""Maximum groups in a matcher; more could make matching endless."""
 
 
 @frozen
@@ -141,7 +141,7 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
     """Return ``found`` as a hook that can be run.
 
-    Takes from ``handler`` the settings, the directory, the environment, and the check that is made
+    ``handler`` supplies the settings, the directory, the environment, and the check that is made
     before a run outside the sandbox.
     """
     kind = QuestionHook if found.is_question else ClaudeHook

@@ -62,7 +62,7 @@ REFUSED = 2
 """The exit code with which a hook's command refuses the event."""
 
 CLOSING_SECONDS = 5
-"""Seconds that hooks running in the background get to end before they are cancelled."""
+"""Seconds that background hooks have to finish before they are cancelled."""
 
 MIN_SUMMARY_CHARS = 20
 """Shortest summary that is accepted from a hook, in characters."""
@@ -78,7 +78,7 @@ SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
 
 
 class HookError(UserFacingError):
-    """A hook failed; the message says why, for the user."""
+    """Raised if a hook failed; the message says why, for the user."""
 
 
 @frozen
@@ -102,8 +102,10 @@ class CommandHook:
     containment: Containment | None = None
     """The sandbox for a hook whose settings say ``sandboxed``; None to run it without one."""
     problem_of: Callable[[Path, str], str] = lambda _cwd, _command: ""
-    """Takes a directory and a command line; returns why the command must not run there outside the
-    sandbox, as a clause, "" if it may."""
+    """Returns a clause that says why a command must not run outside the sandbox; "" if it may.
+
+    The arguments are the directory and the command line.
+    """
     report: Callable[[str], None] = lambda _text: None
     """Called with a sentence about changes that the sandbox discarded."""
     ask: AskModel | None = None
@@ -159,7 +161,7 @@ class CommandHook:
         return ANSWERS[event].refusing(reason)
 
     def answer(self, payload: Payload, text: str) -> HookAnswer:
-        """Return the answer in a command's output, an empty one for no output.
+        """Return the answer in a command's output; an empty answer if there is no output.
 
         Raises HookError if the output is malformed.
         """
@@ -339,7 +341,7 @@ class Hooks:
         async for _handler, answer in self._answers(payload, ContextAnswer):
             if answer.context.strip():
                 context.append(answer.context)
-        # Only now: after an interrupt of the hooks, the next message runs them again.
+        # Set only now: if the hooks are interrupted, the next message runs them again.
         self._began = True
         return "\n\n".join(context)
 
@@ -398,7 +400,10 @@ class Hooks:
         result: ToolResult,
         seconds: float,
     ) -> ToolResult:
-        """Run the hooks after a call; return the result with their texts and a note on changed arguments."""
+        """Run the hooks after a call, and return the result with their texts.
+
+        If a hook changed the call's arguments, the result also has a note about that.
+        """
         added: list[str] = []
         if checked.changed is not None:
             added.append(f"[A hook of the user changed the arguments to {checked.changed}]")

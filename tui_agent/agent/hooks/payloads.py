@@ -39,7 +39,7 @@ class About:
 
 @_payload
 class EntryText:
-    """One entry of the session, with its text as the summarising model gets it."""
+    """One entry of the session, with its text as the summarising model receives it."""
 
     id: int
     kind: str
@@ -109,9 +109,9 @@ class BeforeCompact:
     """Sent before a compaction, with everything the summary would be made from.
 
     ``entries`` and ``turn_prefix`` (the first part of a turn that is too large to keep whole) are
-    summarised; ``conversation`` is their text as the summarising model gets it. Entries before
+    summarised; ``conversation`` is their text as the summarising model receives it. Entries before
     ``first_kept_id`` are no longer sent to the model. ``branch`` holds all entries of the path,
-    those before an earlier summary included. Sizes are in tokens: ``budget`` limits the whole
+    including those before an earlier summary. Sizes are in tokens: ``budget`` limits the whole
     history, ``summary_tokens`` the summary.
     """
 
@@ -156,12 +156,13 @@ class AfterCompact:
 class BeforeTree:
     """Sent before a move.
 
-    ``target`` is the entry the user chose. ``leaf`` is the new leaf: for a user's message, which
-    goes back to the prompt to be edited, the entry before it. ``old_leaf`` is the current leaf,
-    and ``entries`` are those that leave the path. IDs are None before the first entry.
+    ``target`` is the entry the user chose. ``leaf`` is the new leaf. If ``target`` is a user's
+    message, it returns to the prompt for editing, and ``leaf`` is the entry before it. ``old_leaf``
+    is the current leaf, and ``entries`` are those that leave the path. An ID is None if it stands
+    for the point before the first entry.
 
-    ``wants_summary`` is True if the user asked for a summary of ``entries``; ``focus`` is what it
-    should emphasise.
+    ``wants_summary`` is True if the user asked for a summary of ``entries``; ``focus`` is what the
+    summary should emphasise.
     """
 
     event: Literal["before_tree"] = "before_tree"
@@ -220,7 +221,7 @@ class BeforeEnd:
 
 @_payload
 class PermissionQuestion:
-    """Sent before the user is asked to allow a tool call; ``reason`` says why permission is needed."""
+    """Sent before the user is asked to allow a tool call; ``reason`` says why they are asked."""
 
     event: Literal["permission"] = "permission"
     about: About
@@ -232,7 +233,7 @@ class PermissionQuestion:
 
 @_payload
 class Notification:
-    """Sent when the user is needed: a question is open (``permission``), or a run ended (``idle``)."""
+    """Sent when the user is needed: for a question (``permission``), or after a run (``idle``)."""
 
     event: Literal["notification"] = "notification"
     about: About
@@ -327,9 +328,9 @@ class UserPromptAnswer(ContextAnswer):
 class BeforeToolAnswer(HookAnswer):
     """The answer before a tool call.
 
-    ``deny`` refuses the call, and the model gets ``message``. ``allow`` runs it without asking the
-    user, unless a rule denies it. ``ask`` always asks the user, with ``message`` as the reason.
-    ``arguments`` replaces the call's arguments; None keeps them.
+    ``deny`` refuses the call, with ``message`` as the reason for the model. ``allow`` runs it
+    without asking the user, unless a rule denies it. ``ask`` always asks the user, with ``message``
+    as the reason. ``arguments`` replaces the call's arguments; None keeps them.
     """
 
     decision: Literal["allow", "deny", "ask"] | None = None
@@ -342,7 +343,7 @@ class BeforeToolAnswer(HookAnswer):
 
 
 class AfterToolAnswer(HookAnswer):
-    """The answer after a tool call: ``append`` is added to the output that the model gets."""
+    """The answer after a tool call: ``append`` is added to the output that the model receives."""
 
     append: str = ""
 
@@ -390,7 +391,10 @@ class CompactAnswer(SummaryAnswer):
 
 
 class BeforeEndAnswer(HookAnswer):
-    """The answer before a run ends: ``block`` makes the model continue, with ``message`` as its task."""
+    """The answer before a run ends.
+
+    ``block`` makes the model continue, with ``message`` as its task.
+    """
 
     block: bool = False
     message: str = ""
@@ -401,7 +405,7 @@ class BeforeEndAnswer(HookAnswer):
 
 
 class PermissionQuestionAnswer(HookAnswer):
-    """The answer to a permission question in the user's place.
+    """A hook's answer to a permission question, instead of the user's.
 
     ``decision`` None means that the user is asked. ``message`` tells the model why the call was
     denied.

@@ -1,4 +1,4 @@
-"""Builds the payloads of the hooks that may write summaries: ``before_compact``, ``before_tree`` (moves)."""
+"""Builds payloads for hooks that may write summaries: ``before_compact`` and ``before_tree``."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from tui_agent.tools.registry import tool_traits
 
 @frozen
 class _Reader:
-    """Converts entries to text, in the form that the summarising model gets."""
+    """Converts entries to text, in the form that the summarising model receives."""
 
     view: ContextView
     settings: CompactionSettings
@@ -37,7 +37,7 @@ class _Reader:
 def compaction_payload(
     plan: CompactionPlan, path: Sequence[Entry], about: About, templates: Templates
 ) -> BeforeCompact:
-    """Return the payload of a planned compaction; ``path`` holds all entries from the root to the leaf."""
+    """Return the payload of a planned compaction; ``path`` has all entries from root to leaf."""
     settings = plan.settings.compaction
     reader = _Reader(plan.view, settings, templates)
     whole = resolve_all(path)

@@ -1,1 +1,1 @@
-"""Reads the files with which a project and its user guide the agent: instructions, skills, commands."""
+"""Reads files of the user and the project that guide the agent: instructions, skills, commands."""

@@ -40,7 +40,7 @@ _FIELDS = frozenset(
         "disable-model-invocation",
     }
 )
-"""Front matter fields of a command that are used or can be ignored; all others are reported."""
+"""Front matter fields of a command that are used, or ignored silently; all others are reported."""
 _NAME = LazyPattern(r"[a-z][a-z0-9_-]*")
 
 RunCommand = Callable[[str], Awaitable[str]]
@@ -49,7 +49,7 @@ RunCommand = Callable[[str], Awaitable[str]]
 
 @frozen
 class UserCommand:
-    """A command written by a user; ``name`` includes the folders below ``commands``: ``git:commit``.
+    """A user's command; ``name`` includes the folders below ``commands``, as in ``git:commit``.
 
     The command's message switches to ``model`` and ``agent``; None keeps the current ones.
     ``of_project`` is True for a command of the project, False for the user's own. ``origin`` and
@@ -77,9 +77,10 @@ class UserCommand:
 def load_commands(
     folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> tuple[UserCommand, ...]:
-    """Return the commands that ``gate`` admits, sorted by name; unusable files are reported in ``problems``.
+    """Return the commands that ``gate`` admits, sorted by name.
 
-    A project's command never replaces a user's command of the same name.
+    Unusable files are reported in ``problems``. A project's command never replaces a user's command
+    of the same name.
     """
     places = (*folders.user_folders("commands"), *folders.project_folders("commands", problems))
     rows = [(path, folder) for folder in places for path in folder.files("*.md")]
@@ -99,10 +100,10 @@ def load_commands(
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
-    """Return a command's message, with and without the output of its shell commands.
+    """Return a command's message twice: with and without the output of its shell commands.
 
-    Files named with ``@`` are looked for in the second text, so that names in an output don't count.
-    ``run`` is called for each shell command of the template, in order.
+    Files named with ``@`` are looked for in the second text, so that names in an output don't
+    count. ``run`` is called for each shell command of the template, in order.
     """
     typed = given(arguments)
     template = command.template
@@ -120,9 +121,9 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
 async def fill_template(
     template: str, typed: Given, fill: Callable[[str], str], run: RunCommand
 ) -> tuple[str, str]:
-    """Return a filled-in template with the output of its shell commands, and without that output.
+    """Return a filled-in template twice: with and without the output of its shell commands.
 
-    ``fill`` replaces the placeholders in the text between the commands. The commands get the
+    ``fill`` replaces the placeholders in the text between the commands. The commands receive the
     arguments as shell parameters (``$1``) and as ``$ARGUMENTS``.
     """
     quoted = " ".join(map(shlex.quote, typed.words))
@@ -149,7 +150,9 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
 
 
 def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: str) -> UserCommand:
-    """Return the command in a document; ``parts`` are the folders below ``commands``, then its name.
+    """Return the command in a document.
+
+    ``parts`` are the folders below ``commands``, followed by the command's name.
 
     Raises DocumentError if the name is not valid or the document has no text.
     """

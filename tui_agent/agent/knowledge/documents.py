@@ -35,16 +35,22 @@ T = TypeVar("T")
 
 
 class DocumentError(Exception):
-    """A file can't be used; the message says why, for the user."""
+    """Raised if a file can't be used; the message says why, for the user."""
 
 
 class LeftOutError(DocumentError):
-    """A file of the project is not read because a link leads out of the project or to a file with secrets."""
+    """Raised if a project's file isn't read because of a link.
+
+    The link leads out of the project or to a file with secrets.
+    """
 
 
 @frozen
 class DocumentText:
-    """Text read from a file. ``size`` is the file's size in bytes; ``cut`` is True if the text is cut off."""
+    """Text read from a file, and the file's size in bytes.
+
+    ``cut`` is True if the text is cut off.
+    """
 
     text: str
     size: int
@@ -87,10 +93,10 @@ class Document:
 
 
 class FileCache:
-    """Reads files, and reads one again only if its modification time or size has changed.
+    """Reads files, and rereads one only if its modification time or size has changed.
 
-    A path below ``project`` is read only if it is still below it after all links are followed,
-    since a project may come from a stranger.
+    A path below ``project`` is read only if it stays there after all links are followed, because a
+    project may come from a stranger.
     """
 
     def __init__(self, project: Path | None = None) -> None:

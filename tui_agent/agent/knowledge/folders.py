@@ -1,6 +1,7 @@
-"""The folders searched for rules, skills, commands, agents, tools and output styles, and their names.
+"""Finds the folders to search for rules, skills, commands, agents, tools and output styles.
 
-`TrustGate` decides which of the files found in them may be used, by the user's trust in the project.
+`TrustGate` decides which of the files in them may be used, depending on whether the user trusts the
+project.
 """
 
 import fnmatch
@@ -24,7 +25,7 @@ from tui_agent.places import (
 from tui_agent.plugins import KINDS, Plugin
 
 MAX_FOLDERS = 2_000
-"""Maximum number of directories searched below one folder, as a link may lead to a huge tree."""
+"""Maximum number of directories searched below one folder; a link may lead to a huge tree."""
 _NEVER = {"node_modules", ".git"}
 """Names of directories that are never searched."""
 
@@ -42,10 +43,9 @@ class Folder:
     whose: str = ""
     of_project: bool = False
     prefix: str = ""
-    """Prefix for the names of skills and commands in the folder: ``PLUGIN:`` in a plugin, else ""."""
+    """Prefix for names of the folder's skills and commands: ``PLUGIN:`` in a plugin, else ""."""
     project: Path | None = None
-    """The project that the folder's symbolic links must not lead out of; None if they may lead
-    anywhere."""
+    """The project that the folder's links must not lead out of; None if they may lead anywhere."""
 
     @property
     def origin(self) -> str:
@@ -64,10 +64,11 @@ class Folder:
         return self.shown + path.as_posix().removeprefix(self.path.as_posix())
 
     def files(self, pattern: str) -> list[Path]:
-        """Return the files below the folder whose names match a glob, sorted, up to ``MAX_DEPTH`` levels deep.
+        """Return the files below the folder whose names match a glob, sorted.
 
-        Links to directories are followed, each directory once. For a link out of the project, only
-        its top-level files are returned, so that reading them reports the problem.
+        Searches up to ``MAX_DEPTH`` levels. Links to directories are followed, each directory once.
+        If a link leads out of the project, only the files directly in its target are returned, so
+        that reading them reports the problem.
         """
         found: list[Path] = []
         seen: set[str] = set()
@@ -110,7 +111,7 @@ class Folders:
         )
 
     def upward(self) -> tuple[Path, ...]:
-        """Return the directories from the working directory up to the project's root, nearest first."""
+        """Return the directories from the working directory up to the project, nearest first."""
         return upward(self.cwd, self.project)
 
     def above(self) -> tuple[Path, ...]:
@@ -183,7 +184,7 @@ class Folders:
                     )
 
     def name(self, path: Path) -> str:
-        """Return a path to show to the user or model: relative to the project, else ``~/…``, else absolute."""
+        """Return a path to show: relative to the project, else ``~/…``, else absolute."""
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
         return shown_in_home(self.home, path)

@@ -1,4 +1,4 @@
-"""Finds and reads instruction files (AGENTS.md, CLAUDE.md and others) and returns the text for the model.
+"""Finds and reads instruction files (AGENTS.md, CLAUDE.md, …); returns the text for the model.
 
 Other programs' files are read as those programs do: one main file per directory and a local file
 beside it, rules that apply to certain paths, and files imported with ``@path``.
@@ -32,12 +32,14 @@ from tui_agent.trust import importing_files
 FILE_BYTES = 32 * 1024
 """Maximum bytes of one instruction file that are sent to the model."""
 MAX_FILES = 50
-"""Maximum files per pattern of the ``instructions`` setting, imports per file and rules per folder."""
+"""Maximum files per pattern in the ``instructions`` setting, imports per file, rules per folder."""
 MAX_HOPS = 4
 """Maximum depth of imports, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
-"""Suffixes of rule files, and the front matter field with the paths that a rule applies to: those of
-Cursor and of Claude Code."""
+"""Suffixes of rule files, each with the front matter field for the paths that a rule applies to.
+
+The first is Cursor's, the second Claude Code's.
+"""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
 """Names of directories with third-party code, whose instruction files are ignored."""
 
@@ -66,7 +68,10 @@ class Instruction:
 
 @frozen
 class _Rule:
-    """A rule file. ``holds_for`` are patterns for the paths that it applies to, None for all paths."""
+    """A rule file.
+
+    ``holds_for`` are patterns for the paths that the rule applies to; None for all paths.
+    """
 
     path: Path
     holds_for: tuple[re.Pattern[str], ...] | None
@@ -101,15 +106,15 @@ class InstructionFiles:
         self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
-        """Main files that were skipped: their names, each with the file of its directory that was read."""
+        """Names of main files that were skipped, each with the file that was read instead."""
         self.for_paths: tuple[str, ...] = ()
         """Names of rule files that are read only together with a file they apply to."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions for the head, and report unusable files in ``problems``.
 
-        The order is: the user's own files and rules, those of directories from the outermost
-        inward, the project's rules for all paths, and the files of the ``instructions`` setting.
+        The order is: the user's own files and rules, the files of directories (outermost first),
+        the project's rules for all paths, and the files in the ``instructions`` setting.
         """
         self.passed_over = {}
         reading = _Reading(self, problems)
@@ -133,9 +138,9 @@ class InstructionFiles:
         """Return the instructions for some files of the project, without those in the head.
 
         These are the instruction files in the files' directories, outermost first, then rules for
-        these files. ``paths`` are relative to the project. Instructions whose names are in ``shown``
-        are left out; ignored directories and those with third-party code are skipped. Files that
-        can't be read are reported in ``problems``.
+        these files. ``paths`` are relative to the project. Instructions with names in ``shown`` are
+        left out; ignored directories and those with third-party code are skipped. Files that can't
+        be read are reported in ``problems``.
         """
         reading = _Reading(self, problems, shown)
         root = Path(os.path.realpath(self._folders.project))
@@ -194,7 +199,8 @@ class InstructionFiles:
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
         """Yield the directories between ``root`` and each of the given files, outermost first.
 
-        Directories from the working directory upward are left out, as their files are in the head.
+        Directories from the working directory upward are left out, because their files are in the
+        head.
         """
         above = {Path(os.path.realpath(folder)) for folder in self._folders.upward()}
         for name in paths:
@@ -255,7 +261,10 @@ class InstructionFiles:
             yield from _first(paths)
 
     def _of_directory(self, folder: Path) -> Iterator[Path]:
-        """Yield a directory's main file, its program's other main files, and the local files beside it."""
+        """Yield the main files to read in a directory, then the local files beside them.
+
+        The first is the directory's main file; others follow if they belong to the same program.
+        """
         mains: list[Path] = []
         for name in self._order:
             for path in _first([folder / spelling for spelling in _spellings(name)]):
@@ -281,7 +290,7 @@ class InstructionFiles:
             return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
-        """Return which main file of a directory to read: one that imports the first, or else the first."""
+        """Return the main file to read: one that imports the first of ``mains``, else the first."""
         first = mains[0]
         for other in mains[1:]:
             try:
@@ -294,10 +303,10 @@ class InstructionFiles:
         return first
 
     def _rules(self, problems: list[str]) -> Iterator[_Rule]:
-        """Yield the rules of Claude Code and Cursor, the user's first; report unusable rules in ``problems``.
+        """Yield the rules of Claude Code and Cursor, the user's first.
 
-        Cursor's rules without paths, which a model chooses by description, are left out. Source:
-        https://docs.cursor.com/context/rules.
+        Unusable rules are reported in ``problems``. Cursor's rules without paths, which a model
+        chooses by description, are left out. Source: https://docs.cursor.com/context/rules.
         """
         of_project = self._folders.project_folders("rules", problems)
         for folder in (*self._folders.user_folders("rules"), *of_project):
@@ -342,7 +351,8 @@ class _Reading:
     def add(self, path: Path, *, imported: str = "", hops: int = 0) -> None:
         """Add a file and the files it imports; report problems.
 
-        ``imported`` is the ``FILE:LINE`` that imports the file, ``hops`` the number of imports before it.
+        ``imported`` is the ``FILE:LINE`` that imports the file, and ``hops`` the number of imports
+        that led to it.
         """
         name = self._files.name(path)
         if path in self._seen or name in self._shown:
@@ -415,7 +425,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 def _program_of(path: Path, folder: Path) -> str:
-    """Return the other program that a main file belongs to; "" if it belongs to none or several."""
+    """Return the other program that a main file belongs to; "" if it has none or several."""
     place = _place_named(path.relative_to(folder).as_posix())
     return place.whose if place is not None else ""
 
