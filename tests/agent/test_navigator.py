@@ -82,7 +82,7 @@ async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> Non
     before = harness.session.leaf
     entry = await harness.agent.navigator.merge(other)
     assert (entry.parent_id, entry.from_id) == (before, other)
-    with pytest.raises(NavigationError, match="no entry that is not on this branch"):
+    with pytest.raises(NavigationError, match="already on this branch"):
         await harness.agent.navigator.merge(harness.path()[1].id)
 
 

@@ -386,8 +386,7 @@ async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> 
         assert "asks for  rm -rf build" in text
         assert "asks for  going to /srv" in text
         assert (
-            "always in this session: the command “rm -rf build” · /srv and all that is in it"
-            in text
+            "always in this session: the command “rm -rf build” · /srv and everything in it" in text
         )
 
 
@@ -421,7 +420,7 @@ def test_rules_are_told_in_words() -> None:
     assert in_words("allow bash: git commit *") == "commands that begin with “git commit”"
     assert in_words("allow bash: make") == "the command “make”"
     assert in_words("allow webfetch: https://docs.python.org/*") == "all pages of docs.python.org"
-    assert in_words("allow external_directory: /srv/*") == "/srv and all that is in it"
+    assert in_words("allow external_directory: /srv/*") == "/srv and everything in it"
     assert in_words("allow doom_loop: pytest → ls") == "this repetition"
     assert in_words("deny bash: rm *") == "deny bash: rm *"
     assert in_words("allow my_tool: *") == "allow my_tool: *"

@@ -1,4 +1,4 @@
-"""Converts the model's questions to a form of the Agent Client Protocol, and a filled-in form to answers."""
+"""Converts the model's questions to forms of the Agent Client Protocol, and forms to answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from acp.schema import (
 from tui_agent.tools.questions import Answer, FormField, ModelQuestions, Value, as_text
 
 _WORDS = "-words"
-"""Suffix that turns a question's name into that of the field for an answer in the user's own words."""
+"""Suffix of the name of the field in which a question is answered in the user's own words."""
 
 Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchema
 
@@ -22,7 +22,7 @@ Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchem
 def form_of(asked: ModelQuestions, former: Mapping[str, Value]) -> ElicitationSchema:
     """Return a form with the model's questions.
 
-    ``former`` has earlier answers by field name, with which the form is filled in.
+    The form is filled in with ``former``, earlier answers by field name.
     """
     properties: dict[str, Any] = {}
     for field in asked.fields:
@@ -58,7 +58,7 @@ def _property(field: FormField, given: Value | None) -> Property:
 def answer_of(asked: ModelQuestions, content: Mapping[str, Any]) -> Answer:
     """Return the answers in a form's content; "cancel" if a question has no answer.
 
-    Text in a question's field for own words replaces the chosen options.
+    Text in the field for the user's own words replaces the chosen options.
     """
     values: dict[str, Value] = {}
     for field in asked.fields:

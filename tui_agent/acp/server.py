@@ -120,7 +120,7 @@ class SessionFactory(Protocol):
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
-        """Read the settings again and apply changed ones to ``agents``; return "".
+        """Read the settings again and apply changed ones to ``agents``; return "" on success.
 
         If the settings are invalid, apply nothing and return a sentence that says why.
         """
@@ -130,8 +130,8 @@ class SessionFactory(Protocol):
 def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """Decorate a method to raise every exception as an error of the protocol.
 
-    The message is that of the exception. Without this, the SDK would send no response for exceptions
-    whose values JSON can't hold.
+    The error has the exception's message. Without this, the SDK would send no response for
+    exceptions whose values JSON can't hold.
     """
 
     @wraps(method)
@@ -161,7 +161,7 @@ class EditorAgent:
         self._settings_problem = ""
         self._capabilities = ClientCapabilities()
         self.notify: Notify | None = None
-        """Sends a notification that the SDK has no class for."""
+        """Sends a notification that the SDK has no class for; None if that is not possible."""
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -491,13 +491,13 @@ async def _modes(agent: Agent) -> dict[str, str]:
     known = {name.value: text for name, text in MODE_HELP.items()}
     for name, spec in agent.ports.knowledge.primaries.items():
         known.setdefault(name, spec.description or "an agent of your own")
-    # An agent whose file is gone.
+    # The file of the current agent may be gone.
     known.setdefault(agent.mode, "an agent of your own")
     return known
 
 
 def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
-    """Return the settings of the editor's MCP servers. Raises `RequestError` for those that are invalid."""
+    """Return the settings of the editor's MCP servers. Raises `RequestError` for invalid ones."""
     servers: dict[str, McpServerSettings] = {}
     for server in given or ():
         try:
@@ -523,7 +523,7 @@ def _server(server: Any) -> McpServerSettings:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Reads the editor's lines, and skips JSON that is not a message, as it would make the SDK disconnect."""
+    """Reads the editor's lines; skips JSON that isn't a message: it would end the connection."""
 
     _overrun = False
 

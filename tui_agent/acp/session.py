@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_OFFERED_ROWS = 12
-"""Maximum rows of a `Pick` that are offered as answers: the first ones."""
+"""Maximum number of rows of a `Pick` that are offered as answers."""
 
 MAX_FILE_BYTES = 5_000_000
 """Maximum size, in bytes, of a file for which the editor is asked for unsaved text."""
@@ -229,7 +229,8 @@ class UnsavedText:
     async def save(self, path: Path) -> bool:
         """Make the editor save a file for which it has unsaved text.
 
-        Return True if the file was saved and the model had read that text through ``unsaved``.
+        Return True if the file was saved and the model had read the unsaved text through
+        ``unsaved``.
         """
         text = None
         if self._able.write_text_file:
@@ -291,7 +292,7 @@ class EditorSession:
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.queue_update = self._waiting.put_nowait
         self._sender: asyncio.Task[None] | None = None
-        """Sends queued updates; started once the session is open, because updates have its id."""
+        """Sends queued updates; started once the session is open: updates contain its id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._run_ends: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
@@ -498,7 +499,7 @@ class EditorSession:
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Send the editor a permission request; return the chosen option's id, None if none was chosen."""
+        """Send the editor a permission request; return the chosen option's id, None for none."""
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)
@@ -512,7 +513,7 @@ class EditorSession:
 
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
-    """Return the answers that a permission question offers; the "always" answers name the new rules."""
+    """Return the answers that a permission question offers; "always" answers name the new rules."""
     rules = ", ".join(map(in_words, request.rules))
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),

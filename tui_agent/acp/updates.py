@@ -216,8 +216,8 @@ class Updates:
     """Makes the updates of one session, with a unique id for each tool call.
 
     ``cwd`` is the session's directory. ``blob`` returns an image's bytes by digest, None if they no
-    longer exist. With ``compactions``, compactions get updates of their own, which the editor has to
-    support; otherwise they are reported as thoughts.
+    longer exist. With ``compactions``, compactions are reported in updates of their own, which the
+    editor must support; otherwise they are reported as thoughts.
     """
 
     def __init__(

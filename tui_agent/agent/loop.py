@@ -6,9 +6,9 @@
         send the path as a request, stream the answer into an entry
         run the tools it asked for, append their results
 
-Every result is an entry appended to the session; everything to show is an event. Started again on
-the same path, as after a crash, the loop continues from there; only counters of the run, and
-entries held back until its next step, are lost then.
+Every result is an entry appended to the session; everything to show is an event. A loop that is
+started on an existing path, for example after a crash, continues from its end. Only the counters of
+the earlier run are lost, and the entries that it held back until its next step.
 
 `Agent` starts a run in a task, and emits `RunEnded` with what `Loop.run` returned.
 """
@@ -52,7 +52,7 @@ REFUSED_ANSWER = "Not run: the answer that made this call was refused by the pro
 SENT_BACK = "sent_back"
 """``UserEntry.synthetic`` of the message with which a hook sends the model back to work."""
 MAX_SENT_BACK = 8
-"""Maximum times that hooks send the model back to work in one run."""
+"""Maximum number of times in one run that hooks can send the model back to work."""
 CUT_CALL = (
     "Not run: your answer reached its limit of tokens in this call and was cut off there, so its arguments may be "
     "half of what you meant. Send less at once: write a long file in several calls."
@@ -80,11 +80,11 @@ class Loop:
     """
     lost_jobs: LostJobs
     held_back: list[Entry] = field(default_factory=list)
-    """Entries made outside the run; they are appended when every call has its result."""
+    """Entries made outside the run; appended before the next step, when all calls have results."""
     step: int = 0
     """Number of the current step in the run, from 1."""
     sent_back: int = 0
-    """Times that hooks have sent the model back to work in this run."""
+    """Number of times that hooks have sent the model back to work in this run."""
     _stepping: asyncio.Task[Any] | None = None
     """The run's task during a step, None between steps."""
     _is_step_stopped: bool = False
@@ -167,7 +167,7 @@ class Loop:
             try:
                 await self.context.compact_as_asked()
             except asyncio.CancelledError:
-                return ended  # the work itself was done before
+                return ended  # only the compaction was interrupted
             if ended.reason not in {"done", "length"} or not self.intake.queue:
                 return ended
 
@@ -221,7 +221,7 @@ class Loop:
         try:
             return await self._take_step()
         except asyncio.CancelledError:
-            # More than one cancellation means that the run is to end, not only the step.
+            # More than one cancellation means that the run must end, not only the step.
             if run is None or not self._is_step_stopped or run.cancelling() > 1:
                 raise
             return None
@@ -249,7 +249,8 @@ class Loop:
     async def _take_step(self) -> RunEnded | None:
         """Get one answer and run its calls; return how the run ended, None if this step doesn't end it.
 
-        In the last step that the step limit allows, and if the provider refused to answer, no call is run.
+        No call is run in the last step that the step limit allows, or if the provider refused to
+        answer.
         """
         is_last = self.step >= self.ports.max_steps
         try:
@@ -274,7 +275,7 @@ class Loop:
     async def _obey(self, answer: AssistantEntry, verdict: Verdict) -> None:
         """Run the complete calls of an answer, or ask the model to correct an unusable answer.
 
-        Calls of an answer that the provider refused are not run, and get an error as their result.
+        Calls of an answer that the provider refused are not run; their results are errors.
         """
         match verdict:
             case Verdict.CALLS | Verdict.CUT if answer.tool_calls:
@@ -295,7 +296,7 @@ class Loop:
                 return
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer, already appended.
+        """Send the path as a request; append the answer and return it.
 
         After an overflow make room and retry; after another error retry with a fallback model.
         ``wrap_up`` tells the model that this is the last step and allows no tools.
@@ -339,7 +340,7 @@ class Loop:
         )
 
     def _is_paused(self) -> bool:
-        """Return True if the provider will continue its newest answer, so nothing may follow it."""
+        """Return True if the provider paused its newest answer, so that nothing may follow it."""
         entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and verdict_on(entry) is Verdict.PAUSED
 

@@ -63,8 +63,8 @@ def has_mention(text: str) -> bool:
 def file_mentions(text: str) -> list[FileMention]:
     """Return the files that a message names, each once, in order of first mention.
 
-    Punctuation at the end of a name is left out, except in quoted names. In these, ``""`` stands for
-    a quote.
+    Punctuation at the end of a name is left out, except in quoted names. In a quoted name, ``""``
+    stands for a quote.
     """
     found: dict[str, FileMention] = {}
     ticks = 0
@@ -103,7 +103,7 @@ def mention_of(name: str) -> str:
 
 
 def entry_mentions(text: str) -> list[int]:
-    """Return the numbers of the entries that a message names like ``#412``, each once."""
+    """Return the numbers of the entries that a message names (``#412``), each once."""
     return list(dict.fromkeys(int(match[1]) for match in _words(_ENTRY, text)))
 
 

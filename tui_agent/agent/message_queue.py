@@ -1,7 +1,7 @@
 """Holds the user's messages until they are appended: at a run's next step (steer) or end (follow-up).
 
-`Agent` adds and takes back messages, also the one that starts a run; `Intake` takes them out and
-appends them. Both emit `QueueChanged`; the queue itself does not.
+`Agent` adds messages (also the message that starts a run) and takes them back; `Intake` takes them
+out and appends them. Both emit `QueueChanged`; the queue itself does not.
 """
 
 from collections import deque

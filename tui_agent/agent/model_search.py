@@ -1,7 +1,7 @@
 """Searches the web by asking a model to use its provider's search, outside the conversation.
 
-The websearch tool uses it if no search service is available and the setting ``service`` allows it.
-`model_search` decides which model is asked.
+The websearch tool uses this search if no search service is available and the setting ``service``
+allows it. `model_search` decides which model is asked.
 """
 
 from string import Template
@@ -19,9 +19,9 @@ from tui_agent.web.searching import Found, WebQuery, pages_of
 MAX_TOKENS = 4_000
 """Maximum tokens of the searching model's answer."""
 SECONDS = 120.0
-"""Seconds a search may take; the provider reads the pages before it answers."""
+"""Timeout of a search, in seconds: the provider reads the pages before it answers."""
 _SAID_CHARS = 300
-"""Maximum characters that are shown of an answer that names no pages."""
+"""Maximum characters shown of a model's answer if it names no pages."""
 
 
 @frozen

@@ -1,7 +1,7 @@
 """Moves the leaf in a session's tree (moves, undo, redo), and summarises branches for moves and merges.
 
 A summary is written before anything changes: if it fails or is cancelled, the leaf stays. Files are
-not restored here: ``app.moves`` plans that before a move and does it afterwards
+not restored here: ``app.moves`` plans their restoration before a move and carries it out afterwards
 (``checkpoints.rewind``).
 """
 
@@ -87,8 +87,8 @@ class Navigator:
 
         ``focus`` says what the summary of the abandoned branch should pay attention to ("" for
         nothing special); None moves without a summary. ``progress`` is called with every piece of
-        the summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError, and
-        changes nothing then.
+        the summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError;
+        nothing is changed then.
         """
         self._refuse()
         here = self._session.leaf
@@ -149,8 +149,8 @@ class Navigator:
     def _refuse(self, here: int | None = None) -> None:
         """Raise NavigationError during a run, and if the entry ``here`` is no longer on the path.
 
-        Has to be called again after waiting for hooks or a summary, with the leaf from before: a run
-        may have begun, or the user may have moved.
+        After a wait for hooks or a summary, call it again with the leaf from before the wait:
+        meanwhile a run may have begun, or the user may have moved.
         """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
@@ -184,10 +184,10 @@ class Navigator:
     async def merge(
         self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
     ) -> BranchSummaryEntry:
-        """Append a summary of the branch that ends at the entry ``other`` to the current branch.
+        """Append to the current branch a summary of the branch that ends at the entry ``other``.
 
         Returns the summary's entry. ``focus`` says what the summary should pay attention to;
-        ``progress`` is called with every piece of it. Raises NavigationError, and changes nothing
+        ``progress`` is called with every piece of it. Raises NavigationError; nothing is changed
         then.
         """
         self._refuse()
@@ -195,7 +195,7 @@ class Navigator:
         parting = self._session.reader.parting(other, here)
         plan = plan_merge(parting, self._session.entries)
         if plan is None:
-            raise NavigationError("That branch has no entry that is not on this branch.")
+            raise NavigationError("Every entry of that branch is already on this branch.")
         entry = await self._summarise(plan, focus, progress)
         if entry is None:
             raise NavigationError("That branch has nothing to summarise.")
@@ -203,14 +203,18 @@ class Navigator:
         return self._append(entry)
 
     def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
-        """Append a summary and return it as stored; its cost is then counted with the entry."""
+        """Append a summary and return it as stored.
+
+        Its cost was added to the session's cost when it was written. That is undone here, because
+        the stored entry counts the cost again.
+        """
         stored = self._journal.append(entry)
         if stored.cost:
             self._journal.add_cost(-stored.cost, Purpose.SUMMARIES)
         return stored
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
-        """Return the entries that leave the path with a move; loads them in a thread."""
+        """Return the entries that a move takes off the path; loads them in a thread."""
         return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
@@ -229,7 +233,7 @@ class Navigator:
         if supplied:
             entry = await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
             return entry.model_copy(update={"style": "hook"})
-        # If the next request would contain the whole branch, the model can summarise it from there.
+        # The model can read the branch in the next request only if that contains the whole branch.
         is_compacted = any(isinstance(entry, CompactionEntry) for entry in plan.entries)
         is_whole = not plan.omitted and not is_compacted
         mode: InputMode = "serialised"

@@ -27,9 +27,9 @@ REASON = "instructions"
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:
     """Return an entry with the instructions for the files that the newest answer's calls touched.
 
-    The entry is not appended. None if there are no such instruction files, or the model has them
-    already: in the head, attached here before, or read or changed by these calls. Problems with the
-    files are shown to the user as a notice.
+    The entry is not appended. None if there are no such instruction files, or if the model already
+    has them: in the head, attached here before, or because these calls read or changed them.
+    Problems with the files are shown to the user as a notice.
     """
     path = journal.session.active_path()
     touched: dict[str, None] = {}

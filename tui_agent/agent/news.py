@@ -2,9 +2,9 @@
 
 Used by ``doom_loop``, which decides what is a loop, and by ``goals`` (`brings_news`).
 
-Results that differ only in times, addresses and counters are equal. Words that a failure repeats
-from its call don't count either, so that different calls with the same failure have equal results.
-Successful changes, and looking again at what was changed, are not compared.
+Results that differ only in times, addresses and counters count as equal. Words that a failure
+repeats from its call are ignored, too, so different calls with the same failure have equal results.
+Successful changes are not compared, nor are calls that look again at what was changed.
 """
 
 import json
@@ -32,11 +32,11 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.registry import tool_traits
 
 MAX_CALLS_EXAMINED = 80
-"""Maximum calls that are examined, the newest ones."""
+"""Maximum number of calls that are examined; only the newest are."""
 TELLING_CHARS = 40
-"""Minimum characters of a result for it to be compared with results of other calls.
+"""Minimum characters of a result for it to be compared with the results of different calls.
 
-Shorter results ("yes") are only compared with those of equal calls.
+Shorter results ("yes") are compared only with the results of equal calls.
 """
 TELLING_ERROR_CHARS = 8
 """Minimum characters of a failure, without its call's words, to compare it with other failures."""
@@ -78,14 +78,14 @@ UNREADABLE = "unreadable"
 """`ComparedCall.mark` of every call whose arguments can't be read."""
 
 ProblemOf = Callable[[str, str], str]
-"""Returns why a tool can't read these arguments (tool name, JSON text); "" if it can."""
+"""Returns why a tool can't read its arguments, given its name and the JSON text; "" if it can."""
 
 
 def call_key(tool: str, arguments: str) -> str:
     """Return a text that is the same for equal calls: the tool and its arguments as canonical JSON.
 
     A command's spaces, an ``echo`` at its end and its timeout make no difference. Arguments that
-    are no JSON object are taken as they are.
+    aren't a JSON object are used unchanged.
     """
     values = parse_object(arguments or "{}")
     if values is None:
@@ -110,7 +110,7 @@ class Call:
     answer: ToolResultEntry | None
     problem_of: ProblemOf
     back: int
-    """Number of the model's answers after the one with this call."""
+    """Number of the model's answers that follow the answer with this call."""
 
     @cached_property
     def key(self) -> str:
@@ -134,9 +134,9 @@ class Call:
 
     @property
     def aim(self) -> str:
-        """What the call attempts, to find attempts that all fail: "edit a.py"; "" for most calls.
+        """What the call attempts ("edit a.py"), to find attempts that all fail; "" for most calls.
 
-        Only calls that change a file, or that the tool can't read, have one.
+        Only calls that change a file, or whose arguments the tool can't read, have one.
         """
         if self.is_unreadable:
             return f"{self.part.tool} (unreadable arguments)"
@@ -146,7 +146,7 @@ class Call:
 
     @property
     def waits(self) -> bool:
-        """Whether the call waits for something slow, so that equal results are no loop."""
+        """Whether the call waits for something slow; equal results are then no sign of a loop."""
         if self.traits.waits:
             return True
         return self._runs and bool(_WAITING.search(self.part.arguments))
@@ -184,7 +184,7 @@ class ComparedCall:
     """A call, compared with the calls before it.
 
     Calls whose results are equal have an equal ``mark``; None for a call that is not compared.
-    ``is_news``: whether no call before had that mark; True for calls that are not compared.
+    ``is_news``: whether no earlier call had that mark; True for calls that are not compared.
     """
 
     call: Call
@@ -214,14 +214,14 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
 
 
 def compare_calls(calls: Sequence[Call]) -> Iterator[ComparedCall]:
-    """Yield each of ``calls`` with the mark of its result and whether that is new; oldest first."""
+    """Yield each call with the mark of its result and whether the result is new; oldest first."""
     comparer = _Comparer(Counter(call.key for call in calls))
     return map(comparer.compare, calls)
 
 
 @dataclass
 class _Comparer:
-    """Compares each call with those before it; `compare` has to be called for all, oldest first."""
+    """Compares each call with those before it; call `compare` for all of them, oldest first."""
 
     times: Counter[str]
     """How often each call is made, by its key."""
@@ -232,7 +232,7 @@ class _Comparer:
     looked: dict[str, int] = field(default_factory=dict)
     """The value of ``changes`` when each file was last looked at.
 
-    For a call without a file, its value when the call was last made, by the call's key.
+    For a call without a file, the value when the call was last made, by the call's key.
     """
     marks: dict[str, Hashable] = field(default_factory=dict)
     """The last mark of each call, by its key, and of each file."""
@@ -265,8 +265,9 @@ class _Comparer:
     def _earlier_mark(self, call: Call) -> Hashable:
         """Return the mark of a call whose result has no content of its own (see `Call.said`).
 
-        It is the last mark of an equal call. If there is none and the result refers to an earlier
-        one, it is that of the call's file; otherwise a mark that only equal calls share.
+        This is the last mark of an equal call. If there is none and the result refers to an earlier
+        one, it is the last mark of the call's file. Otherwise it is a mark that only equal calls
+        share.
         """
         subject = call.key
         is_known = call.answer is not None and call.answer.metadata.is_known
@@ -277,15 +278,16 @@ class _Comparer:
     def _acts(self, call: Call, said: ToolResultEntry) -> bool:
         """Return True if a successful call probably changed something, and was made only once.
 
-        That is a call that writes, or one that printed nothing.
+        Calls that write, or that printed nothing, probably changed something.
         """
         is_silent = said.output.strip() in _SILENT and not said.attachments
         return self.times[call.key] == 1 and (call.traits.writes or is_silent)
 
     def _note_look(self, call: Call) -> bool:
-        """Record that the call's file is looked at; return True if something changed since the last look.
+        """Record a look at the call's file; return True if something changed since the last look.
 
-        Always False for calls that write; these are not recorded.
+        Always False for calls that write or whose tool has a ``state`` trait; these are not
+        recorded.
         """
         if call.traits.writes or call.traits.state:
             return False
@@ -324,7 +326,7 @@ def _decoded(arguments: str) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return an output (only both ends if it is long) without times, addresses and counters."""
+    """Return an output without times, addresses and counters; of a long output, only both ends."""
     if len(output) > 2 * COMPARED_CHARS:
         output = output[:COMPARED_CHARS] + output[-COMPARED_CHARS:]
     return _without_passing(output)

@@ -1,7 +1,7 @@
-"""Returns the text of another session, or of one entry of it, that a message names.
+"""Returns the text of another session, or of one of its entries, that a message names.
 
 ``@session:1a2b3c4d`` names a session, ``@session:1a2b3c4d#34`` one of its entries, and ``@session``
-the session of the same directory that was used last. ``attachments`` puts the text into the
+the most recently used session of the same directory. ``attachments`` puts the text into the
 message. The other session is only read, even while another program writes to it.
 """
 
@@ -30,7 +30,7 @@ _MOST_CHARS = 40_000
 _MESSAGE_CHARS = 500
 """Maximum characters of each user message in a session's overview."""
 _MOST_MESSAGES = 20
-"""Maximum user messages in a session's overview, the newest ones."""
+"""Maximum number of user messages in a session's overview, which has only the newest."""
 
 
 def names_session(name: str) -> bool:
@@ -42,7 +42,7 @@ def names_session(name: str) -> bool:
 
 
 def attached_part(name: str, session: Session) -> FilePart | str:
-    """Return what ``name`` stands for as an attachment: a session's overview, or one entry of it.
+    """Return what ``name`` stands for as an attachment: a session's overview, or one entry.
 
     ``session`` is the open one. If there is nothing to attach, a clause that says why is returned.
     Reads the store; call it in a thread.
@@ -71,9 +71,9 @@ def attached_part(name: str, session: Session) -> FilePart | str:
 
 
 def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
-    """Return other sessions of the same directory that have entries, the one used last first.
+    """Return other sessions of the same directory that have entries, the most recently used first.
 
-    Only the ``limit`` sessions used last are considered.
+    Only the ``limit`` most recently used sessions are considered.
     """
     found = session.store.sessions(cwd=session.info.cwd, limit=limit)
     return [info for info in found if info.id != session.id and info.entry_count]

@@ -2,16 +2,16 @@
 
 A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
 matching rule counts, and a stronger source overrides a weaker one. There are two exceptions. A
-denial that is not built in holds unless a rule of the command line matches. Unusual needs (secrets,
-files that configure programs, commands that can't be understood) are not covered by every rule that
-allows; see ``_covers``.
+denial that is not built in holds unless a rule of the command line matches. Not every rule that
+allows covers unusual needs (secrets, files that configure programs, commands that can't be
+understood); see ``_covers``.
 
 What a mode does without asking: ``plan`` changes nothing, ``build`` writes build output,
 ``auto-edit`` changes files of the project, ``yolo`` runs everything that no rule denies (but the
-user may still be asked about repeated calls and by hooks). In the sandbox the mode limits where any
-command may write.
+user may still be asked about repeated calls, and hooks may ask). In the sandbox the mode limits
+where any command may write.
 
-Also parses rules, words them for the user, and makes the rules offered with a question. Changes
+Also parses rules, describes them to the user, and makes the rules offered with a question. Changes
 nothing, and only `files_under_rules` looks at the disk: `Gate` collects a session's rules, asks the
 user and keeps the answers.
 """
@@ -84,12 +84,12 @@ _WORDS = {
 _BELOW = {
     Permission.BASH: ("commands that begin with “{}”", " *"),
     Permission.WEBFETCH: ("all pages of {}", "/*"),
-    Permission.EXTERNAL_DIRECTORY: ("{} and all that is in it", "/*"),
+    Permission.EXTERNAL_DIRECTORY: ("{} and everything in it", "/*"),
 }
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 _MAX_FOLDERS = 16
-"""The names in a command line are looked for in no more directories than this."""
+"""The names in a command line are looked for in at most this many directories."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -107,7 +107,8 @@ PLAN_REFUSAL = (
 """Result, for the model, of a call that plan mode refuses."""
 
 _GOES_ON = r"[\w./:#@$&(\[+=%~-]"
-"""Matches a character with which a longer address goes on, where a shorter one could end."""
+"""Matches a character that can continue an address, so that the text before it is only part of a
+longer address."""
 
 _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
@@ -121,19 +122,19 @@ class Action(StrEnum):
 
 
 class RuleError(ValueError):
-    """Raised for a rule that is written wrongly; the message says how to write it."""
+    """Raised for an invalid rule; the message says how to write it."""
 
 
 @frozen
 class Rule:
     """A permission rule: what to do about needs that match ``permission`` and ``pattern``.
 
-    ``permission`` is a permission or the name of a tool, maybe a glob; ``syntax`` says how
-    ``pattern`` is read. Needs that match a pattern in ``unless`` are excepted. ``origin`` is the
-    file and line of another program's rule.
+    ``permission`` is the name of a permission or a tool, or a glob for such names; ``syntax`` says
+    how ``pattern`` is read. The rule doesn't apply to needs that match a pattern in ``unless``.
+    ``origin`` is the file and line of another program's rule.
 
-    Two endings match more than a glob: ``git status *`` also matches ``git status``, and
-    ``/srv/data/*`` also the directory itself.
+    Two endings match more than they would in a glob: ``git status *`` also matches ``git status``,
+    and ``/srv/data/*`` also matches the directory itself.
     """
 
     permission: str
@@ -153,8 +154,8 @@ class Rule:
         """Return True if the rule applies to a tool's need.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
-        need's other spellings (``aliases``). Two kinds of rules do so even if they allow: a rule
-        about a host, whose other spelling is the command that reaches it, and a rule with the name
+        need's other spellings (``aliases``). Of the rules that allow, only two kinds do: rules
+        about a host, whose other spelling is the command that reaches it, and rules with the name
         of an MCP server.
         """
         if need.permission is Permission.MCP and self._is_about_server(need):
@@ -179,27 +180,27 @@ class Rule:
         return self.permission == Permission.MCP and self.pattern in need.aliases
 
     def covers(self, permission: Permission) -> bool:
-        """Return True if the rule is about a permission: it has its name, or a glob that matches it."""
+        """Return True if the rule's ``permission`` is this permission or a glob for it."""
         return fnmatchcase(permission.value, self.permission)
 
     @property
     def is_against_some(self) -> bool:
-        """Whether the rule asks or denies, and has another pattern than ``*``."""
+        """Whether the rule asks or denies, and its pattern isn't ``*``."""
         return self.action is not Action.ALLOW and self.pattern != "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Return True if the rule's ``permission`` is a tool's name or glob that fits ``tool``.
+        """Return True if the rule's ``permission`` is the tool's name, or a glob that matches it.
 
-        False for names of permissions, even if a tool has the same name.
+        False if it is the name of a permission, even if a tool has the same name.
         """
         if not tool or self.permission in set(Permission):
             return False
         return fnmatchcase(tool, self.permission)
 
     def _spares(self, need: PermissionNeed) -> bool:
-        """Return True if ``unless`` excepts a need.
+        """Return True if ``unless`` excludes a need from the rule.
 
-        Never for a command that can't be understood.
+        Always False for a command that can't be understood.
         """
         if need.unclear:
             return False
@@ -253,9 +254,9 @@ def _fits_file(path: str, pattern: str) -> bool:
 
 
 def in_words(rule: str) -> str:
-    """Return what a rule that allows covers, in words for the user: "edits of docs/*".
+    """Return in words what a rule that allows covers, for the user: "edits of docs/*".
 
-    ``rule`` is its text. Other rules are returned as they are (``deny bash: rm *``).
+    ``rule`` is its text. Other rules are returned unchanged (``deny bash: rm *``).
     """
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
@@ -279,7 +280,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
 
 
 def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
-    """Parse ``PERMISSION`` or ``PERMISSION:PATTERN``; a tool's name can take a permission's place.
+    """Parse ``PERMISSION`` or ``PERMISSION:PATTERN``; PERMISSION may also be the name of a tool.
 
     ``mcp__SERVER__TOOL``, as Claude Code writes it, is a rule about that tool of an MCP server.
 
@@ -292,7 +293,7 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     if permission.startswith(SERVER_PREFIX):
         named = _tools_of_server(permission)
         if separator and pattern.strip() != "*":
-            raise RuleError(f"A rule about a server's tool has no pattern; write mcp:{named}.")
+            raise RuleError(f"A rule about a server's tool takes no pattern; write mcp:{named}.")
         return Rule("mcp", named, action, source)
     known = [member.value for member in Permission]
     names = {*known, *BUILTIN}
@@ -316,7 +317,7 @@ def _tools_of_server(named: str) -> str:
 
 
 def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> tuple[Rule, ...]:
-    """Return the rules of a ``[permissions]`` table: catch-all patterns first, then in written order.
+    """Return the rules of a ``[permissions]`` table: catch-all patterns first, then the others.
 
     Raises:
         RuleError: an action is unknown, or `parse_rule` refuses a permission with its pattern.
@@ -335,10 +336,11 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 
 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
-    """Return the rule that decides a need, regardless of the mode; one that asks if none matches.
+    """Return the rule that decides a need, whatever the mode; a rule that asks if none matches.
 
     ``tool`` is the name of the call's tool. If a catch-all rule asks, a command known to be
-    harmless is allowed anyway. If that rule is built in, what the sandbox confines is allowed, too.
+    harmless is allowed anyway. If that rule is built in, calls that the sandbox confines are
+    allowed, too.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
@@ -390,9 +392,9 @@ def files_under_rules(
 ) -> Iterator[PermissionNeed]:
     """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
-    A file to ask about has to exist. Relative names are taken from ``cwd`` and from the directories
-    to which the command says that it moves. Files that it reaches without naming them are left to
-    the sandbox.
+    A file that ``reading`` asks about is skipped if it doesn't exist. Relative names are taken from
+    ``cwd``, and from the directories to which the command says that it moves. Files that the command
+    reaches without naming them are left to the sandbox.
     """
     variables = {**os.environ, "PWD": str(cwd)}
     folders = [cwd]
@@ -432,7 +434,7 @@ def is_harmless(need: PermissionNeed) -> bool:
 
 
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
-    """Return True if a need is to run something that can only do what the mode allows in the sandbox.
+    """Return True if a need is to run something that the sandbox limits to what the mode allows.
 
     False for a command that can't be understood if rules ask about or deny particular commands: it
     might be one of them.
@@ -454,7 +456,7 @@ def is_named(address: str, said: Iterable[str]) -> bool:
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Return True if the need is to read a file that usually holds secrets or has one in it."""
+    """Return True if the need is to read a file that contains a secret or usually holds secrets."""
     return need.permission is Permission.READ and (
         need.secret or is_sensitive(PurePath(need.pattern))
     )
@@ -471,10 +473,11 @@ def is_protected(need: PermissionNeed) -> bool:
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
     """Return True if a rule that matches a need may decide it.
 
-    A rule that asks or denies always may. A rule that allows may not if the command has an option
-    that the rule does not cover. A command that can't be understood is covered only by a catch-all
-    that is not built in. Secrets and protected files are covered only by rules that are not built
-    in, and by a catch-all only if it comes from the user's settings or the command line.
+    This is always so for a rule that asks or denies. A rule that allows doesn't decide about a
+    command with an option that the rule does not cover. A command that can't be understood is
+    covered only by a catch-all that is not built in. Secrets and protected files are covered only
+    by rules that are not built in, and by a catch-all only if it comes from the user's settings or
+    the command line.
     """
     if rule.action is not Action.ALLOW:
         return True
@@ -489,7 +492,7 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
 
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
-    """Return why the user is asked about a call: the reasons for all needs, joined to a clause."""
+    """Return why the user is asked about a call: the reasons for all needs, as one clause."""
     changing: dict[str, list[str]] = {}
     others: list[str] = []
     for need, rule in asked:
@@ -568,17 +571,17 @@ CYCLE = (Mode.BUILD, Mode.AUTO_EDIT, Mode.PLAN)
 
 MODE_HELP: dict[Mode, str] = {
     Mode.BUILD: "asks before files of the project change; commands run in the sandbox and may write build output",
-    Mode.AUTO_EDIT: "changes files of the project without asking, with commands in the sandbox too",
+    Mode.AUTO_EDIT: "changes files of the project without asking, also by commands in the sandbox",
     Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
     Mode.YOLO: "runs everything that no rule denies; only repeated calls and hooks still ask; ends with the program",
 }
 """Descriptions of the modes for the user, as clauses."""
 PLAN_RULE = Rule("*", "*", Action.DENY)
-"""The rule that decides needs that plan mode refuses."""
+"""The rule returned for needs that plan mode refuses."""
 
 
 def next_mode(mode: str) -> Mode:
-    """Return the mode that the mode key changes to; build after a mode outside the cycle."""
+    """Return the mode that the mode key changes to: from a mode outside the cycle, build."""
     if mode in CYCLE:
         return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)]
     return Mode.BUILD
@@ -638,13 +641,14 @@ def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
     """Return the rule that decides a need in a mode; `PLAN_RULE` for what plan mode refuses.
 
-    ``tool`` is the name of the call's tool. Where the rules ask, yolo mode allows all but doom
-    loops. Auto-edit mode allows ordinary edits of the project's files if a catch-all rule asks.
+    ``tool`` is the name of the call's tool. If the rules ask, yolo mode allows everything except
+    doom loops (repeated calls). If a catch-all rule asks, auto-edit mode allows ordinary edits of
+    the project's files.
     """
     rules = tuple(rules)
     if "sources" in need.changes:
         left = tuple(change for change in need.changes if change != "sources")
-        # Sources may be changed in this mode, or their changes are thrown away.
+        # The mode allows changes of sources, or the sandbox throws them away.
         if mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources:
             need = replace(need, changes=left)
     if mode == Mode.PLAN and _is_refused_in_plan(need):
@@ -737,7 +741,7 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
 
 
 def _all_below(place: str) -> str:
-    """Return the glob for all that is below a directory or host; "" if the place has wildcards."""
+    """Return the glob for everything below a directory or host; "" if the place has wildcards."""
     if has_magic(place):
         return ""
     return f"{place}/*"

@@ -12,11 +12,14 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.say_once import SayOnce
 
 SILENT_SECONDS = 3.0
-"""Seconds after a job's change until the ports are looked at again; a server may print nothing."""
+"""Seconds after a job's change until its ports are checked again, as a server may print nothing."""
 
 
 class PortWatch:
-    """Tells the user when a session's jobs start to listen on ports; call `changed` when a job changes."""
+    """Tells the user when a session's jobs start to listen on ports.
+
+    Call `changed` whenever a job changes.
+    """
 
     def __init__(
         self, jobs: Jobs, sandbox: Sandbox | None, emit: Callable[[AgentEvent], None]

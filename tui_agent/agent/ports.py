@@ -1,8 +1,8 @@
-"""Defines an agent's ports: all that it needs from outside, such as clients, tools and settings.
+"""Defines an agent's ports: everything it needs from outside, such as clients, tools and settings.
 
 Ports are passed in, so that tests and other frontends can replace them. ``assembly`` and
 ``cli.agent_making`` make the ports; `Agent.adopt` replaces the `Adjustable` ones when the user
-changes settings, `Gate.remove` takes rules out of them.
+changes settings, and `Gate.remove` removes rules from them.
 """
 
 import asyncio
@@ -61,12 +61,12 @@ class Adjustable:
     rules: tuple[Rule, ...] = ()
     """Permission rules from settings and the command line.
 
-    Of rules with the same source, a later one overrides an earlier one.
+    A later rule overrides earlier rules with the same source.
     """
     max_steps: int = 200
-    """Maximum steps of a run."""
+    """Maximum number of steps in a run."""
     budget: RunBudget = RunBudget()
-    """The limits of a run, of the session and of a day."""
+    """Budgets of a run, a session and a day."""
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """Settings of the checkers of edited files."""
     parallel_calls: int = 8
@@ -79,9 +79,9 @@ class Adjustable:
     proposes_memory: bool = False
     """Whether lines for the memory are proposed at the end of a run, by a model or by rules."""
     fallback_models: tuple[str, ...] = ()
-    """Models that answer, in this order, while the chosen one can't be used."""
+    """Fallback models, in order of preference, used while the chosen model is unavailable."""
     sandbox: Sandbox | None = None
-    """The sandbox of the model's commands; None to run them without one."""
+    """The sandbox for the model's commands; None to run them without a sandbox."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None
     """Returns the effort that the settings give a model; None to leave it to the model."""
 
@@ -92,7 +92,8 @@ class AgentPorts(Adjustable):
 
     ``clock`` returns milliseconds since the epoch; ``sleep`` takes seconds. ``environment`` is the
     environment of child processes, without secrets. ``prompt`` returns the text of a prompt by its
-    name. ``put_blob`` stores bytes and returns their hash, by which ``blob`` returns them.
+    name. ``put_blob`` stores bytes and returns their hash; ``blob`` returns the bytes for a hash,
+    None if they are missing.
     """
 
     client: ModelClient
@@ -115,9 +116,10 @@ class AgentPorts(Adjustable):
     agents: tuple[AgentSpec, ...] = ()
     """Built-in kinds of subagents."""
     kind: AgentSpec | None = None
-    """The subagent's kind, if the model is offered more tools than the kind may use; else None."""
+    """The subagent's kind if the model is offered tools that the kind isn't allowed to use, else
+    None."""
     pause_after: int | None = None
-    """Steps after which a run is paused; None to run to the end."""
+    """Number of steps after which a run is paused; None to run to the end."""
     is_subagent: bool = False
     """Whether the agent works for another agent; it then starts no subagents itself."""
     cache_session: str = ""
@@ -129,9 +131,9 @@ class AgentPorts(Adjustable):
     knowledge: Knowledge = field(default_factory=Knowledge)
     """Knowledge from files: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
-    """The Model Context Protocol servers, whose tools are offered beside ``tools``."""
+    """The Model Context Protocol servers, whose tools are offered in addition to ``tools``."""
     tool_files: ToolFiles = field(default_factory=ToolFiles)
-    """Files whose functions are offered as tools beside ``tools``."""
+    """Files whose functions are offered as tools in addition to ``tools``."""
     hooks: Hooks = field(default_factory=Hooks)
     """The user's hooks; each agent binds them to its session."""
     editor: EditorText | None = None
@@ -139,7 +141,7 @@ class AgentPorts(Adjustable):
     stands_for: Path | None = None
     """The project of which ``project`` is a copy, made for a race.
 
-    The model sees the original's paths. None if ``project`` is no copy.
+    The model sees the original's paths. None if ``project`` isn't a copy.
     """
     copies: Path | None = None
     """Directory for the copies of projects that races make; None if races are off."""
@@ -150,7 +152,7 @@ class AgentPorts(Adjustable):
     random: Callable[[], float] = random.random
 
     def model_path(self, path: Path) -> Path:
-        """Return a path as the model sees it; one in a race's copy becomes the original's path."""
+        """Return a path as the model sees it: a path in a race's copy becomes the original path."""
         if self.stands_for is None or not path.is_relative_to(self.project):
             return path
         return self.stands_for / path.relative_to(self.project)
@@ -177,7 +179,7 @@ class AgentPorts(Adjustable):
 
     @property
     def is_main(self) -> bool:
-        """Whether the agent is the one that the user talks to: no subagent, and no runner of a race."""
+        """Whether the user talks to this agent: it is neither a subagent nor a race's runner."""
         return not self.is_subagent and self.stands_for is None
 
     @property

@@ -33,8 +33,8 @@ from tui_agent.session.path_queries import first_sent, newest
 log = logging.getLogger(__name__)
 
 HEAD_START = 0.25
-"""Maximum seconds that the request for a prepared summary waits for the run's own request to be
-answered."""
+"""Maximum seconds that the request for a prepared summary waits until the run's own request is
+being answered."""
 _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
 """Events that show that an answer has begun."""
 
@@ -75,9 +75,9 @@ class PreparedSummary:
         self._failed_attempt: tuple[int, ...] | None = None
         """What `_attempt_key` returned for the last attempt that failed; None if none has."""
         self.was_refused = False
-        """Whether the last attempt's plan was refused or hopeless, so that the next step may try again."""
+        """Whether the last plan was refused or could not help; the next step may then try again."""
         self.seconds = SUMMARY_SECONDS
-        """Seconds that the last summary took to write; before the first one, an assumption."""
+        """Seconds that the last summary took to write; before the first one, an estimate."""
         self._put_off_at: int | None = None
         """Id of the newest user message when the user put the compaction off; None if they never
         did."""
@@ -112,7 +112,7 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary; compact nothing before the user's next message while requests fit."""
+        """Drop the summary; until the user's next message, compact only if requests don't fit."""
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
@@ -201,7 +201,7 @@ class PreparedSummary:
     async def _wait_for_answer(self) -> None:
         """Wait until the run's own request is being answered, `HEAD_START` seconds at most.
 
-        Otherwise the summary's request could delay that of the run.
+        Otherwise the summary's request could delay the run's request.
         """
         answering = asyncio.Event()
 

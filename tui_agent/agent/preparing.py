@@ -1,4 +1,4 @@
-"""Makes a message of the user's text: fills in a command or skill, and attaches what is named.
+"""Makes a message from the user's text: fills in a command or skill, and attaches what it names.
 
 Runs the shell commands in a template (outside the sandbox, as the user's own) and asks MCP servers
 for prompts and resources. The message is not sent, and its model and mode are not switched to: the
@@ -49,7 +49,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
 
 
 def with_piped(prepared: Prepared, piped: str) -> Prepared:
-    """Return a message with ``piped`` added to its text; unchanged if it begins with no text.
+    """Return a message with ``piped`` added to its text; unchanged if it doesn't begin with text.
 
     Files named in ``piped`` are not attached.
     """
@@ -65,8 +65,8 @@ async def prepare_command(
 ) -> Prepared | None:
     """Return the message of the command, skill, MCP prompt or built-in prompt with this name.
 
-    ``name`` has no slash; a skill's is ``skill:NAME``. None if there is none. Raises CommandError
-    if it can't be carried out.
+    ``name`` has no slash; for a skill it is ``skill:NAME``. None if there is none. Raises
+    CommandError if it can't be carried out.
     """
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):

@@ -1,9 +1,10 @@
 """Owns the head of a session: the system text, the opening and the tool schemas of every request.
 
-A new head makes the provider read the whole next request uncached. So one is rendered only when the
-cache is lost anyway; until then a notice tells the user which changes the model does not see yet. A
-head is stored as a system entry, which `Head.ensure` appends when `ContextKeeper` calls it before a
-request. ``mcp.hub`` decides which of the MCP servers' tools it has.
+After a new head, the provider reads the whole next request uncached. So a new head is rendered only
+when it is needed or the cache is lost anyway; until then a notice tells the user which changes the
+model does not see yet. A head is stored as a system entry, which `Head.ensure` appends when
+`ContextKeeper` calls it before a request. ``mcp.hub`` decides which of the MCP servers' tools it
+has.
 """
 
 import platform
@@ -29,9 +30,9 @@ from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
 CHEAP_TO_READ = 30_000
-"""Largest context, in tokens, to which the tools of a late MCP server are added at once.
+"""Maximum size of the context, in tokens, at which tools of a late MCP server are added at once.
 
-That loses the cache.
+Adding them loses the cache.
 """
 _JOINS = "The model can use them from its next step."
 _HOW_TO_TELL = (
@@ -39,7 +40,7 @@ _HOW_TO_TELL = (
     "to keep the prompt cache."
 )
 _NAMED_FILES = 40
-"""Maximum files listed in the head for a model that is too small for tools."""
+"""Maximum number of files listed in the head for a model that is too small for tools."""
 
 
 class Head:
@@ -61,12 +62,12 @@ class Head:
         """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if the path needs one, or if the cache is lost and it costs nothing.
+        """Append a new head if the path needs one, or if it is free because the cache is lost.
 
         A head is needed if there is none, or if the model, the mode or the program's own tools have
         changed (with ``tools_wanted`` also if the MCP servers' tools have). After a compaction or
-        with a cold cache, one is appended if it differs from the path's newest. Otherwise a notice
-        names the instruction files that have changed since the head was made.
+        with a cold cache, a new head is appended if it differs from the newest on the path.
+        Otherwise a notice names the instruction files that have changed since the head was made.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -106,8 +107,8 @@ class Head:
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
         """Set ``tools_wanted`` if MCP servers have brought new tools and the context is small.
 
-        ``answer`` is the newest one, whose usage gives the context's size. If no user can reload
-        the servers (`McpHub.joins_always`), it is set in a large context, too.
+        ``answer`` is the newest answer, whose usage gives the context's size. If no user can reload
+        the servers (`McpHub.joins_always`), ``tools_wanted`` is set even if the context is large.
         """
         if not self._has_late_tools:
             return
@@ -187,7 +188,7 @@ class Head:
 
         The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this is first
         called and no server is still starting. Otherwise the head is only checked for a server's
-        tool that has the name of an own tool. Resets ``tools_wanted``.
+        tool with the name of one of the program's own tools. Resets ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False
@@ -202,9 +203,9 @@ class Head:
         return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
 
     def _note_announced(self, names: set[str]) -> None:
-        """Record that the model knows the MCP servers' tools in a head from an earlier process.
+        """Record that the model knows the MCP servers' tools ``names``, which are in its head.
 
-        If that head had the tool that lists the others, all current tools count as known.
+        If they include the tool that lists the others, all current tools count as known.
         """
         known = self._known_tools or set()
         if SEARCH_TOOL in names:
@@ -213,9 +214,9 @@ class Head:
             self._known_tools = known | names
 
     def preview(self, model: str, mode: str) -> SystemEntry:
-        """Return the head that a first message would get.
+        """Return the head that would be sent with a first message.
 
-        The same object while its content is the same.
+        Returns the same object as before if its content has not changed.
         """
         fresh = self._made(model, mode)
         known = self._previewed
@@ -233,9 +234,10 @@ class Head:
     def _made(self, model: str, mode: str) -> SystemEntry:
         """Return the head for a model and mode as a system entry.
 
-        System text and own tools don't depend on the project (unless an agent has its own prompt or
-        tools), so that sessions share the provider's cache of them. Everything else that differs
-        is in the opening: the environment, skills, instructions, and the explanation of plan mode.
+        The system text and the program's own tools don't depend on the project (unless an agent has
+        its own prompt or tools), so that sessions share the provider's cache of them. Everything
+        else that differs is in the opening: the environment, skills, instructions, and the
+        explanation of plan mode.
         """
         ports = self._ports
         knowledge = self._ports.knowledge
@@ -260,7 +262,7 @@ class Head:
         )
 
     def _environment(self, model: str, prompt: Callable[[str], str]) -> str:
-        """Return the description of the environment for the model: directory, branch, platform, date."""
+        """Return a description of the model's environment: directory, branch, platform, date."""
         ports = self._ports
         created = self._session.info.created_at or ports.clock()
         started = datetime.fromtimestamp(created / 1000, tz=UTC).astimezone()
@@ -303,7 +305,7 @@ def _names_in(directory: Path) -> str:
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:
     """Return a function like ``prompt`` that returns the agent's own text for all system prompts.
 
-    ``prompt`` itself if the agent has no text of its own.
+    Returns ``prompt`` itself if the agent has no text of its own.
     """
     own = spec.prompt
     if own is None:

@@ -1,8 +1,9 @@
-"""Makes the program's messages that correct or continue the model's work, with the user's task at the end.
+"""Makes messages by which the program corrects or continues the model's work; they repeat the task.
 
-`nudge` appends its message, or ends the run if an earlier one brought nothing; callers append the
-other messages. Messages that only bring facts (jobs, instructions, hooks) are made elsewhere. The
-task is repeated because a small model that has to correct a mistake forgets what it was doing.
+`nudge` appends its message, or ends the run if an earlier such message had no effect; callers
+append the other messages. Messages that only state facts (jobs, instructions, hooks) are made
+elsewhere. The task is repeated because a small model that has to correct a mistake forgets what it
+was doing.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from tui_agent.session.entries import (
 )
 
 UNREAD_CALL = "unread_call"
-"""``UserEntry.synthetic`` of the message after an answer with calls as text that can't be read."""
+"""``UserEntry.synthetic`` of the message after an answer whose calls are unreadable text."""
 SAYS_NOTHING = "says_nothing"
 """``UserEntry.synthetic`` of the message after an answer that is empty or promises a call without
 making it."""
@@ -32,9 +33,9 @@ _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
 """Maximum characters of the user's task in a reminder."""
 _STOPPED = {
-    Verdict.SILENT: "The model answered nothing, twice.",
-    Verdict.THINKING: "The model only thought and answered nothing, twice.",
-    Verdict.PROMISED: "The model announced a tool call and made none, twice.",
+    Verdict.SILENT: "The model answered nothing twice.",
+    Verdict.THINKING: "The model twice only thought and answered nothing.",
+    Verdict.PROMISED: "The model twice announced a tool call but made none.",
 }
 
 

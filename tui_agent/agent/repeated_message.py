@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from tui_agent.errors import report
 
 MAX_ROUNDS = 100
-"""Maximum times a message is sent, so that a forgotten repetition ends."""
+"""Maximum number of times that a message is sent, so that a forgotten repetition ends."""
 
 
 class RepeatedMessage:

@@ -1,7 +1,7 @@
 """Detects that a streaming answer repeats itself: equal text, similar sentences, equal calls. Pure.
 
-`Answerer` looks while it streams, and cuts and stops the answer; ``calls.repetition`` decides
-whether answers are stopped at all, and what follows.
+`Answerer` checks an answer while it streams, stops it and cuts off the repetition;
+``calls.repetition`` decides whether answers are stopped at all, and what follows.
 """
 
 import re
@@ -15,7 +15,7 @@ CHECKED_CHARS = 200
 MIN_REPEATED_CHARS = 1_200
 """Shortest repetition of prose that stops an answer, in characters; phrases need fewer."""
 MIN_REPEATED_ROUNDS = 4
-"""Fewest times a text must follow itself to be a repetition."""
+"""Minimum number of times in a row that a text must appear to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
 _PHRASE_WORDS = 2
@@ -28,7 +28,7 @@ Equal rows of a table, dump, drawing, JSON or code in a fence may be intended, a
 differ in numbers, such as a list of results.
 """
 _ROW_WORDS = 2
-"""Maximum words of a repeated row of data that has no other mark of data."""
+"""Maximum number of words of a repeated row that counts as data without any other sign of data."""
 MAX_EQUAL_CALLS = 3
 """Number of consecutive equal lines with tool calls that stops an answer, outside a code fence."""
 MAX_LIKE_CALLS = 12
@@ -41,8 +41,8 @@ REPEATING = "repeating"
 LOOKED_AT_CHARS = 16_000
 """Characters at the end of an answer that are searched for repetition."""
 _SAID_CHARS = 4_000
-"""Characters at the end of an answer that are searched for repeated sentences, unless their numbers
-differ."""
+"""Characters at the end of an answer that are searched for repeated sentences. If the sentences
+differ in numbers, `LOOKED_AT_CHARS` are searched instead."""
 _SUFFIX = 64
 """Characters at a text's end that are searched for earlier in the text, to find the repeated
 part."""
@@ -50,7 +50,7 @@ MAX_SAID = 12
 """How often, on average, each of a few sentences must be said in a row to stop an answer.
 
 Sentences that differ only in digits or word order count as the same; if they differ in digits, the
-repetition must be as long as one of data.
+repetition must be as long as a repetition of data.
 """
 _SENTENCE_WORDS = 4
 """Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
@@ -62,7 +62,7 @@ _CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
 _BETWEEN_CALLS = LazyPattern(r"\s*(?:</?[\w|]+>|```\w*)?\s*")
 """A line that may be between consecutive calls: empty, a tag, or the beginning or end of a fence."""
 _CALL_STARTS = ("{", "[", "<", "`")
-"""Characters with which a line that will be a call, or belong to one, begins."""
+"""First characters of lines that may become a call or a part of one."""
 _QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
 _SENTENCE = LazyPattern(r"[^\n.!?]*(?:[.!?](?=\S)[^\n.!?]*)*(?:[.!?\n]\s*|$)")
 _SENTENCE_ENDS = (".", "!", "?", "\n")
@@ -206,7 +206,7 @@ def _differ_in_numbers(run: Sequence[_Sentence]) -> bool:
 
 
 def _is_prose(run: Sequence[_Sentence]) -> bool:
-    """Return False for rows of a table, of JSON, of a list in code or of XML, and for short ones."""
+    """Return False for rows of a table, JSON, a list in code or XML, and for short sentences."""
     if sum(sentence.word_count for sentence in run) < _SENTENCE_WORDS * len(run):
         return False
     texts = [sentence.text for sentence in run]
@@ -214,10 +214,10 @@ def _is_prose(run: Sequence[_Sentence]) -> bool:
 
 
 def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
-    """Return the repetition of lines at a text's end that call one of the ``tools``; None if none.
+    """Return the repetition of lines that call ``tools`` at a text's end; None if there is none.
 
     The lines are equal, or differ only in digits. Between them are only tags, fences and empty
-    lines; after them may also be the beginning of another line that may become a call.
+    lines. They may be followed by the beginning of another line that may become a call.
     """
     tail = text[-LOOKED_AT_CHARS:]
     if "{" not in tail and "[" not in tail:
@@ -270,7 +270,7 @@ def _names_tool(row: str, tools: Collection[str]) -> bool:
 
 
 def _run_at_end(same: Sequence[bool]) -> int:
-    """Return how many values in a row are true at the end."""
+    """Return the number of consecutive true values at the end."""
     count = 0
     for value in reversed(same):
         if not value:

@@ -1,12 +1,12 @@
-"""Counts the money, tokens and time that a run uses, and refuses a request that its budget can't pay.
+"""Counts the money, tokens and time that a run uses, and refuses requests beyond its budget.
 
 `Loop` calls `BudgetMeter.check` before each request of the conversation, and ends the run if it
 raises an error. When the time is up, the meter cancels the run's task. Answers and summaries of the
 agent and its subagents are counted by their events; failed attempts, prepared summaries and single
 questions outside the conversation (``clients.complete_in_time``) by `spend`.
 
-The meter also keeps the state of the budgets of session and day for ``allowance``, which checks
-them.
+The meter also keeps the state of the session's and the day's budget for ``allowance``, which checks
+these budgets.
 """
 
 import asyncio
@@ -88,9 +88,10 @@ class BudgetMeter:
 
     @contextmanager
     def run(self, budget: RunBudget) -> Iterator[None]:
-        """Count from zero within this context, and cancel the current task when the time is up.
+        """Count from zero within this context. Cancel the current task when the time is up.
 
-        ``is_time_up`` is True then. A run within another run (a subagent's) counts as part of it.
+        ``is_time_up`` is then set to True. A run within another run (a subagent's) counts as part
+        of it.
         """
         timer: asyncio.TimerHandle | None = None
         if self._runs == 0:
@@ -119,9 +120,9 @@ class BudgetMeter:
             task.cancel()
 
     def hear(self, event: AgentEvent) -> None:
-        """Count the cost and usage of an answer or summary that was appended.
+        """Count the cost and usage of an appended answer or summary.
 
-        Ignore other events.
+        Ignores other events.
         """
         if isinstance(event, EntryAppended) and isinstance(
             event.entry, AssistantEntry | SummaryEntry
@@ -138,8 +139,8 @@ class BudgetMeter:
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
         """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not allowed.
 
-        It is not allowed if the cost budget is spent or can't be kept for lack of a price, or if
-        the request would exceed the token budget.
+        It is not allowed if the cost budget is spent or can't be checked because the price is
+        unknown, or if the request would exceed the token budget.
         """
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):

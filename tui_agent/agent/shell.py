@@ -1,8 +1,8 @@
 """Runs the user's own commands without asking: those typed with ``!`` or in a template, and checks.
 
 A typed command or one of a template (`run_shell`) runs outside the sandbox; a check (`run_check`)
-runs in it. Both note changes to files with the recorder, if one is given. Nothing is appended here:
-the caller appends the entry if it is wanted, and the checkpoint with the changes.
+runs in it. Both record changes to files if they are given a recorder. Nothing is appended here: the
+caller appends the entry if it is wanted, and the checkpoint with the changes.
 """
 
 import asyncio
@@ -48,8 +48,8 @@ async def run_shell(
 ) -> ShellEntry:
     """Run a command with events about its output, and return its entry, which is not appended.
 
-    Cancelling this ends the command; an entry with the output so far is returned then.
-    ``recorder`` records its changes to files. ``excluded``: the model does not see the entry.
+    Cancelling this ends the command and returns an entry with the output so far. ``recorder``
+    records the command's changes to files. If ``excluded``, the model does not see the entry.
     """
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
@@ -113,7 +113,7 @@ async def run_check(
 ) -> CheckEntry:
     """Run a check in the agent's directory and sandbox; return its entry, which is not appended.
 
-    ``view`` is what it can see, change and reach; ``recorder`` records its changes to files.
+    ``view`` is what the check can see, change and reach; ``recorder`` records its changes to files.
     """
     began = time.monotonic()
     context = _context(ports, stands_for=ports.stands_for, sandbox=ports.sandbox, view=view)

@@ -34,15 +34,15 @@ class Exchange:
 
 
 class SideQuestion:
-    """A side question, and those that the user asks after it.
+    """A side question and its follow-up questions.
 
-    `keep_beside`, `put_into_context` and `drop` end it and record its cost. `close` has to be
-    called at the end, even if one of these was called before.
+    `keep_beside`, `put_into_context` and `drop` end it and record its cost. Call `close` at the
+    end, even if one of these was called before.
     """
 
     def __init__(self, agent: Agent) -> None:
         self.exchanges: list[Exchange] = []
-        """The answered questions that are not kept or dropped yet, in order."""
+        """The answered questions that are neither kept nor dropped yet, in order."""
         self._agent = agent
         self._leaf = agent.session.leaf
         self._model = agent.model
@@ -76,8 +76,8 @@ class SideQuestion:
     def keep_beside(self) -> None:
         """Store questions and answers as a branch.
 
-        It begins below the entry that was the leaf before the first question; the leaf stays. The
-        last answer has the usage and cost of all.
+        The branch begins below the entry that was the leaf before the first question; the leaf
+        stays. The last answer is stored with the usage and cost of all answers.
 
         Raises:
             StoreError: they can't be stored; nothing is changed.
@@ -118,7 +118,7 @@ class SideQuestion:
         self._record_cost()
 
     def close(self) -> None:
-        """Store answers that the user did not decide about as a branch, and record the cost.
+        """Store the answers as a branch if the user hasn't decided about them, and record the cost.
 
         Does nothing if another method has ended the question before. Raises StoreError.
         """

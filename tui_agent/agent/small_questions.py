@@ -1,4 +1,4 @@
-"""Sends single questions outside the conversation to the small model or, if there is none, another.
+"""Sends single questions outside the conversation to the small model, or another if there is none.
 
 The cost is added to the costs of the run and the session. No budget is checked before a question.
 """

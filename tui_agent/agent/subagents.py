@@ -43,12 +43,12 @@ from tui_agent.tools.functions.tool_files import ToolFiles
 A = TypeVar("A", bound="WorkingAgent")
 
 MAX_STEPS = 60
-"""Maximum steps of a subagent whose kind sets no limit."""
+"""Maximum number of steps of a subagent whose kind sets no limit."""
 
 
 @frozen
 class FinishedSubagent:
-    """A subagent or a runner of a race that has ended. Screens use it like a working agent."""
+    """A subagent or a race's runner, after its end. Screens use it like a working agent."""
 
     session: Session
     counter: TokenCounter
@@ -124,9 +124,9 @@ class Subagents(Generic[A]):
     ) -> SubagentReport:
         """Have a new subagent of the kind ``agent`` do a task for a call; return its report.
 
-        ``progress`` is called with a line for each call that the subagent makes.
-        ``in_conversation``: the subagent sees the conversation, else only the task. Cancelling this
-        ends the subagent. Raises ToolError if there is no such kind.
+        ``progress`` is called with a line for each call that the subagent makes. With
+        ``in_conversation`` the subagent sees the conversation, otherwise only the task. Cancelling
+        this ends the subagent. Raises ToolError if there is no such kind.
         """
         spec = self._spec(agent)
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
@@ -154,7 +154,7 @@ class Subagents(Generic[A]):
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
     def agent_of(self, branch: int) -> str:
-        """Return the name of the kind of the subagent on whose branch the entry ``branch`` is.
+        """Return the name of a subagent's kind; ``branch`` is an entry on the subagent's branch.
 
         Raises ToolError if the entry is on no subagent's branch.
         """
@@ -271,7 +271,7 @@ class Subagents(Generic[A]):
             titles=False,
             checkpoints=None,
             pause_after=None,
-            # The whole work is checked, and its answer has the format, at the end of the parent's run.
+            # Check and format apply only to the answer that ends the parent's run.
             check=None,
             answer_format=None,
         )
@@ -298,6 +298,6 @@ class Subagents(Generic[A]):
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
-    """Return ``settings`` with the rules of a kind of agent added, and the lower step limit."""
+    """Return ``settings`` with an agent kind's rules added and the lower of their step limits."""
     steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
     return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)

@@ -1,7 +1,7 @@
 """Computes the timeline of a path: the size of each request, and what changed between them. Pure.
 
-It is computed from the answers on the path, their reported usage and the entries between them,
-which `ContextInspector` loads.
+A timeline is computed from the answers on the path, their reported usage and the entries between
+them, which `ContextInspector` loads.
 """
 
 from bisect import bisect_left
@@ -38,7 +38,7 @@ class Mark(StrEnum):
     """The user moved to an earlier entry and continued from there."""
     MISS = "cache miss"
     EDIT = "edit"
-    """How the model sees an entry was changed by the user, or because a provider refused parts."""
+    """The user changed what the model sees of an entry, or a provider refused parts of it."""
 
 
 class ModelScale(NamedTuple):
@@ -70,7 +70,7 @@ class Step(NamedTuple):
     answered: int = 0
     cost: float | None = None
     marks: tuple[Mark, ...] = ()
-    """The events since the step before, the most important first."""
+    """The events since the previous step, the most important first."""
     miss: CacheMiss | None = None
 
     @property
@@ -83,7 +83,7 @@ class Step(NamedTuple):
 class PathShape:
     """The data from which a timeline is computed, all in ascending order of ids.
 
-    ``ids`` are those of the path's entries. ``requests`` may include those of other branches.
+    ``ids`` are the ids of the path's entries. ``requests`` may include requests of other branches.
     ``changes`` are the entries of `CHANGING_KINDS` on the path. ``returns`` are the ids of the
     entries on the path that the user appended after going back to an earlier point.
     """
@@ -194,7 +194,7 @@ def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tup
 def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
     """Yield four values for each answer on the path, oldest first.
 
-    They are its index on the path, its request, the changes since the answer before, and whether
+    They are its index on the path, its request, the changes since the previous answer, and whether
     the user went back to an earlier point since then.
     """
     changes = iter((*shape.changes, None))
@@ -222,10 +222,10 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
 def _miss(
     before: RequestRecord | None, record: RequestRecord, between: Sequence[Entry], cold_seconds: int
 ) -> CacheMiss | None:
-    """Return the cache miss of a request, compared with the request ``before``; None if it had none.
+    """Return a request's cache miss, compared with the request ``before``; None if it had none.
 
-    The cache had expired if ``cold_seconds`` passed from the end of the answer before until the
-    request was sent.
+    The cache had expired if more than ``cold_seconds`` passed between the end of the previous
+    answer and the request.
     """
     if before is None or before.failed or record.failed:
         return None

@@ -1,6 +1,6 @@
 """Sets a session's title: first the first line of its first message, then one that a model writes.
 
-The small model, or that of the conversation if there is none, is asked once, in the background,
+The small model, or the conversation's model if there is none, is asked once, in the background,
 after the first completed run. Failures are only logged. A title that the user gave is never
 changed. The title is stored with the session; `TitleChanged` is emitted only for a title from a
 model.
@@ -24,11 +24,11 @@ from tui_agent.session.errors import StoreError
 log = logging.getLogger(__name__)
 
 TITLE_LENGTH = 60
-"""Maximum characters of a title made of a message; a model's may have twice as many."""
+"""Maximum characters of a title made from a message; a model's title may have twice as many."""
 MESSAGE_CHARS = 2_000
 """Maximum characters of the first message that are sent to the model."""
 SECONDS = 20.0
-"""Timeout of the model, in seconds."""
+"""Timeout of the request to the model, in seconds."""
 
 
 class Titles:

@@ -60,11 +60,11 @@ from tui_agent.tools.questions import UserContact
 from tui_agent.tools.registry import find_tool
 
 MAX_CALLS = 64
-"""Maximum calls of one answer that are run."""
+"""Maximum number of calls of one answer that are run."""
 TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make the others in the next answer."
 NO_PROBLEMS: Mapping[str, str] = {}
 _REFUSED_AT_ONCE = 256
-"""Number of refused calls whose results are stored in one transaction."""
+"""Maximum number of refused calls whose results are stored in one transaction."""
 _LEFT_SECONDS = 2
 """Maximum seconds for which `aclose` waits for interrupted tools."""
 
@@ -143,7 +143,7 @@ class ToolRunner:
     def share(self, parent: "ToolRunner") -> None:
         """Use the parent agent's list of session rules and its record of changed files.
 
-        For a subagent: a rule made for one of them then holds for both.
+        Called in a subagent: a rule that the user makes for either of them then applies to both.
         """
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder
@@ -219,9 +219,9 @@ class ToolRunner:
         return {schema.name for schema in head.tools}
 
     def _check_kind(self, tool: Tool[Any]) -> None:
-        """Raise ToolError for a tool that this kind of subagent may not use.
+        """Raise ToolError for a tool that this kind of subagent isn't allowed to use.
 
-        The model is offered more tools than that, so that the prompt cache stays valid.
+        The model is offered these tools anyway, so that the prompt cache stays valid.
         """
         kind = self._ports.kind
         if kind is not None and not kind.allows(tool.name):

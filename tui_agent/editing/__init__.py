@@ -1,1 +1,1 @@
-"""Edits of texts: finding the text to replace in spite of a model's copying errors, and diffs."""
+"""Edits texts: finds the text to replace despite a model's copying errors, and makes diffs."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _MAX_LINES = 16
-"""Maximum lines of the file in a message."""
+"""Maximum number of the file's lines in a message."""
 _MAX_CHARS = 200
 """Maximum characters of a line in a message."""
 _COMPARED_LINES = 20_000
@@ -13,7 +13,7 @@ _COMPARED_LINES = 20_000
 _MIN_SIMILARITY = 0.6
 """Smallest ratio of `SequenceMatcher` at which a line counts as similar."""
 _MAX_COMPARED = 200
-"""Maximum lines compared character by character; each comparison takes up to 2 ms."""
+"""Maximum number of lines compared character by character; each comparison takes up to 2 ms."""
 
 
 def closest(text: str, old: str) -> str:
@@ -39,9 +39,10 @@ def closest(text: str, old: str) -> str:
 
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
-    """Return the line that is most similar to ``sought``, the first of several; None if none is.
+    """Return the line that is most similar to ``sought``; None if no line is similar.
 
-    At most ``_MAX_COMPARED`` promising lines are compared character by character.
+    Of equally similar lines, the first is returned. At most ``_MAX_COMPARED`` promising lines are
+    compared character by character.
     """
     matcher = SequenceMatcher(b=sought)
     best = _MIN_SIMILARITY

@@ -9,17 +9,17 @@ from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.text_files.lines import lines_of
 
 CONTEXT_LINES = 3
-"""Unchanged lines shown before and after each change."""
+"""Number of unchanged lines shown before and after each change."""
 MAX_DIFF_CHARS = 400_000
 """Number of characters after which a diff is cut, because it is stored in the session and drawn."""
 
 _MAX_COMPARED = 4_000
-"""Maximum lines of the changed part that are compared; a longer part counts as replaced."""
+"""Maximum number of lines of a changed part that is compared; a longer part counts as replaced."""
 _MAX_PAIRS = 200_000
-"""Number of pairs of equal lines above which frequent lines are ignored as landmarks."""
+"""Number of pairs of equal lines above which very frequent lines are not matched."""
 _MAX_STEPS = 1_000_000
-"""Maximum pairs of equal lines that are looked at, about 0.3 s; lines that have not been compared
-then count as replaced."""
+"""Maximum number of pairs of equal lines that are compared, which takes about 0.3 s. Lines that
+were not compared by then count as replaced."""
 
 Opcode = tuple[str, int, int, int, int]
 """Tag, start and end in the old lines, start and end in the new lines; see ``difflib``."""
@@ -40,7 +40,7 @@ class FileDiff:
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
-    """Return the difference between two versions of a file; line endings count.
+    """Return the difference between two versions of a file, including line endings.
 
     ``shown`` is the file's name in the diff; ``before`` is None for a new file. Bytes that aren't
     text are shown as U+FFFD.
@@ -102,7 +102,8 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
 class BoundedMatcher(SequenceMatcher[str]):
     """A `SequenceMatcher` that looks at no more than about ``steps`` pairs of equal items.
 
-    The items that are left then count as different. Otherwise, repetitive texts would take minutes.
+    Items that were not compared by then count as different. Without this limit, repetitive texts
+    would take minutes.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ TYPOGRAPHIC = str.maketrans(
 positions stay the same."""
 
 _CARRIAGE_RETURNS = re.compile(r"\r(?=\n)")
-_TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
+_TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tries each run of white space once
 
 
 @frozen

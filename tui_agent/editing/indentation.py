@@ -1,7 +1,7 @@
 """Restores the file's indentation in a block that a model copied with a different one. Pure.
 
-Either all lines are shifted by the same white space, or their indentation is in proportion, such as
-tabs for spaces or two spaces for four.
+Either all lines are shifted by the same white space, or their indentation differs by a factor, such
+as tabs for spaces or two spaces for four.
 """
 
 from collections.abc import Sequence

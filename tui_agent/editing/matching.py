@@ -4,7 +4,8 @@ The exact text is tried first. If it isn't there, differences that models introd
 are ignored, one kind after another: line endings, white space at line ends, typographic quotes and
 dashes, blank lines around the text, another indentation of the whole block, line numbers copied
 from ``read``, one level of escapes too many, several lines written as one. The first kind with a
-match counts, and must have only that match. Text that the edit doesn't change stays as in the file.
+match is used. It must have only one match, unless all are to be replaced. Text that the edit
+doesn't change stays as in the file.
 """
 
 import re
@@ -26,7 +27,7 @@ _MAX_COUNTED = 100
 """Number of matches after which counting stops, unless all are to be replaced."""
 
 _MAX_COMPARED = 1_000_000
-"""Maximum lines whose indentation is compared, to limit the time of an edit."""
+"""Maximum number of lines whose indentation is compared, to limit the time of an edit."""
 
 _MAX_JOINED = 8
 """Maximum number of a file's lines that a model may have written as one line."""
@@ -277,8 +278,8 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
     """Yield the positions of ``wanted.old``.
 
-    With ``everywhere``, these are all that don't overlap; otherwise at most ``_MAX_COUNTED``, which
-    may overlap.
+    With ``everywhere``, yields all occurrences that don't overlap; otherwise at most
+    ``_MAX_COUNTED`` occurrences, which may overlap.
     """
     step = 1
     if wanted.everywhere:

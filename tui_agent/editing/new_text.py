@@ -36,7 +36,7 @@ class NewText:
         """Return the new text for an inexact match.
 
         Lines that the edit doesn't change stay as in the file. If the match doesn't have as many
-        lines as the old text, the result is that of `plain`.
+        lines as the old text, the result is the same as from `plain`.
         """
         found = _plain_lines(self._text[start:end])
         if len(found) != len(self._old_lines):
@@ -54,7 +54,7 @@ class NewText:
         return opcodes_between(self._old_lines, self._new_lines)
 
     def _newline_near(self, start: int, end: int) -> str:
-        """Return the most frequent line ending in a span; if it has none, that of the whole text."""
+        """Return the most frequent line ending in a span, or in the text if the span has none."""
         first = bisect.bisect_left(self._feeds, start)
         last = bisect.bisect_left(self._feeds, max(start, end - 1))
         feeds = self._feeds[first : last + 1]

@@ -1,7 +1,7 @@
-"""Removes slips of models from copied text: line numbers, escapes, blank lines around it. Pure.
+"""Removes what models add by mistake when they copy text: line numbers, escapes, blank lines. Pure.
 
-Each function gets the text to find and its replacement, and returns both without the slip; None if
-``old`` has no such slip, or if the texts show that it may be intended.
+Each function takes the text to find and its replacement, and returns both without the mistake; None
+if ``old`` has no such mistake, or if the texts show that it may be intended.
 """
 
 import re

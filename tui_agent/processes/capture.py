@@ -7,11 +7,11 @@ from tui_agent.lazy import LazyPattern
 
 HEAD_BYTES = 8 * 1024 * 1024
 HEAD_LINES = 200_000
-"""Maximum bytes and lines kept from the start of an output."""
+"""Maximum numbers of bytes and lines kept from the start of an output."""
 
 TAIL_BYTES = 1024 * 1024
 TAIL_LINES = 50_000
-"""Maximum bytes and lines kept from the end of an output."""
+"""Maximum numbers of bytes and lines kept from the end of an output."""
 
 ERROR_LINES = 20
 """Maximum number of lines that are kept from the part between start and end, because they look like
@@ -43,10 +43,10 @@ _FEW_CONTROLS = 8
 _CONTROL_SHARE = 0.02
 
 _NUL_SHARE = 0.3
-"""Share of NUL bytes above which output is binary. A list of names may have one after each name."""
+"""Share of NUL bytes above which output is binary. Lists of names may have a NUL after each."""
 
 _LINES_BETWEEN = 20
-"""Two binary parts count as one if there are at most this many lines between them."""
+"""Maximum number of lines between two binary parts that count as one part."""
 
 
 class Capture:
@@ -132,7 +132,7 @@ class Capture:
 
 
 def plain_text(raw: bytes) -> str:
-    """Return output in the form that the model gets: plain text without escape sequences and controls.
+    """Return output in the form in which the model sees it: plain text without control characters.
 
     Binary parts become a note with their size; other invalid UTF-8 becomes U+FFFD, and NUL a line
     feed. If carriage returns rewrote a line (a progress bar), only its last version stays.

@@ -1,7 +1,7 @@
 """Makes the environments of commands, hooks and MCP servers, without variables that hold secrets.
 
-Commands and hooks get no pagers, editors and prompts either. The environments of git, ripgrep, the
-model host and the sandbox are made elsewhere, from the same table (``environment_table``).
+Commands and hooks also run without pagers, editors and prompts. The environments of git, ripgrep,
+the model host and the sandbox are made elsewhere, from the same table (``environment_table``).
 """
 
 import re
@@ -25,8 +25,8 @@ MARK = "TUI_AGENT_CALL"
 """The environment variable with the id of the command that a process belongs to."""
 
 OWN = "own"
-"""Value of ``MARK`` in processes that this program starts for itself. They aren't ended together
-with a command's processes."""
+"""Value of ``MARK`` in processes that this program starts for itself. These processes aren't ended
+together with a command's processes."""
 
 
 class SafeEnvironment(Mapping[str, str]):
@@ -38,7 +38,7 @@ class SafeEnvironment(Mapping[str, str]):
     def __init__(
         self, environ: Mapping[str, str], keep: Iterable[str] = (), masked: Iterable[str] = ()
     ) -> None:
-        """Copy ``environ``; names in ``masked`` are never passed on, all others in ``keep`` always are."""
+        """Copy ``environ``; ``masked`` names are never passed on, other ``keep`` names always."""
         self._environ = dict(environ)
         self._masked = frozenset(masked)
         self.keep = frozenset(keep) - self._masked
@@ -92,9 +92,9 @@ def withheld_from(
 ) -> str:
     """Return a note for the model on withheld variables that a command may have missed, or "".
 
-    These are the ones that the command or its output names, or all of them if it ``failed`` and its
-    output suggests a missing setting or API key. Variables in ``given`` are not named, because the
-    command had them as placeholders.
+    The note covers the variables that the command or its output names, or all of them if the
+    command ``failed`` and its output suggests a missing setting or API key. Variables in ``given``
+    are not named, because the command had them as placeholders.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]

@@ -15,8 +15,8 @@ from tui_agent.word_lists import in_order
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
 """A kind of child process: ``own`` are git and ripgrep run for the program itself, ``host`` is the
-model host, ``servers`` are MCP servers, ``commands`` commands and hooks, ``sandbox`` commands in
-the sandbox."""
+model host, ``servers`` are MCP servers, ``commands`` are commands and hooks, ``sandbox`` are
+commands in the sandbox."""
 
 PASSED = "passed on"
 LEFT_OUT = "left out"
@@ -24,7 +24,7 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """How each reader gets certain variables: `PASSED`, `LEFT_OUT`, or the value to set."""
+    """What each `Reader` gets for certain variables: `PASSED`, `LEFT_OUT`, or a value to set."""
 
     names: tuple[str, ...]
     """Names of variables; ``*`` matches any characters."""

@@ -14,8 +14,8 @@ FREEZE_SECONDS = 2.0
 _PAUSE = 0.001
 _STOPPED = frozenset({"T", "t", "Z", "X", ""})
 _STANDING = _STOPPED | {"D"}
-"""States of a process that is running no code: stopped, ended, or waiting in the kernel (D). One in
-state D stops before it runs again."""
+"""States of a process that is running no code: stopped, ended, or waiting in the kernel (D). A
+process in state D stops before it runs again."""
 
 
 @contextmanager

@@ -38,7 +38,7 @@ RING_BYTES = 512 * 1024
 """Amount of a job's newest output that is kept in memory to be read while it runs, in bytes."""
 
 _MAX_TAIL_CHARS = 20_000
-"""Number of characters at the end of a job's output that are searched for missing grants."""
+"""Number of characters at the end of an output that are searched for what the sandbox denied."""
 
 FLOOD_PAUSE = 0.25
 """Seconds that reading pauses after a burst of a job's output."""
@@ -107,10 +107,10 @@ class Job:
         self._total = 0
         self._seen = 0
         self.listener: Reporter | None = None
-        """Called with the job's output while a tool call waits for the job; None if none does."""
+        """Called with the job's output while a tool call waits for the job, otherwise None."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
-        """The terminal that the job runs in; None if it has none and so takes no input."""
+        """The terminal that the job runs in; None if it runs without one and so takes no input."""
         self.is_taken = False
         """Whether a person has taken over the job's terminal."""
         self.is_contained = False
@@ -182,11 +182,11 @@ class Job:
     async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
         """Wait, at most ``seconds``, until ``awaited`` returns True for new output of the terminal.
 
-        Once the terminal has been quiet for a while, ``awaited`` also gets the text on its screen.
-        If ``awaited`` is None, waits only until the terminal is quiet.
+        Once the terminal has been quiet for a while, ``awaited`` is also called with the text on
+        its screen. If ``awaited`` is None, waits only until the terminal is quiet.
 
         Returns:
-            True if that happened, or the job has ended; False after ``seconds``.
+            True if the wait succeeded or the job has ended; False after ``seconds``.
         """
         before = self._total
         seen = before
@@ -268,7 +268,7 @@ class Job:
                 code = None if self._stopped else process.process.returncode
                 self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
         finally:
-            # Whoever waits for the job must not wait forever if that failed.
+            # Even if ``ended`` fails, callers that wait for the job must not wait forever.
             self._finish(put_blob)
 
     def _finish(self, put_blob: Callable[[bytes], str]) -> None:
@@ -286,7 +286,7 @@ class Job:
 class AdoptedJob(Job):
     """A job for processes that a command left running; their output isn't read.
 
-    It has ended when all of them have.
+    The job has ended when all these processes have.
     """
 
     def __init__(self, command: str, clock: Callable[[], float], left: Leftovers) -> None:
@@ -312,16 +312,16 @@ class AdoptedJob(Job):
 
 
 class Foreground:
-    """A command that a tool call waits for until it ends, or the user makes it a job."""
+    """A command that a tool call is waiting for. Until it ends, the user can make it a job."""
 
     def __init__(self, name: str, started_at: float) -> None:
         self.name = name
         self.started_at = started_at
         """In seconds since the epoch."""
         self.moved = asyncio.Event()
-        """Set when the command is to become a job."""
+        """Set when the user makes the command a job."""
         self.run: CommandRun | None = None
-        """The run that is filled while the command runs; None before its process starts."""
+        """The command's run, filled while the command runs; None before its process starts."""
 
     @property
     def is_running(self) -> bool:
@@ -372,7 +372,7 @@ class MovedJob(Job):
 
     async def watch(self, put_blob: Callable[[bytes], str]) -> None:
         await asyncio.wait({self._ending})
-        # The run has kept the output from its beginning.
+        # The run has captured the whole output, not only what came after the move.
         self._capture = self._run.capture
         self._finish(put_blob)
         if not self._ending.cancelled():
@@ -391,8 +391,8 @@ class Jobs:
     ) -> None:
         """Make an empty list of jobs.
 
-        ``on_change`` is called when jobs start, end or have new output. ``on_end`` gets the state
-        of a job that ended without being stopped, while no tool call waited for it.
+        ``on_change`` is called when jobs start, end or have new output. ``on_end`` is called with
+        the state of a job that ended without being stopped, while no tool call waited for it.
         """
         self._on_change = on_change
         self._on_end = on_end
@@ -467,10 +467,10 @@ class Jobs:
         ending: "asyncio.Task[str]",
         put_blob: Callable[[bytes], str],
     ) -> Job:
-        """List a command moved to the background as a job, and return the job.
+        """List a command that was moved to the background as a job, and return the job.
 
-        ``ending`` is the task that runs it to its end and returns a note for the model; ``put_blob``
-        stores the output then.
+        ``ending`` is the task that runs it to its end and returns a note for the model;
+        ``put_blob`` stores the output then.
         """
         job = MovedJob(foreground, run, ending, clock=self._clock, on_output=self._announce_soon)
         self._list(job, job.watch(put_blob))
@@ -523,7 +523,7 @@ class Jobs:
             self._timer.cancel()
 
     def unreported(self) -> list[Job]:
-        """Return the jobs that ended without being stopped and whose end the model doesn't know yet.
+        """Return the jobs that ended without being stopped and whose end is unknown to the model.
 
         They are in the order of their numbers.
         """

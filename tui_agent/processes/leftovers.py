@@ -1,4 +1,4 @@
-"""Finds the processes that a command leaves running, watches them, and ends them with the program.
+"""Finds processes that a command leaves running, watches them, and ends them when the program ends.
 
 On Linux, this program adopts the orphans among its descendants: however a process forks, or changes
 its session or environment, it becomes a child of this program once its parents have ended. On other
@@ -43,8 +43,8 @@ _ended: dict[int, float] = {}
 """Ended children not yet reaped, each with the time (`time.monotonic`) at which it was first seen."""
 
 _claimed: set[int] = set()
-"""Ids of processes that were already attributed to a command. One without a mark is attributed to
-the first command that ends after its start."""
+"""Ids of processes that were already attributed to a command. A process without a mark is
+attributed to the first command that ends after its start."""
 
 
 @lru_cache(maxsize=1)
@@ -163,8 +163,8 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return those of this program's ``children`` that belong to a command, and the unknown ones.
 
-    Unknown are children without a mark in another session. Also reaps children that ended some time
-    ago.
+    A child that has no mark and is in another session is unknown. Also reaps children that ended
+    some time ago.
     """
     # Adopted orphans are reaped here; other children are reaped by the code that started them.
     now = time.monotonic()

@@ -1,7 +1,7 @@
 """Finds programs that this program runs for itself, such as git, and builds their environment.
 
 A project must not choose what runs, so directories in ``PATH`` that are relative or in the project
-are skipped. None of these programs needs an API key, so none is passed on.
+are skipped. None of these programs needs an API key, so no keys are passed on.
 """
 
 import os
@@ -25,8 +25,8 @@ def find_program(
 ) -> str | None:
     """Return the absolute path of a program on ``PATH``, None if there is none.
 
-    Programs in the directory ``outside``, and links to such programs, are skipped. ``PATH`` is taken from
-    ``environ``, or else from this program's environment.
+    Programs in the directory ``outside``, and links to such programs, are skipped. ``PATH`` is
+    taken from ``environ``, or else from this program's environment.
     """
     for place in search_path(environ, outside).split(os.pathsep):
         found = None
@@ -38,7 +38,7 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the absolute path of a program in the project, else of one on ``PATH``, else None.
+    """Return the absolute path of a program in the project, or else on ``PATH``; None if not found.
 
     For ``where`` and ``root`` see `find_own_program`. Run the program only in the sandbox.
     """
@@ -48,8 +48,8 @@ def find_project_program(name: str, where: Path, root: Path) -> str | None:
 def find_own_program(name: str, where: Path, root: Path) -> str | None:
     """Return the absolute path of a program in the nearest of the project's program directories.
 
-    They are looked for in ``where`` and the directories above it up to ``root``, the project. None
-    if there is none. Run the program only in the sandbox.
+    The program directories are those in ``where`` and in the directories above it, up to ``root``,
+    the project. None if the program is in none of them. Run the program only in the sandbox.
     """
     for directory in (where, *where.parents):
         if not directory.is_relative_to(root):
@@ -70,7 +70,7 @@ def find_shell(outside: Path | None = None) -> str:
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
     """Return ``PATH`` without relative directories and those in the directory ``outside``.
 
-    It is taken from ``environ``, or else from this program's environment.
+    ``PATH`` is taken from ``environ``, or else from this program's environment.
     """
     if environ is None:
         environ = os.environ

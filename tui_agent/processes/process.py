@@ -30,8 +30,8 @@ from tui_agent.processes.watcher import WatchedCommand, end
 log = logging.getLogger(__name__)
 
 MAX_NAMED_PROCESSES = 100
-"""Maximum processes named in one line to the watcher, as a line must fit into the pipe. The
-watcher finds others by their mark."""
+"""Maximum number of processes named in one line to the watcher, because a line must fit into the
+pipe. The watcher finds the other processes by their mark."""
 
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.processes.watcher import main; main()"
@@ -40,7 +40,7 @@ REPORT_INTERVAL = 0.05
 """Seconds between two reports of live output."""
 
 REPORT_BYTES = 16 * 1024
-"""Maximum bytes of one report; of more output only the newest part is reported."""
+"""Maximum bytes of one report; if there is more output, only the newest part is reported."""
 
 EXIT_GRACE_SECONDS = 0.1
 """Maximum seconds to wait for the rest of the output after the command's own process has ended."""
@@ -74,14 +74,14 @@ async def end_tree(leader: int, mark: str) -> None:
 class Watch:
     """The connection to the watcher process, which ends running commands if this program is killed.
 
-    The watcher is started by the first command, and again if it has ended.
+    The watcher is started for the first command, and started again if it has ended.
     """
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
         """The pipe to the watcher; None if it is not running."""
         self._reported: dict[str, str] = {}
-        """The last line about each running command, by its id; a new watcher gets them all."""
+        """The last line about each running command, by its id; all are sent to a new watcher."""
         self._broken = False
 
     def report_running(
@@ -89,10 +89,10 @@ class Watch:
     ) -> None:
         """Report a command whose processes must end with the program.
 
-        ``mark`` is the command's id, ``pid`` its own process. Call this before the command starts,
-        with ``pid`` 0, because the program may be killed right after the start, and again
-        afterwards. If the command has ended, ``left`` has the processes that it left running, with
-        their start times.
+        ``mark`` is the command's id, ``pid`` the id of its own process. Call this before the
+        command starts, with ``pid`` 0, because the program may be killed right after the start, and
+        again afterwards. If the command has ended, ``left`` has the processes that it left running,
+        with their start times.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
@@ -106,7 +106,7 @@ class Watch:
             self._descriptor = _start()
         except OSError as error:
             self._broken = True
-            log.warning("commands are not ended when the program is killed: %s", error)
+            log.warning("commands will not be ended if the program is killed: %s", error)
             return
         self._write("".join(self._reported.values()))
 
@@ -128,7 +128,7 @@ class Watch:
 
 
 def _start() -> int:
-    """Start a watcher, and return the descriptor to write its input to.
+    """Start a watcher, and return the descriptor for its input.
 
     Child processes don't inherit the descriptor. Raises OSError if the watcher can't be started.
     """
@@ -368,7 +368,7 @@ def start(
 
     Args:
         command: the command. The caller has to apply its time limit.
-        sinks: functions that get the output on the event loop's thread: one for both streams, or
+        sinks: functions called with the output on the event loop's thread: one for both streams, or
             two for standard output and standard error. A command in a terminal has one.
         pause: seconds that reading pauses after a burst; a longer pause slows a flood down.
         stdin: the standard input, ignored for a command in a terminal.

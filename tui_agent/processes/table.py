@@ -67,7 +67,7 @@ def start_of(pid: int) -> int:
 
 
 def session_of(pid: int) -> int:
-    """Return the session id of a process; 0 if it has ended, even if it is a zombie."""
+    """Return the session id of a process; 0 if it has ended (a zombie counts as ended)."""
     status = _status(pid)
     if status:
         return int(status[3])
@@ -103,12 +103,12 @@ def state_of(pid: int) -> str:
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:
-    """Return those processes that are zombies (ended but not reaped)."""
+    """Return which of the processes are zombies (ended but not reaped)."""
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Reap those processes that are ended children of this program; ignore the others."""
+    """Reap each of the processes that is an ended child of this program; ignore the others."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -129,7 +129,7 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
 
 
 def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:
-    """Send a signal to processes, and first to a process group if one is given.
+    """Send a signal to a process group, if one is given, and then to each of the processes.
 
     Processes that have ended or belong to others are skipped.
     """

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS = 80
 ROWS = 24
-"""Size of the terminal: small enough to fit any user's terminal when taken over."""
+"""Size of the terminal: it fits into any user's terminal if the user takes it over."""
 KIND = "linux"
 """The value of ``TERM``: a kind of terminal whose sequences `TerminalScreen` understands."""
 
@@ -32,11 +32,11 @@ MAX_TYPED_BYTES = 4_000
 """Maximum bytes typed at once; the kernel drops more if the program doesn't read them in time."""
 
 MAX_PENDING_BYTES = 16 * 1024
-"""Maximum bytes of output waiting to be drawn; older output is dropped. Drawing them takes up to
-0.1 s."""
+"""Maximum bytes of output waiting to be drawn; older output is dropped. Drawing that much takes up
+to 0.1 s."""
 
 MAX_HIGHLIGHTED = 5
-"""If more parts of a screen than this are highlighted, they are decoration and none is listed."""
+"""If more parts of a screen than this are highlighted, they are decoration and aren't listed."""
 
 KEYS: Mapping[str, str] = {
     "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
@@ -69,14 +69,14 @@ def typed_text(text: str) -> str:
 
 
 def typed_lines(text: str) -> str:
-    """Return the text that typing produces, without control keys, so that it can be checked as shell commands."""
+    """Return what typing a text produces, without control keys, to check it as shell commands."""
     return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 
 def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
     """Return the argument list that runs a command with its terminal as ``/dev/tty``.
 
-    Unchanged if there is no ``setsid`` outside the project.
+    The list is unchanged if there is no ``setsid`` outside the project.
     """
     setsid = find_program("setsid", outside=project)
     if setsid is None:
@@ -87,7 +87,7 @@ def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
 def open_terminal() -> tuple[int, int]:
     """Open a pseudo-terminal, and return the descriptors of this program's and the command's end.
 
-    Raises OSError if there is none left.
+    Raises OSError if no pseudo-terminal is free.
     """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
@@ -124,7 +124,7 @@ class Terminal:
         return len(self._pending) >= MAX_PENDING_BYTES
 
     def type(self, text: str) -> None:
-        """Type a text as `typed_text` reads it.
+        """Type a text, with keys as in `typed_text`.
 
         Raises ToolError if it is too long, or the terminal doesn't take all of it.
         """
@@ -182,7 +182,7 @@ class Terminal:
 
     def _answer(self, data: str) -> None:
         """Send the screen's answer to a program's request, such as for the cursor position."""
-        with contextlib.suppress(ToolError):  # the program is ending
+        with contextlib.suppress(ToolError):  # the program in the terminal is ending
             self._write(data.encode())
 
 

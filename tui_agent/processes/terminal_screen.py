@@ -71,7 +71,7 @@ class TerminalScreen(pyte.Screen):
         return [self.buffer[row][at] for at in range(self.columns)]
 
     def _rare_colours(self) -> set[str]:
-        """Return the background colours, apart from the usual ones, that occur in only one run of text."""
+        """Return the background colours, except the usual ones, that only one run of text has."""
         texts = Counter[str]()
         for row in range(self.lines):
             for colour, run in groupby(self._cells(row), attrgetter("bg")):

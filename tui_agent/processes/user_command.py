@@ -11,13 +11,13 @@ from tui_agent.processes.own_programs import search_path
 from tui_agent.processes.process import Command, start, watch
 
 MAX_OUTPUT = 1_000_000
-"""Maximum bytes that a command may write to standard output, and to standard error."""
+"""Maximum bytes that a command may write to each of standard output and standard error."""
 
 
 class CommandFailedError(Exception):
     """A command couldn't start, took too long or wrote too much.
 
-    The message is a clause to be put after the command's name: "it took longer than 5 s …".
+    The message is a clause that follows the command's name: "it took longer than 5 s …".
     """
 
 
@@ -49,7 +49,7 @@ async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, by
         if len(data) > MAX_OUTPUT:
             flooded.set()
 
-    # A file instead of a pipe, because the command may not read its input.
+    # A file instead of a pipe, because the command might not read its input.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)

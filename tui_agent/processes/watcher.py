@@ -1,7 +1,7 @@
-"""Ends all processes of commands: for the program, and after the program was killed.
+"""Ends all processes of commands, when the program asks for it or after it was killed.
 
-Run as a separate process, this module is the watcher. The program writes to its standard input which
-commands are running. When the program ends, in whatever way, that input ends as well, and the
+Run as a separate process, this module is the watcher. The program writes to its standard input
+which commands are running. When the program ends, in whatever way, that input ends as well, and the
 watcher ends the commands that are still running.
 """
 
@@ -24,7 +24,7 @@ _POLL = 0.02
 
 @frozen
 class WatchedCommand:
-    """A command whose processes have to be ended.
+    """A command whose processes must be ended.
 
     ``leader`` is the id of its own process, which leads its session; 0 before the start. ``left``
     is None while the command runs, later the processes that it left running, with their start
@@ -72,9 +72,9 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
 def end(watched: dict[str, WatchedCommand]) -> set[int]:
     """End all processes of the commands: by SIGTERM, then by SIGKILL until none is left.
 
-    Returns the ids of the processes that got a signal. They are found by the command's session and
-    by the mark in their environment; without ``/proc``, only the process group gets the signals.
-    Blocks for some seconds at most.
+    Returns the ids of the processes that were sent a signal. The processes are found by the
+    command's session and by the mark in their environment; without ``/proc``, the signals are sent
+    only to the process group. Blocks for a few seconds at most.
     """
     seen = set[int]()
     asked = _signalled(watched, signal.SIGTERM, seen)

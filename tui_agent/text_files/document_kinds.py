@@ -32,10 +32,9 @@ def kind_of(name: str, start: bytes) -> str:
 def pdf_of(data: bytes, text: str, most: int) -> Picture | None:
     """Return a PDF as an attachment that is sent to a provider unchanged.
 
-    None if it has more than ``most`` pages, is larger than `MAX_PDF_BYTES`, or has no page that
-    could be converted.
-    ``data`` is the whole file. ``text`` is the text converted from it, whose first line gives the
-    number of pages.
+    None if it has more than ``most`` pages or none, is larger than `MAX_PDF_BYTES`, or could not be
+    read (damaged, encrypted). ``data`` is the whole file. ``text`` is the text converted from it,
+    whose first line gives the number of pages.
     """
     first = _FIRST_PAGE.match(text)
     if first is None or not 0 < int(first[1]) <= most or len(data) > MAX_PDF_BYTES:

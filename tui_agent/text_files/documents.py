@@ -24,7 +24,7 @@ MAX_MEMORY = 1 << 30
 MAX_TEXT_CHARS = 2_000_000
 """Maximum characters of the converted text."""
 MAX_NAMES = 1_000
-"""Maximum members of an archive that are listed."""
+"""Maximum number of an archive's members that are listed."""
 MAX_PART_BYTES = 64_000_000
 """Maximum size of an archive's member that is unpacked, in bytes."""
 
@@ -102,7 +102,7 @@ def _part(archive: zipfile.ZipFile, name: str) -> ET.Element:
         data = part.read(MAX_PART_BYTES + 1)
     if len(data) > MAX_PART_BYTES:
         raise ValueError(f"{name} is too large")
-    # The parser loads no external entities, and expat limits the expansion of others.
+    # The parser loads no external entities, and expat limits the expansion of internal ones.
     return ET.fromstring(data)  # noqa: S314
 
 
@@ -144,7 +144,7 @@ def _tar_names(data: bytes) -> Iterator[str]:
 def lines_of(kind: str, data: bytes) -> Iterator[str]:
     """Yield the text of a document, or a line with size and name for each member of an archive.
 
-    ``kind`` is a result of `document_kinds.kind_of`. One item may have several lines. Raises
+    ``kind`` is a result of `document_kinds.kind_of`. A yielded text may have several lines. Raises
     various errors for invalid data.
     """
     if kind == "pdf":

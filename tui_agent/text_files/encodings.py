@@ -56,7 +56,7 @@ _UMLAUTS = frozenset("äöüÄÖÜß")
 _WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
 """Letters beyond ASCII that can be a word of their own in a western language."""
 _MIXED_RUN = 2
-"""Runs of bytes over 127 have a mean length below this in a text of a western language."""
+"""Mean length below which runs of bytes over 127 look like a text of a western language."""
 _GUESSED_BYTES = 6
 """Minimum number of bytes over 127 to guess an encoding other than windows-1252."""
 _EVIDENCE_BYTES = 8_192
@@ -175,7 +175,7 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
 def _wide_without_mark(data: bytes, *, whole: bool) -> Encoding | None:
     """Return the encoding of bytes that are UTF-16 without a byte order mark, None if they aren't.
 
-    Some Windows programs write such files. Recognised by the zero bytes of latin letters.
+    Some Windows programs write such files. They are recognised by the zero bytes of latin letters.
     """
     sample = data[: SAMPLE_BYTES // 2 * 2]
     for name, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
@@ -244,7 +244,8 @@ def settings_text(data: bytes) -> str:
 def declared_encoding(text: str, charset: str = "") -> Encoding:
     """Return the encoding for a new file with this text.
 
-    That is the one declared in the text, else the ``charset`` of ``.editorconfig``, else UTF-8.
+    This is the encoding declared in the text, or else the ``charset`` of ``.editorconfig``, or else
+    UTF-8.
     """
     name = _declared(text.encode("utf-8", "replace"))
     if name and name not in _WIDE:
@@ -263,7 +264,7 @@ def with_odd_bytes(text: str, shown_from: str) -> str | None:
     """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
 
     A model sees the undecodable bytes of the original, ``shown_from``, as U+FFFD, and repeats these
-    in the changed ``text``. None if the two texts don't have the same number of them.
+    in the changed ``text``. None if the number of U+FFFD differs between the two texts.
     """
     if "\ufffd" not in text:
         return text

@@ -15,12 +15,12 @@ from tui_agent.safe_text import listed_name
 from tui_agent.text_files.encodings import odd_bytes_shown
 
 _MAX_NAMES = 100_000
-"""Maximum names of one directory that are compared."""
+"""Maximum number of names in a directory that are compared."""
 _INVISIBLE = LazyPattern(
     r"[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff]"
     r"|⟨U\+(?:00AD|034F|200[B-F]|202[A-E]|206[0-4]|206[6-9]|FE0F|FEFF)⟩"
 )
-"""Invisible characters, as they are and as `listed_name` shows them."""
+"""Matches invisible characters, as they are and as `listed_name` shows them."""
 _READ_OTHERWISE = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
 """Kinds of characters whose simpler form reads differently, such as ``²``, ``①`` and ``½``."""
 _BLANK = LazyPattern(r"\s")
@@ -61,10 +61,10 @@ def escaped(name: str) -> str:
 
 
 def as_on_disk(path: Path) -> Path:
-    """Return a path with each missing name replaced by the one on disk that looks the same.
+    """Return a path with each missing name replaced by the name on disk that looks the same.
 
-    A name without such a match is kept, and a relative path is returned unchanged. Raises AlikeError
-    if several names look like a missing one.
+    A name without such a match is kept, and a relative path is returned unchanged. Raises
+    AlikeError if several names look like a missing one.
     """
     if os.path.lexists(path) or not path.is_absolute():
         return path

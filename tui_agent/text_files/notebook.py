@@ -20,7 +20,7 @@ NEW_CELL = 0
 OUTPUT_MARK = "#: "
 """Begins each line of a cell's outputs."""
 MAX_OUTPUT_LINES = 30
-"""Maximum lines shown of a cell's outputs."""
+"""Maximum number of lines shown of a cell's outputs."""
 MAX_OUTPUT_LINE = 300
 """Maximum characters shown of a line of output."""
 _WITH_IDS = (4, 5)

@@ -89,7 +89,7 @@ class TextFile:
 
 @frozen
 class TextStart:
-    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's, in bytes."""
+    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's size in bytes."""
 
     text: str
     bytes_read: int
@@ -201,7 +201,7 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
 
 
 def window_of(text: str, wanted: range, line_chars: int) -> Window:
-    """Return some lines of a text as `read_window` does for a file; ``size`` is that in UTF-8."""
+    """Return some lines of a text as `read_window` does for a file; ``size`` is in UTF-8 bytes."""
     data = text.encode("utf-8", "surrogatepass")
     return _window(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
 
@@ -265,7 +265,7 @@ def _window(
 
 
 def _skip(file: BinaryIO, lines: int) -> int:
-    """Skip ``lines`` lines; returns how many were skipped, fewer if the file ends before."""
+    """Skip ``lines`` lines; return how many were skipped, fewer if the file ends earlier."""
     passed = 0
     while passed < lines:
         start = file.tell()
@@ -296,7 +296,7 @@ def _next_line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
     while more and not more.endswith(b"\n"):
         more = file.readline(_CHUNK)
         size += len(more)
-    # The part of a long line may end in the middle of a character.
+    # The first piece of a long line might end in the middle of a character.
     if size == len(piece):
         whole = encoding.decode(piece)
     else:
@@ -310,7 +310,7 @@ def _next_line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
 
 
 def _count_lines(file: BinaryIO) -> tuple[int, bool]:
-    """Count the remaining lines; returns the number, and whether the end was reached."""
+    """Count the remaining lines; return the number, and whether the end was reached."""
     lines = 0
     seen = 0
     last = b"\n"

@@ -14,8 +14,9 @@ from tui_agent.files.inside import directory
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace the content of the file at an absolute path in one step; creates a missing file.
 
-    ``mode`` has its new permission bits; None keeps them. A file with hard links, or in a directory
-    that is not writable, is overwritten in place instead, which keeps the hard links intact.
+    ``mode`` is the file's new permission bits; None keeps the old ones. A file with hard links, or
+    in a directory that is not writable, is overwritten in place instead, which keeps the hard links
+    intact.
 
     Raises:
         OSError: the file can't be written, or the path contains a symbolic link. The old content is
@@ -49,7 +50,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError if `replace_file` could not write a file at an absolute path, as far as can be known.
+    """Raise OSError if it is clear beforehand that `replace_file` can't write a file.
 
     For a missing file, the nearest directory that exists has to be writable.
     """

@@ -38,7 +38,7 @@ _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 @frozen
 class Invalid:
-    """Why a text is not valid in ``format``, such as ``JSON``, and in which line, from 1."""
+    """Why a text is not valid in ``format`` (such as ``JSON``); ``line`` is counted from 1."""
 
     format: str
     line: int
@@ -80,7 +80,7 @@ def _check_for(name: str, before: str) -> Check | None:
         return _json_lines
     is_customary = any(fnmatch(name, pattern) for pattern in _COMMENTED)
     if is_customary or name.endswith((".json", ".webmanifest", ".geojson")):
-        # A .json file that has comments already may have more.
+        # A .json file that already had comments may have new ones.
         if is_customary or _json(before) is not None:
             return _commented_json
         return _json
@@ -112,7 +112,7 @@ def _commented_json(text: str) -> Invalid | None:
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """Return a matched string unchanged, and a comment or comma as spaces with its line breaks."""
+    """Return a matched string unchanged, and a comment or comma as spaces that keep line breaks."""
     if match[0].startswith('"'):
         return match[0]
     return re.sub(r"[^\n]", " ", match[0])

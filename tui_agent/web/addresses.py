@@ -87,7 +87,8 @@ def read_address(text: str) -> WebAddress:
 def redirected(address: WebAddress, location: str) -> WebAddress:
     """Return the address that a redirect from ``address`` leads to.
 
-    ``location`` is the value of the header, perhaps relative. Raises as ``read_address``.
+    ``location`` is the value of the header, perhaps relative. Raises ToolError as `read_address`
+    does.
     """
     return read_address(urljoin(str(address), quote(location.strip(), safe=_KEPT)))
 
@@ -95,8 +96,8 @@ def redirected(address: WebAddress, location: str) -> WebAddress:
 def same_site(before: WebAddress, after: WebAddress) -> bool:
     """Return True if a redirect stays on the same host and port.
 
-    ``example.org`` and ``www.example.org`` count as the same host, and a change from http on port 80
-    to https on 443 as staying.
+    ``example.org`` and ``www.example.org`` count as the same host. A change from http on port 80 to
+    https on port 443 counts as staying.
     """
     bare = before.host.removeprefix("www."), after.host.removeprefix("www.")
     upgraded = before
@@ -121,10 +122,10 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
-    """Return True if an address, found for the name ``host``, may be connected to.
+    """Return True if connecting to an address, found for the name ``host``, is allowed.
 
-    It may if it is public, or if ``allowed`` has the host's name, its domain or the address's
-    network.
+    It is allowed if the address is public, or if ``allowed`` has the host's name, its domain or the
+    address's network.
     """
     if is_public(address):
         return True
@@ -133,9 +134,10 @@ def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
 
 
 def matches_host(host: str, entry: str) -> bool:
-    """Return True if an entry of a setting matches a host: a name, a domain (``*.corp``), a network.
+    """Return True if an entry of a setting matches a host.
 
-    A network matches only a host that is given as an IP address.
+    An entry is a host name, a domain (``*.corp``) or a network. A network matches only a host that
+    is given as an IP address.
     """
     if entry == host or (entry.startswith("*.") and host.endswith(entry[1:])):
         return True
@@ -146,7 +148,7 @@ def matches_host(host: str, entry: str) -> bool:
 
 
 def _host(host: str) -> str:
-    """Return a URL's host in its normal form; raises ToolError if it isn't a host name or address."""
+    """Return a URL's host in normal form; raises ToolError if it isn't a host name or address."""
     if ":" in host:
         try:
             return ipaddress.IPv6Address(host).compressed

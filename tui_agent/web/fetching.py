@@ -31,10 +31,10 @@ MAX_REDIRECTS = 10
 CONNECT_SECONDS = 10
 """Time limit of a connection attempt, in seconds."""
 _TRIED_ADDRESSES = 3
-"""Maximum addresses of a host to which a connection is tried."""
+"""Maximum number of a host's addresses to which a connection is tried."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SNIFFED_BYTES = 4_096
-"""Bytes at the beginning of a body in which a NUL means that it is binary."""
+"""Number of bytes at the beginning of a body in which a NUL shows that the body is binary."""
 _PROXIED = ipaddress.ip_address("192.0.2.1")
 """Placeholder address for a host that only the proxy can resolve."""
 
@@ -75,10 +75,10 @@ class WebRequest:
 class WebPage:
     """The answer to a request.
 
-    ``address`` is the last one after redirects. ``body`` is decompressed; ``cut`` is True if it was
-    cut at the settings' limit. If ``binary`` is True, the page has NUL bytes and is not a PDF, and
-    ``body`` has only its beginning. ``length`` is the Content-Length in bytes, None if not given.
-    ``charset`` is None if the server names none.
+    ``address`` is the last address after redirects. ``body`` is decompressed; ``cut`` is True if it
+    was cut at the settings' limit. If ``binary`` is True, the page has NUL bytes and is not a PDF,
+    and ``body`` has only its beginning. ``length`` is the Content-Length in bytes, None if not
+    given. ``charset`` is None if the server names none.
     """
 
     address: WebAddress
@@ -93,13 +93,13 @@ class WebPage:
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """Return the IP addresses of a host from the system's resolver; raises OSError if it has none."""
+    """Return a host's IP addresses from the system's resolver; raises OSError if it has none."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(row[4][0]) for row in found))
 
 
 def system_proxy(address: WebAddress) -> str | None:
-    """Return the URL of the proxy that the environment names for an address; None if there is none."""
+    """Return the URL of the environment's proxy for an address; None if there is none."""
     return read_proxies(os.environ).of(str(address))
 
 
@@ -129,8 +129,8 @@ class WebClient:
     ) -> WebPage:
         """Get a page, and follow redirects as long as ``may_follow`` returns True.
 
-        ``may_follow`` gets the redirecting address and the new one. The caller has to limit the
-        total time.
+        ``may_follow`` is called with the redirecting address and the new address. The caller has to
+        limit the total time.
 
         Raises:
             ToolError: there is no answer or it can't be decoded, there are too many redirects, or

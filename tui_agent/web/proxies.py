@@ -38,7 +38,7 @@ _MAX_SHOWN_CHARS = 80
 class Exempt:
     """Hosts that are reached without a proxy, from one entry of ``NO_PROXY``.
 
-    They are the addresses in ``network``, or if that is None the names that ``pattern`` matches,
+    These are the addresses in ``network`` or, if that is None, the names that ``pattern`` matches,
     with their subdomains. ``scheme`` and ``port`` restrict the entry; None for any.
     """
 
@@ -130,7 +130,7 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
         if value := _variable(environ, f"{name}_proxy"):
             named[name] = value
     if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
-        named.pop("http", None)  # in a CGI program it is the visitor's Proxy header (httpoxy)
+        named.pop("http", None)  # in CGI programs, set by the visitor's Proxy header (httpoxy)
     excepted = _variable(environ, "no_proxy")
     if not named and sys.platform == "darwin":
         named, excepted = _system_proxies()

@@ -21,12 +21,12 @@ from tui_agent.web.fetching import WebClient, WebPage, WebRequest
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 MAX_PAGES = 8
-"""Maximum pages of one search that are shown."""
+"""Maximum number of pages shown for one search."""
 _TITLE_CHARS = 120
 _LINE_CHARS = 160
 """Characters after which a line of a page's text is wrapped."""
 _TEXT_LINES = 2
-"""Maximum lines of a page's text that are shown."""
+"""Maximum number of lines shown of a page's text."""
 _READ_CHARS = 2_000
 """Characters after which a page's title or text is not parsed any further."""
 _SAID_CHARS = 200
@@ -82,7 +82,8 @@ class FoundPage:
 class Found:
     """The pages found, best first as the service ranks them.
 
-    ``note`` is a sentence for the model on engines that did not answer, "" if all did.
+    ``note`` is a text for the model: which engines did not answer, or what the searching model said
+    if it found no pages; "" for none.
     """
 
     pages: tuple[FoundPage, ...]
@@ -254,7 +255,7 @@ APIS: Mapping[str, SearchApi] = {
 up is used, or SearXNG if the settings have an address."""
 
 BY_MODEL = frozenset({"auto", "model"})
-"""Values of the setting ``service`` with which the model's provider may search."""
+"""Values of the setting ``service`` that let the model's provider search."""
 
 
 # -- choice of the service -------------------------------------------------------------------------
@@ -287,19 +288,22 @@ def advice(settings: SearchSettings) -> str:
     if settings.service == "off":
         return ""
     if settings.service == "model":
-        return "websearch needs a model of Anthropic or OpenAI, used at the provider's own address."
+        return (
+            "websearch needs a model from Anthropic or OpenAI, used at the provider's own address."
+        )
     if settings.service == "searxng":
         return "websearch needs the address of a SearXNG server in websearch.address."
     if settings.service != "auto":
         api = APIS[settings.service]
         return (
-            f"websearch needs an API key of {api.title} in {api.variables[0]} or websearch.api_key."
+            f"websearch needs an API key for {api.title}"
+            f" in {api.variables[0]} or websearch.api_key."
         )
     if settings.api_key is not None:
         return "websearch.api_key is used only if websearch.service names the key's service."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
-        " a SearXNG server in websearch.address, or a model of Anthropic or OpenAI."
+        " a SearXNG server in websearch.address, or a model from Anthropic or OpenAI."
     )
 
 

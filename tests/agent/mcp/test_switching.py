@@ -114,7 +114,7 @@ async def test_a_refusal_over_http_names_its_status(place: Place) -> None:
         await place.hub.settle()
         said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
     assert said["vault"] == (
-        "it refused with 401 Unauthorized",
+        "it refused access (401 Unauthorized)",
         "Correct its headers in config.toml.",
     )
     assert said["lost"][0] == "it answered 404 Not Found"

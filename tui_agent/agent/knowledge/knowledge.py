@@ -1,9 +1,9 @@
 """Loads what a session knows from files: instructions, skills, commands, agents and memory.
 
-Everything is loaded together; a later load only reads files that have changed. ``folders`` decides
-which folders are searched, ``documents`` parses a file; skills are found and parsed here. This
-module also writes the head's sections about all of it; ``prompt_head`` decides when a head is
-rendered. Problems are collected for the caller to show (`ContextKeeper.warm`, ``nearby``).
+Everything is loaded together; later loads only read files that have changed. ``folders`` decides
+which folders are searched, and ``documents`` parses the files; skills are found and parsed here.
+This module also writes the sections of the head for all of these; ``prompt_head`` decides when a
+head is rendered. Problems are collected for the caller to show (`ContextKeeper.warm`, ``nearby``).
 """
 
 import logging
@@ -37,17 +37,17 @@ log = logging.getLogger(__name__)
 FILE_BYTES = 64 * 1024
 """Maximum bytes read of a ``SKILL.md``."""
 NAME_CHARS = 64
-"""Maximum length of a skill's name, in characters, set by the specification of skills."""
+"""Maximum length of a skill's name, in characters, according to the Agent Skills specification."""
 DESCRIPTION_CHARS = 1_024
-"""Maximum length of a skill's description, in characters, set by the specification of skills."""
+"""Maximum length of a skill's description, in characters, according to the same specification."""
 FALLBACK_CHARS = 80
-"""Number of characters from the start of a skill's text that replace a missing description."""
+"""Characters of a Claude Code skill's text that serve as its description if it has none."""
 LIST_TOKENS = 2_000
-"""Maximum tokens of the list of skills in the head."""
+"""Maximum size of the list of skills in the head, in tokens."""
 LIST_SHARE = 0.015
 """Maximum size of the list of skills, as a share of the context window."""
 _SHORTEST = 40
-"""Length, in characters, to which descriptions in the list are cut before skills are left out."""
+"""Minimum length, in characters, to which descriptions are cut before skills are left out."""
 
 _SKILL_FIELDS = frozenset(
     [
@@ -64,7 +64,7 @@ _SKILL_FIELDS = frozenset(
         "version",
     ]
 )
-"""Front matter fields of a skill that are used or can be ignored; all others are reported."""
+"""Front matter fields of a skill that are used or silently ignored; all others are reported."""
 _NAME = LazyPattern(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 NAMED_PROBLEMS = 3
@@ -79,7 +79,7 @@ AGENT_CHARS = 200
 def load_skills(
     folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> dict[str, Skill]:
-    """Return the skills that ``gate`` admits, by name and sorted; unusable files are reported in ``problems``.
+    """Return the skills that ``gate`` admits, sorted, by name. Adds unusable files to ``problems``.
 
     If several have the same name, the project's skill is used, or else the user's. Of several in
     the project, the one nearest to the working directory is used.
@@ -99,10 +99,11 @@ def load_skills(
 def list_skills(
     skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]
 ) -> str:
-    """Return the section of the head that lists skills in at most ``budget`` tokens; "" without skills.
+    """Return the head's section that lists skills in about ``budget`` tokens; "" without skills.
 
-    ``intro`` is the text above the list. If the list doesn't fit, all descriptions are cut to the same
-    length, then skills at the end are left out and counted. ``count`` returns the tokens of a text.
+    ``intro`` is the text above the list. If the list doesn't fit, all descriptions are cut to the
+    same length. If that is not enough, skills at the end are left out, and a row says how many.
+    ``count`` returns the tokens of a text.
     """
     rows = [(skill.name, skill.description) for skill in skills]
     if not rows:
@@ -134,7 +135,7 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
 
 
 def _skill_files(folder: Folder) -> Iterator[Path]:
-    """Yield the files of the skills in a folder, without those inside another skill's folder.
+    """Yield the skill files in a folder, except those inside another skill's folder.
 
     In Pi's folders, Markdown files directly in the folder are skills, too.
     """
@@ -168,7 +169,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     if not description and folder.whose == "Claude Code":
         description = " ".join(document.body.split())[:FALLBACK_CHARS]
     if not description:
-        raise DocumentError("the front matter has no description; add when to use the skill")
+        raise DocumentError("the front matter needs a description that says when to use the skill")
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
     body = document.body
@@ -242,9 +243,9 @@ def _as_skill(command: UserCommand) -> Skill:
 class Sources:
     """The folders, settings and memory that a session's knowledge is loaded from.
 
-    ``instructions`` are the paths and globs of the setting of that name. ``order`` are names of main
-    instruction files, preferred first. ``memory_tokens`` is the maximum size of the project's memory
-    and notes together, in tokens.
+    ``instructions`` are the paths and globs in the setting ``instructions``. ``order`` are names of
+    main instruction files, preferred first. ``memory_tokens`` is the maximum size of the project's
+    memory and notes together, in tokens.
     """
 
     folders: Folders
@@ -279,8 +280,8 @@ class Knowledge:
     ) -> None:
         """Reads no files yet.
 
-        ``prompt`` returns the prompt of a name. ``news`` is called once, after the first load, and
-        returns a sentence about other programs' files, "" for none.
+        ``prompt`` returns a prompt's text by its name. ``news`` is called once, after the first
+        load, and returns a sentence about other programs' files, "" for none.
         """
         self._sources = sources
         self._news = news
@@ -365,7 +366,7 @@ class Knowledge:
         self._tell(problems)
 
     def held_back(self) -> tuple[UserCommand | Skill, ...]:
-        """Return the project's commands and skills that the last load left out, awaiting trust.
+        """Return the project's commands and skills that the last load left out for lack of trust.
 
         Reads files.
         """
@@ -403,14 +404,14 @@ class Knowledge:
 
     @property
     def passed_over(self) -> Mapping[str, str]:
-        """Names of main files that were skipped, each with the file read instead in its directory."""
+        """Main instruction files that were skipped, each with the file that was read instead."""
         if self._instructions is None:
             return {}
         return self._instructions.passed_over
 
     @property
     def rules_for_paths(self) -> tuple[str, ...]:
-        """Names of files of rules that are read only together with a file they apply to."""
+        """Names of rule files that are read only when the model uses a file they apply to."""
         if self._instructions is None:
             return ()
         return self._instructions.for_paths
@@ -418,21 +419,19 @@ class Knowledge:
     # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
-        """Return the primary agent whose name is ``mode``; None if there is none.
-
-        There is none for the built-in modes.
-        """
+        """Return the primary agent whose name is ``mode``; None for a built-in or unknown mode."""
         return self.primaries.get(mode)
 
     @property
     def primaries(self) -> dict[str, AgentSpec]:
-        """The agents that a user can switch to, by name, without the built-in one."""
+        """The agents that a user can switch to, by name, without the built-in agent."""
         return {spec.name: spec for spec in self.specs if spec.primary}
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
-        """Return the instructions for ``paths`` (relative to the project) that the model lacks.
+        """Return the instructions for ``paths`` that the model doesn't have yet.
 
-        These are neither in the head nor named in ``shown``. Reads files.
+        ``paths`` are relative to the project. The model has the instructions in the head and those
+        that ``shown`` names. Reads files.
         """
         if self._instructions is None:
             return ()
@@ -477,7 +476,7 @@ class Knowledge:
         return memory_section(lines, self._prompt("memory"), room, count)
 
     def _remembered(self, count: Callable[[str], int]) -> Iterator[str]:
-        """Yield the sections of the memory and of the project's notes, together within ``memory_tokens``."""
+        """Yield the sections of memory and project notes, within ``memory_tokens`` in total."""
         memory = self.memory_section(self.memory, count)
         if memory.text:
             yield memory.text
@@ -487,7 +486,7 @@ class Knowledge:
             yield Instruction(NOTES_FILE, "\n".join([*more, *notes])).section
 
     def skill(self, name: str) -> Skill | None:
-        """Return the skill of that name; None if there is none or the user may not start it."""
+        """Return the skill of that name; None if there is none, or if the user can't start it."""
         skill = self.skills.get(name)
         return skill if skill is not None and skill.for_user else None
 

@@ -71,7 +71,8 @@ _WAYS = {
     ),
     "Pi": Slots(joins_words=True),
 }
-"""The rules of other programs, learnt from the requests that they send for the same files and arguments."""
+"""The rules of other programs, derived from the requests that they send for given files and
+arguments."""
 
 
 @frozen
@@ -104,7 +105,7 @@ def slots_of(whose: str, template: str, names: object) -> Slots:
 
 
 def takes_arguments(template: str, slots: Slots) -> bool:
-    """Return True if a template has a slot for arguments; without one, callers add them at its end."""
+    """Return True if a template has a slot for arguments. If not, callers append the arguments."""
     numbers = _numbers(template)
     return any(_is_argument(slot, slots, numbers) for slot in _SLOT.finditer(template))
 
@@ -112,8 +113,8 @@ def takes_arguments(template: str, slots: Slots) -> bool:
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
     """Return a template with its slots replaced; other uses of ``$`` (``it costs $5``) stay.
 
-    If ``template`` is only a part of a template, pass the full one as ``whole``: a ``$2`` is a slot
-    only if it contains a ``$1`` somewhere.
+    If ``template`` is only a part of a template, pass the whole template as ``whole``: a ``$2`` is
+    a slot only if the whole template has a ``$1``.
     """
     numbers = _numbers(template if whole is None else whole)
     values = dict(slots.variables) | _named(arguments, slots)
@@ -148,7 +149,7 @@ def _value(
     values: Mapping[str, str],
     numbers: frozenset[int],
 ) -> str | None:
-    """Return the text for a slot; None if the word of its number was not typed."""
+    """Return the text for a slot; None if fewer words than its number were typed."""
     if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
         return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:
@@ -188,7 +189,7 @@ def _counted(
 
 
 def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> bool:
-    """Return True if a match is a slot for arguments, and not an amount of money or a shell variable."""
+    """Return True if a match is a slot for arguments, not a sum of money or a shell variable."""
     if any(slot[form] is not None for form in slots.plain):
         return False
     if slot["default"] is not None or slot["otherwise"] is not None:
@@ -201,7 +202,7 @@ def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> 
 
 
 def _is_counted(number: int, slots: Slots, numbers: frozenset[int]) -> bool:
-    """Return True if a number is a slot: the template must also use the number before it (from 2 on)."""
+    """Return True if a number is a slot; from 2 on, the template must use the number before it."""
     return number >= slots.first and (number <= 1 or number - 1 in numbers)
 
 

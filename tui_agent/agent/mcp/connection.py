@@ -91,7 +91,7 @@ MAX_DESCRIPTION = 8_000
 """Maximum characters of a tool's description. If it is cut, a note in it and ``/mcp`` say so."""
 
 MAX_PAGES = 50
-"""Maximum number of pages requested of one list, because a server might never return the last."""
+"""Maximum number of pages requested for one list, because a server might never return the last."""
 
 MAX_NOISE = 500
 """Maximum characters logged of a line that is not an MCP message."""
@@ -176,10 +176,10 @@ class Listener:
     """Callbacks of a connection.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``lost`` is called
-    when the connection ends, ``changed`` when the server's lists may have changed. ``login`` gets
-    the address to open in the browser, ``refused`` the HTTP status of a failed request, ``said`` a
-    log message, ``noise`` a line of standard output that isn't an MCP message, and ``limited`` the
-    limits of the server's sandbox, which may explain a failure.
+    when the connection ends, ``changed`` when the server's lists may have changed. ``login`` is
+    called with the address to open in the browser, ``refused`` with the HTTP status of a failed
+    request, ``said`` with a log message, ``noise`` with a line of standard output that isn't an MCP
+    message, and ``limited`` with the limits of the server's sandbox, which may explain a failure.
     """
 
     asker: Callable[[], Asker | None]
@@ -212,7 +212,7 @@ async def connect(
 
             errors = stack.enter_context(server_log.standard_error())
             program = await stack.enter_async_context(_program(spec, around, settings, handler))
-            # The SDK need not log the lines that it can't read: the server's log has them.
+            # Drops the SDK's messages about lines that it can't read: the server's log has them.
             logging.getLogger("mcp.client.stdio").addFilter(_is_not_parse_failure)
             client = await stack.enter_async_context(
                 _client(spec, handler, stdio_client(program, errlog=errors))
@@ -232,7 +232,7 @@ async def connect(
 
 @dataclass
 class _MessageHandler:
-    """Handles the messages that a server sends unasked: questions, log messages, changes of lists."""
+    """Handles messages that a server sends unasked: questions, logs, changes of lists."""
 
     spec: ServerSpec
     listener: Listener
@@ -243,7 +243,7 @@ class _MessageHandler:
     open_questions: int = 0
     """Number of the server's questions that the user has not answered yet."""
     problems: list[str] = field(default_factory=list)
-    """Sentences for the user about tools that can't be offered, or that the server offers nothing."""
+    """Sentences for the user about tools that can't be offered, or a server without an offer."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
     """Timeouts of the requests in progress. Suspended while the user answers the server's question."""
 
@@ -251,8 +251,8 @@ class _MessageHandler:
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
         """Raise TimeoutError if the block takes more than ``seconds``.
 
-        The time stops while the user answers a question of the server. After the answer, the block
-        gets all the seconds of the server's setting ``timeout``.
+        The time stops while the user answers a question of the server. After the answer, it starts
+        again with the server's setting ``timeout``.
         """
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
@@ -316,7 +316,7 @@ class _MessageHandler:
         self.listener.said(ServerMessage(params.level, text))
 
     def leave_out(self, problems: list[str]) -> None:
-        """Report problems with the server's offer, one sentence each, in the log and to the user."""
+        """Report problems with the server's offer to the user and in the log, one sentence each."""
         for problem in problems:
             self.log.line(problem)
             self.listener.said(ServerMessage("warning", problem))
@@ -381,7 +381,7 @@ async def _program(
         found = _program_path(words[0], environment, outside=spec.cwd)
         yield _parameters((found, *words[1:]), spec, environment)
         return
-    # In the sandbox, a program of the project is allowed, too.
+    # A program inside the project is allowed only because the server runs in the sandbox.
     named = (_program_path(words[0], environment), *words[1:])
     launch = await sandbox.launch(
         words,
@@ -412,13 +412,13 @@ async def _program(
 def _program_path(name: str, environment: Mapping[str, str], outside: Path | None = None) -> str:
     """Return the path of a program on ``PATH``. A name with a slash is returned unchanged.
 
-    Programs in the directory ``outside`` don't count. Raises FileNotFoundError if there is none.
+    Ignores programs in the directory ``outside``. Raises FileNotFoundError if none is found.
     """
     if "/" in name:
         return name
     found = find_program(name, outside, environment)
     if found is None:
-        where = "" if outside is None else " outside of the project"
+        where = "" if outside is None else " outside the project"
         raise FileNotFoundError(errno.ENOENT, f"there is no such program{where}", name)
     return found
 
@@ -462,7 +462,7 @@ async def _reach(
     refusals: list[int] = []
 
     async def on_response(response: Any) -> None:
-        # The SDK's errors don't tell with which status a request was refused.
+        # The SDK's errors don't contain the HTTP status of a refused request.
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             refusals.append(response.status_code)
             handler.listener.refused(response.status_code)
@@ -517,7 +517,7 @@ class _RepairedStream:
         self._stream = stream
         self._handler = handler
         self._read: deque[SessionMessage] = deque()
-        """Messages that have been read from a line with several, but not returned yet."""
+        """Messages that have been read but not returned yet, because their line had several."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -596,7 +596,7 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
     except ListenNotSupportedError:
         return
     except (MCPError, SubscriptionLost, TimeoutError, RuntimeError) as error:
-        log.info("an MCP server reports no changes of its lists: %s", error)
+        log.info("no longer notified of changes to an MCP server's lists: %s", error)
 
 
 class Connection:
@@ -647,12 +647,12 @@ class Connection:
         try:
             async for row in self._all(self._client.list_resource_templates, "resource_templates"):
                 found.append(_resource(name, row, row.uri_template))
-        except McpError as error:  # a server with resources may not know templates
-            log.info("MCP server %s has no templates: %s", name, error)
+        except McpError as error:  # a server with resources might not support templates
+            log.info("MCP server %s returned no resource templates: %s", name, error)
         return found
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Ask the server for log messages of at least a severity. Does nothing if it can't send any."""
+        """Ask the server for log messages of at least ``level``, if it can send log messages."""
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
@@ -730,7 +730,7 @@ def _tool_info(tool: "Tool") -> ToolInfo:
     return ToolInfo(
         tool.name,
         shortened(whole, MAX_DESCRIPTION),
-        # Every provider accepts an object with properties.
+        # Every provider accepts an object schema with “properties”.
         {"type": "object", "properties": {}, **as_dict(schema)},
         bool(tool.annotations and tool.annotations.read_only_hint),
         omitted=max(0, len(whole) - MAX_DESCRIPTION),

@@ -20,7 +20,9 @@ def http_client(
     timeout: httpx2.Timeout | None,
     auth: httpx2.Auth | None,
 ) -> httpx2.AsyncClient:
-    """Return a client that uses the proxies in ``environ``. ``on_response`` gets every response.
+    """Return a client that uses the proxies in ``environ``.
+
+    ``on_response`` is called with every response.
 
     If ``timeout`` is None, the SDK's default timeouts apply.
     """

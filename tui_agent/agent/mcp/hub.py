@@ -1,6 +1,6 @@
-"""Owns the MCP servers of a project: starts and stops them, and decides which of their tools a head has.
+"""Owns a project's MCP servers: starts and stops them, and decides which tools a head has.
 
-A project's sessions share the hub; ``cli.extensions`` makes and closes it. It also returns the
+A project's sessions share the hub; ``cli.extensions`` makes and closes it. The hub also returns the
 servers' prompts, resources and states. ``prompt_head`` decides when a head is rendered, and records
 which tools a session's model knows. ``server`` runs one server, ``tools`` has the tools for the
 model. The code that runs servers is imported only if there are any.
@@ -50,15 +50,16 @@ if TYPE_CHECKING:
     from tui_agent.agent.mcp.server import McpServer
 
 SHARE_OF_WINDOW = 0.1
-"""Maximum size in the head of the tools of all servers with ``schemas`` "auto", as a share of the
-context window. Above it, the model must load these tools' parameters when it needs them."""
+"""Maximum share of the context window for the tools of all servers with ``schemas`` "auto". Above
+that, a single tool replaces them: it lists them, and loads their parameters when the model needs
+them."""
 
 LIST_SHARE = 0.03
-"""Maximum size of the list of tools to load, as a share of the context window. Details are left out
-until it fits."""
+"""Maximum share of the context window for the list of tools to load. Details are left out until the
+list fits."""
 
 INSTRUCTION_SHARE = 0.02
-"""Maximum size of the instructions of one server, as a share of the context window."""
+"""Maximum share of the context window for the instructions of one server."""
 
 MAX_INSTRUCTION_TOKENS = 4_000
 """Maximum size of the instructions of one server, in tokens, whatever the size of the window."""
@@ -96,17 +97,19 @@ class McpHub:
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []
-        """Called with a server that became ready, and the names of its tools."""
+        """Called with the name of a server that became ready, and the names of the tools that it
+        offers."""
         self.watchers: list[Callable[[], None]] = []
         """Called whenever ``status`` may have changed."""
         self.sessions: list[QuestionHost] = []
-        """Sessions whose users servers may ask, oldest first."""
+        """Sessions whose users can be asked by servers, oldest first."""
 
     @property
     def joins_always(self) -> bool:
-        """Whether tools that become available late always join the head, as no user can reload it.
+        """Whether the head always takes in tools of servers that become ready late.
 
-        If not, ``prompt_head`` renders a new head for them only while that is cheap.
+        True if no user can reload the head. If False, ``prompt_head`` renders a new head for such
+        tools only while that is cheap.
         """
         return self._patience.settle is None
 
@@ -121,8 +124,8 @@ class McpHub:
     async def settle(self) -> None:
         """Start the servers and wait until all are ready or have failed.
 
-        Waits at most ``Timeouts.settle`` seconds, but for required servers as long as their setting
-        ``start`` allows.
+        Waits at most ``Timeouts.settle`` seconds. For a required server, the limit is the server's
+        setting ``start`` instead.
         """
         self.start()
         servers = list(self._servers.values())
@@ -157,7 +160,7 @@ class McpHub:
     async def let_read(self, name: str, paths: Iterable[Path]) -> None:
         """Restart a server in a sandbox that lets it read ``paths``.
 
-        That lasts until the program ends or the server's settings change.
+        The permission lasts until the program ends or the server's settings change.
         """
         server = self._server(name)
         real = [real_path(path) for path in paths]
@@ -167,8 +170,9 @@ class McpHub:
     async def reload(self, restarted: str = "") -> None:
         """Read the settings again, and wait for the servers as `settle` does.
 
-        Starts new and failed servers, and stops those that were removed or have other settings.
-        Also restarts the server named ``restarted``, if it is still in the settings.
+        Starts new and failed servers, stops removed servers, and restarts servers whose new
+        settings require it. Also restarts the server named ``restarted``, if it is still in the
+        settings.
         """
         await self._complete(self._follow_settings(restarted))
         await self.settle()
@@ -193,10 +197,10 @@ class McpHub:
             server.start()
 
     async def _complete(self, change: Coroutine[Any, Any, None]) -> None:
-        """Run a change of the servers once earlier ones have ended.
+        """Run a change of the servers after earlier changes have ended.
 
-        It runs to its end even if the caller is cancelled: a server that a page stops to restart it
-        must start again after the page was closed.
+        The change is completed even if the caller is cancelled. Otherwise a server could stay
+        stopped if the page that restarts it is closed meanwhile.
         """
 
         async def run() -> None:
@@ -217,10 +221,10 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Turn a tool on or off as of the next head. Returns the server's changed settings.
+        """Turn a tool on or off from the next head on. Returns the server's changed settings.
 
-        For a project's server, that lasts until the program ends. For one of the user's, the caller
-        saves the settings.
+        For a project's server, the change lasts until the program ends. For a server of the user,
+        the caller saves the settings.
         """
         server = self._server(name)
         try:
@@ -234,7 +238,7 @@ class McpHub:
         return settings
 
     def _with_switches(self, spec: ServerSpec) -> ServerSpec:
-        """Return a server's spec with the tools turned on and off as the user did before."""
+        """Return a spec with the user's tool switches applied, if its server is a project's."""
         settings = spec.settings
         for (name, tool), on in self._switched.items():
             if name == spec.name and spec.source == "project":
@@ -266,18 +270,18 @@ class McpHub:
     # -- tools ----------------------------------------------------------------------------------------------
 
     def known(self) -> tuple[Tool[Any], ...]:
-        """Return all tools that a call may name, including those of servers not available now."""
+        """Return all tools that a call may name, including tools of unavailable servers."""
         if not self._tools:
             return ()
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
 
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
-        """Return the tools for a head rendered now: those of the servers that are ready.
+        """Return the tools for a head that is rendered now: the tools of all ready servers.
 
         The tools of servers with the setting ``schemas`` "on_demand" are replaced by a single tool
-        that lists them and loads their parameters. So are those of servers with "auto", if together
-        they are too large. ``window`` is the context window in tokens, ``count`` returns the tokens
-        of a schema.
+        that lists them and loads their parameters. The tools of servers with "auto" are replaced,
+        too, if they are too large together. ``window`` is the context window in tokens, ``count``
+        returns the tokens of a schema.
         """
         later = self._on_demand(window, count)
         shown: list[Tool[Any]] = []
@@ -296,7 +300,8 @@ class McpHub:
     ) -> McpSearchTool:
         """Return the tool that replaces ``listed``, with the most detailed list that fits ``room``.
 
-        ``room`` is in tokens. If no list fits, the tool gives only the number of tools per server.
+        ``room`` is in tokens. If no list fits, the tool's description gives only the number of
+        tools per server.
         """
         details: tuple[ListDetail, ...] = ("lines", "names")
         for detail in details:
@@ -501,7 +506,7 @@ class McpHub:
             tools_came(server.name, names)
 
     def _collect(self) -> None:
-        """Rebuild the table of all servers' tools by name. A tool keeps the name that it got first."""
+        """Rebuild the table of all servers' tools by name. A tool keeps its first name."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):
@@ -541,7 +546,7 @@ def _tool_row(tool: McpTool, count: Callable[[ToolSchema], int]) -> McpToolRow:
 
 
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
-    """Return a server's instructions as a section of the head, shortened to fit; "" if none."""
+    """Return a ready server's instructions as a head section, shortened to fit; "" for none."""
     text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
     if not text or not server.is_ready:
         return ""

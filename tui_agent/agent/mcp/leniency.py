@@ -22,7 +22,7 @@ _KEPT = (
 )
 """Fields of a tool that are passed on."""
 _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-"""Annotations of a tool that are passed on; they must be booleans."""
+"""Annotations of a tool that are passed on if they are booleans."""
 _SHOWN_CHARS = 60
 """Maximum characters of a tool's name in a message."""
 _MAX_DEPTH = 40
@@ -49,8 +49,8 @@ def repair_line(written: object) -> list[dict[str, Any]]:
     """Return the repaired messages of a line that the SDK rejected; [] if it contains none.
 
     Repairs unpaired surrogates, several messages in one line (at most ``_MAX_BATCH``), a missing
-    version of JSON-RPC, and a result or error of the wrong type. ``written`` is the line or the
-    JSON value in it.
+    JSON-RPC version, and a result or error of the wrong type. ``written`` is the line or the JSON
+    value in it.
     """
     if isinstance(written, str):
         try:
@@ -134,7 +134,7 @@ def _ability(value: object) -> dict[str, Any]:
 
 
 def repair_page(result: dict[str, Any]) -> None:
-    """Repair ``nextCursor`` of a result in place: make a number a string, remove other types."""
+    """Repair ``nextCursor`` of a result in place: make a number a string, remove other values."""
     cursor = result.get("nextCursor")
     if cursor is None or isinstance(cursor, str):
         return
@@ -208,7 +208,7 @@ def _block(block: object) -> dict[str, Any]:
     if kind == "text" and isinstance(given.get("text"), str | None):
         return {"type": kind, "text": as_text(given.get("text"))}
     embedded = as_dict(given.get("resource"))
-    # Some servers write null for a field that they leave out.
+    # Some servers write null for a field that they don't use.
     resource = {key: embedded[key] for key in _RESOURCE if embedded.get(key) is not None}
     if kind == "resource" and _is_resource(resource):
         return {"type": kind, "resource": resource}

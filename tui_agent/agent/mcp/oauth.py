@@ -33,7 +33,7 @@ LOGIN_SECONDS = 300
 def login_for(
     server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]
 ) -> "OAuthClientProvider":
-    """Return the object with which the SDK logs in to a server. Tokens are stored in ``directory``.
+    """Return the SDK's object that logs in to a server. Tokens are stored in ``directory``.
 
     ``show`` is called with the address that the user must open in a browser.
     """
@@ -85,7 +85,7 @@ class TokenFile:
 
     @property
     def is_filled(self) -> bool:
-        """True if the file has tokens, so the user has logged in. They may have expired."""
+        """True if the file has tokens, so the user has logged in. The tokens may have expired."""
         return isinstance(self._read().get("tokens"), dict)
 
     def forget(self) -> None:
@@ -93,11 +93,10 @@ class TokenFile:
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
-        """Return the tokens; None if there are none, or if they have expired and can't be refreshed.
+        """Return the tokens; None if there are none, or if they expired and can't be refreshed.
 
-        A damaged file counts as one without tokens, so the user has to log in again.
-
-        An expired access token is returned as "", so that the SDK refreshes it instead of using it.
+        A damaged file is treated as if it had no tokens, so the user has to log in again. An
+        expired access token is returned as "", so that the SDK refreshes it instead of using it.
         """
         from mcp.shared.auth import OAuthToken
 

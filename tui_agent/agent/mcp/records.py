@@ -15,11 +15,11 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ImagePart
 
 MAX_LENGTH = 64
-"""Maximum length of a tool's name that every provider accepts, in characters."""
+"""Maximum length, in characters, that every provider accepts for a tool's name."""
 _REST = LazyPattern(r"[^A-Za-z0-9_-]+")
 """Matches characters that not every provider accepts in a tool's name."""
 _DIGEST = 6
-"""Number of hexadecimal digits of the digest at the end of a name that was taken or too long."""
+"""Number of hexadecimal digits of the digest that ends a name that was taken or too long."""
 
 SERVER_PREFIX = "mcp__"
 """Prefix of the names that Claude Code gives to tools of MCP servers."""
@@ -31,13 +31,13 @@ LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "a
 """Severity of a server's message, from the lowest to the highest."""
 
 Remedy = Literal["restart", "reload", "login", "allow"]
-"""Action with which the user may get a failed server to run again."""
+"""An action that the user can choose to get a failed server running again."""
 
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """Return ``SERVER_TOOL`` as a name that every provider accepts and that is not in ``taken``.
 
-    If it is too long or taken, its end is replaced with a digest.
+    If it is too long or taken, it ends with a digest.
     """
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
@@ -54,7 +54,7 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
 
 
 def pattern_of_tools(named: str) -> str:
-    """Return this program's name of the tool that Claude Code calls ``mcp__SERVER__TOOL``.
+    """Return this program's name for the tool that Claude Code calls ``mcp__SERVER__TOOL``.
 
     If the tool's name is missing or contains a star, the result is a glob. Raises ValueError if the
     server's name is missing or contains a star.
@@ -89,7 +89,7 @@ def tidy_schema(schema: object) -> object:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text, stripped, and cut between lines or words if longer than ``most`` characters.
+    """Return a text, stripped and cut between lines or words to at most ``most`` characters.
 
     At the end of a cut text, a note says how many characters were left out.
     """
@@ -183,7 +183,7 @@ class McpPrompt:
         return tuple(row.usage for row in needed if row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
-        """Return the arguments in a typed text by name: a word for each, and the rest for the last."""
+        """Return the arguments in a typed text by name; the last takes all remaining words."""
         if not self.arguments:
             return {}
         names = [row.name for row in self.arguments]
@@ -221,7 +221,7 @@ class ServerOffer:
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     problems: tuple[str, ...] = ()
-    """A sentence for the user on each tool that can't be offered, or that the server offers nothing."""
+    """Sentences for the user about tools that can't be offered, or a server without an offer."""
 
 
 @frozen
@@ -254,7 +254,7 @@ class LoginState(StrEnum):
     """Whether the user has logged in to a server."""
 
     NONE = "none"
-    """Not logged in, or no login needed: a local program, or an authorization in the settings."""
+    """Not logged in, or no login is needed (a local program, or credentials in the settings)."""
     WAITING = "waiting"
     SIGNED_IN = "signed in"
 

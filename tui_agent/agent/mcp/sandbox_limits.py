@@ -1,8 +1,8 @@
-"""Finds out which path or host the sandbox kept from an MCP server that failed.
+"""Finds out which path or host the sandbox denied to an MCP server that failed.
 
 Searches the server's command line and its last output for paths, and checks whether they exist.
-Also finds the directories that the user is then offered to let the server read. Nothing here sets up
-a sandbox: ``connection`` does.
+Also finds the directories that the user can then allow the server to read. Nothing here sets up a
+sandbox: ``connection`` does.
 """
 
 import re
@@ -24,8 +24,9 @@ _MAX_NAMED = 2
 def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
     """Return the directories that a server must read to use the programs or files at ``paths``.
 
-    A program reads the files beside it. For a link, such as npm's in ``.bin``, the package to which
-    it leads is included. None of the directories is or contains ``home``, or is inside another one.
+    A program may also read the files beside it. For a link, such as one of npm's in ``.bin``, the
+    package that it leads to is included. None of the directories is or contains ``home``, or is
+    inside another one.
     """
     found: list[Path] = []
     for path in paths:
@@ -47,9 +48,9 @@ def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
 
 
 def _package_of(real: Path, home: Path) -> Path | None:
-    """Return the package that contains a file, else its directory; None if that contains ``home``.
+    """Return a file's package, or else its directory; None if that contains ``home``.
 
-    For a package of npm, return the whole ``node_modules``, because npm's packages use each other.
+    For an npm package, return the whole ``node_modules``, because npm's packages use each other.
     """
     around = [folder for folder in (real, *real.parents) if not _contains(folder, home)]
     folders = list(filter(is_directory, around))
@@ -59,7 +60,7 @@ def _package_of(real: Path, home: Path) -> Path | None:
 
 
 def _contains(folder: Path, home: Path) -> bool:
-    """Return True if ``home`` is ``folder`` or in it, also through links."""
+    """Return True if ``home`` is ``folder`` or inside it, also if a link leads there."""
     return home.is_relative_to(folder) or real_path(home).is_relative_to(real_path(folder))
 
 
@@ -77,10 +78,10 @@ class SandboxLimits:
     refused: Mapping[str, str]
 
     def explanation(self, said: str) -> str:
-        """Return which path or host the sandbox kept from the server, as a clause without full stop.
+        """Return which path or host the sandbox denied the server, as a clause without full stop.
 
-        For a path, it names the setting that allows it. "" if the sandbox isn't the cause. ``said``
-        is the server's output.
+        For a path, the clause names the setting that allows it. Returns "" if the sandbox isn't the
+        cause. ``said`` is the server's output.
         """
         hidden = [path.as_posix() for path in self.hidden(said)]
         if hidden:
@@ -88,11 +89,11 @@ class SandboxLimits:
         return next(iter(self.refused.values()), "").rstrip(".")
 
     def hidden(self, said: str) -> tuple[Path, ...]:
-        """Return the first `_MAX_NAMED` paths that the sandbox kept from the server."""
+        """Return the first `_MAX_NAMED` paths that the sandbox denied to the server."""
         return tuple(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
 
     def _hidden(self, said: str) -> Iterator[Path]:
-        """Yield the paths in the command line and in ``said`` that exist but that the sandbox hides.
+        """Yield existing paths in the command line and in ``said`` that the sandbox hides.
 
         Paths in the project, and those that contain it, are left out: the server sees the project.
         """
@@ -110,17 +111,17 @@ class SandboxLimits:
                 yield real
 
     def _mentioned(self, said: str) -> Iterator[str]:
-        """Yield what may be a path in the command line or in ``said``."""
+        """Yield the parts of the command line and of ``said`` that may be paths."""
         yield from self.words
         for text in (*self.words, said):
             for path in _PATH.findall(text):
                 yield path
-                # A path at the end of a sentence.
+                # The full stop may end a sentence.
                 yield path.rstrip(".")
 
 
 def _existing(text: str) -> Path | None:
-    """Return the existing path that a text names; None if it names none that a sandbox could hide."""
+    """Return the path that a text names; None if it doesn't exist or no sandbox could hide it."""
     if not text.startswith(("/", "~")):
         return None
     path = at_home(text)

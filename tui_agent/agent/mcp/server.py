@@ -1,4 +1,4 @@
-"""Runs one MCP server: starts it, watches it, and restarts it if it ends, up to a number of attempts.
+"""Runs one MCP server: starts it, watches it, and restarts it a limited number of times.
 
 Also explains failures to the user. ``hub`` shows the explanations, and decides when servers start
 and stop; ``connection`` is the connection itself.
@@ -43,12 +43,12 @@ _LOG_TAIL = 4_000
 _TRACE_LINE = LazyPattern(
     r"\s|\W*$|Node\.js v\d|node:|file://|at |- |Require stack:|note: |npm (?:error|ERR!) A complete log"
 )
-"""Matches lines around an error in the output of Node, npm, Python and Rust: indented lines, brackets,
-versions, places in the source."""
+"""Matches lines around an error in the output of Node, npm, Python and Rust: indented lines,
+brackets, versions, positions in the source."""
 _OWN_LINE = LazyPattern(
     rf"\[(?:{'|'.join(get_args(LogLevel))}|standard output)\] |{re.escape(DROPPED.rstrip())}"
 )
-"""Matches lines of a log that this program wrote: messages of the protocol, notes."""
+"""Matches lines of a log that this program wrote: the server's log messages, and notes."""
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
@@ -72,9 +72,9 @@ class Circumstances:
     """Facts about the end of a connection, in addition to its error.
 
     ``late`` is the timeout in seconds if it expired, otherwise None. ``status`` is the HTTP status
-    of the last failed request, None for none. ``error_line`` is the line of the server's standard
-    error that explains the end, ``noise`` the first line of its standard output that isn't an MCP
-    message.
+    of the last failed request, None if none failed. ``error_line`` is the line of the server's
+    standard error that explains the end, ``noise`` the first line of its standard output that isn't
+    an MCP message.
     """
 
     late: float | None = None
@@ -82,13 +82,16 @@ class Circumstances:
     error_line: str = ""
     noise: str = ""
     sandbox_reason: str = ""
-    """Which path or host the sandbox kept from the server, as a clause; "" if none."""
+    """Which path or host the sandbox denied to the server, as a clause; "" if none."""
     hidden: tuple[Path, ...] = ()
-    """The paths in ``sandbox_reason``."""
+    """The paths that ``sandbox_reason`` names."""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    """Return why a connection failed or ended, and the remedy. ``error`` is None if it just ended."""
+    """Return why a connection failed or ended, and the remedy.
+
+    ``error`` is None if the connection ended without an error.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
@@ -156,7 +159,7 @@ def _http_trouble(error: BaseException | None, spec: ServerSpec, around: Circums
         )
     if around.status is not None:
         return _refusal_trouble(around.status, spec)
-    if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import for this
+    if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import
         reason = f"nothing answers at {spec.settings.url}"
         return Trouble(reason, f"Start it, or correct its url in {spec.place}.", "reload")
     return Trouble(_text(error))
@@ -171,7 +174,7 @@ def _refusal_trouble(status: int, spec: ServerSpec) -> Trouble:
         return Trouble(
             f"it answered {answer}", f"Check its url in {spec.place}, including the path."
         )
-    refused = f"it refused with {answer}"
+    refused = f"it refused access ({answer})"
     if spec.settings.is_authorized:
         return Trouble(refused, f"Correct its headers in {spec.place}.", "reload")
     return Trouble(refused, remedy="login")
@@ -192,7 +195,8 @@ class McpServer:
     """Runs one server in a task, and keeps its state for screens.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``on_change`` is
-    called after each change, with this object and the new state, None if the state is the same.
+    called after each change, with this object and the new state (None if the state has not
+    changed).
     """
 
     def __init__(
@@ -213,7 +217,7 @@ class McpServer:
         """How the user can fix a failure; "" if unknown."""
         self.remedy: Remedy = "restart"
         self.hidden: tuple[Path, ...] = ()
-        """Paths that the sandbox kept from the server when it last failed."""
+        """Paths that the sandbox denied to the server when it last failed."""
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -235,7 +239,7 @@ class McpServer:
         self._lost = False
         self._changed = False
         self._is_idle = False
-        """Whether the task waits for nothing but `_wake`, and so ends by itself when stopped."""
+        """Whether the task is only waiting for `_wake`; `stop` then need not cancel it."""
         self._settled = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
@@ -260,8 +264,8 @@ class McpServer:
     async def settled(self) -> None:
         """Wait until the server is ready or has failed.
 
-        Waits at most the seconds of its setting ``start``, after which the server may still become
-        ready. Returns immediately if the server was never started.
+        Waits at most as long as its setting ``start`` says; the server may still become ready after
+        that. Returns immediately if the server was never started.
         """
         if self._task is not None:
             await self._settled.wait()
@@ -404,7 +408,7 @@ class McpServer:
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
         if self._connection is not None:
-            # Reading the offer again waits for the login, and makes the server ready again.
+            # The offer is read again. That waits for the login, and then makes the server ready.
             self._change()
 
     def _set(
@@ -453,10 +457,11 @@ class McpServer:
 
 
 def error_line(text: str) -> str:
-    """Return the line of a log that explains why the server ended; "" if it wrote none.
+    """Return the line of a log that explains why the server ended; "" if there is none.
 
-    That is the last line of its standard error that isn't part of a trace; one that begins with a
-    bracket, as many servers' logs do, only if there is no other. Else it is the last line.
+    That is the last line of the server's standard error that isn't part of a trace. A line that
+    begins with a bracket, as in many servers' logs, is used only if there is no other. If all lines
+    are part of a trace, it is the last one.
     """
     lines = [line for line in text.splitlines() if line.strip() and not _OWN_LINE.match(line)]
     words = [line for line in lines if not _TRACE_LINE.match(line)]

@@ -1,8 +1,8 @@
 """Settings of MCP servers: their fields, and which settings apply to a session's servers.
 
 The settings come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This
-module reads no files: the caller (``cli.extensions``) passes the tables, and of projects only those
-that are trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
+module reads no files: the caller (``cli.extensions``) passes the tables, those of a project only if
+it is trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
 defines the environment, directories, sandbox and timeouts of servers.
 """
 
@@ -35,7 +35,7 @@ OWN_PLACE = "config.toml"
 
 
 def is_web_address(text: str) -> bool:
-    """Return True for an ``http`` or ``https`` URL with a host and, if it names one, a valid port.
+    """Return True for an ``http`` or ``https`` URL with a host and no invalid port.
 
     Variables such as ``${PORT}`` count as valid.
     """
@@ -90,13 +90,13 @@ class McpServerSettings(BaseModel):
         description="Send its tools' parameters with every request, or let the model load them; auto: depends on size.",
     )
     timeout: float = Field(
-        default=60, gt=0, le=3_600, description="Seconds one request to it may take."
+        default=60, gt=0, le=3_600, description="Timeout of one request to it, in seconds."
     )
     start: float = Field(
         default=30,
         gt=0,
         le=600,
-        description="Seconds a run without a screen waits for it. After four times that, its start has failed.",
+        description="Seconds that a run without a screen waits for it. After four times as long, its start has failed.",
     )
     required: bool = Field(
         default=False, description="Whether a run fails if the server is not available."
@@ -182,7 +182,7 @@ class ServerSpec:
         return "stdio" if self.settings.command else "http"
 
     def keeps_running_as(self, other: "ServerSpec") -> bool:
-        """Return True if a server started for this spec need not be restarted for the spec ``other``.
+        """Return True if a server started for this spec can keep running under the spec ``other``.
 
         The settings of both may differ only in which tools are offered and how, the log level,
         ``start`` and ``required``.
@@ -195,7 +195,7 @@ class ServerSpec:
 
 @frozen
 class FoundServers:
-    """The servers of a session, and a message on each server that is configured wrongly."""
+    """The servers of a session, and a message on each server whose settings are wrong."""
 
     specs: tuple[ServerSpec, ...] = ()
     problems: tuple[str, ...] = ()
@@ -212,8 +212,8 @@ def find_servers(
 
     ``user`` is the ``[mcp]`` table of the user's settings, ``others`` are the user's servers in
     other programs' files, ``of_project`` those in the project's files. If several have the same
-    name, the one from the first of these three is used; within ``others`` and within
-    ``of_project``, the last one.
+    name, the first of these three sources is used, and within ``others`` and ``of_project`` the
+    last server of that name.
     """
     problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
@@ -253,10 +253,10 @@ def _checked(
     whose: Literal["user", "project"],
     project: Path,
 ) -> Iterable[ServerSpec]:
-    """Return the usable servers from other programs' files; of those with the same name, the last.
+    """Return the usable servers from other programs' files; the last one of each name.
 
-    Adds a message on each unusable one to ``problems``, and rows that only change a server to
-    ``changes``.
+    Adds a message on each unusable server to ``problems``, and each row that only changes a server
+    to ``changes``.
     """
     found: dict[str, ServerSpec] = {}
     is_projects = whose == "project"
@@ -351,11 +351,11 @@ class ConnectionContext:
 class Timeouts:
     """Timeouts for starting and restarting servers.
 
-    ``settle`` is the maximum wait of the first request for servers, in seconds; None means the
+    ``settle`` is how long the first request waits for servers at most, in seconds; None means the
     setting ``start`` of each server. A server that doesn't answer within ``starts`` times its
     setting ``start`` has failed. A server that ends is restarted after the first of the ``pauses``
-    (in seconds), next time after the second, and so on; after the last, it has failed. Once it has
-    run for ``healthy`` seconds, it gets all attempts again.
+    (in seconds), next time after the second, and so on; after the last, it has failed. After a run
+    of more than ``healthy`` seconds, all pauses are available again.
     """
 
     settle: float | None = 2

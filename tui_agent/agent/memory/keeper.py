@@ -2,8 +2,8 @@
 
 Also handles lines that the model proposes with a tool during a run (`MemoryKeeper.propose`).
 
-After a run with enough tool calls, a small model finds lines to propose (one request). Without such
-a model, if it fails, and after other runs, rules find the lines (``proposals``). Proposed lines
+After a run with enough tool calls, a small model finds lines to propose (one request). After other
+runs, or if there is no such model or it fails, rules find the lines (``proposals``). Proposed lines
 become part of the memory only when the user accepts them (``app.memory_commands``).
 ``files.memory`` writes the memory's file, which includes the proposals. Runs of subagents and race
 runners are ignored.
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 UNTIL_SHOWN = 0.05
 """Seconds between a run's end and the work on the memory, so that the screen is drawn first."""
 MIN_CALLS = 3
-"""Minimum number of a run's tool calls for the model to be asked for lines."""
+"""Minimum number of tool calls in a run after which the model is asked for lines."""
 WORK_TOKENS = 2_000
 """Maximum tokens of the digest of the run's work in the question to the model."""
 MESSAGE_CHARS = 1_500
@@ -220,7 +220,7 @@ class MemoryKeeper:
                 )
                 return read_answer(answer.text)
             except (ModelError, TimeoutError) as error:
-                log.info("no lines for the memory from %s: %s", model, error)
+                log.info("could not get lines for the memory from %s: %s", model, error)
         return await asyncio.to_thread(lines_by_rule, entries)
 
     def _add(

@@ -1,4 +1,4 @@
-"""Finds lines to propose for the memory in a model's answer or in the user's messages. Pure."""
+"""Finds lines in a model's answer or the user's messages to propose for the memory. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,16 +32,17 @@ _ASKED = LazyPattern(
 
 @frozen
 class FoundLine:
-    """A line to propose, and the id of the entry from which it comes, 0 if unknown."""
+    """A line to propose, and the id of the entry that it comes from; 0 if unknown."""
 
     line: MemoryLine
     entry_id: int = 0
 
 
 def read_answer(answer: str) -> list[FoundLine]:
-    """Return the lines in a model's answer; in ``#12: text``, entry 12 is the line's source.
+    """Return the lines that a model's answer proposes, written as ``#12: text``.
 
-    At most ``MAX_LINES``, in the answer's order. Other text is ignored.
+    Entry 12 is then the line's source. Returns at most ``MAX_LINES``, in the answer's order. Other
+    text is ignored.
     """
     found: dict[str, FoundLine] = {}
     for text in answer.splitlines():

@@ -36,7 +36,7 @@ def memory_section(
 
 
 def row_of(line: MemoryLine) -> str:
-    """Return a line of the memory in the form in which the model gets it: "- topic: text"."""
+    """Return a line of the memory as the model sees it: "- topic: text"."""
     # A closing tag in the line would end the section early.
     return f"- {line.shown}".replace("</", "<\\/")
 

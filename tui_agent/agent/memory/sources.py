@@ -1,6 +1,6 @@
 """Finds the entry from which a memory line comes, and the lines that a run used. Pure.
 
-Uses no model: the share of the line's words that a text contains decides both.
+Uses no model: both depend on the share of a line's words that a text contains.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
     was read (files, outputs), or else among the model's texts. If shares are equal, a user's
     message is preferred, then the oldest entry. If only the model wrote the words, ``origin`` also
     names the last web page that it read. ``named`` is the entry that the model gave as the source,
-    0 for none; it is used if no entry contains the words.
+    0 for none; it is used if no entry contains enough of the words.
     """
     words = words_of(text)
     by_user: _Candidate | None = None
@@ -106,7 +106,7 @@ def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[st
 def _candidates(entry: Entry, words: frozenset[str]) -> Iterator[_Candidate]:
     for origin, text in _texts(entry):
         searched = text[:_MAX_TEXT_CHARS].lower()
-        # A cheap upper bound of the share.
+        # A cheap upper bound for the share.
         if sum(word in searched for word in words) < MIN_SOURCE_SHARE * len(words):
             continue
         share = _share(words, words_of(searched))
@@ -128,7 +128,7 @@ def _share(words: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield (origin, text) for each text of an entry; nothing for summaries and the program's messages."""
+    """Yield (origin, text) for an entry's texts, except summaries and the program's messages."""
     match entry:
         case UserEntry():
             if entry.synthetic is not None:

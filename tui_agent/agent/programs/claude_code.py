@@ -56,7 +56,7 @@ _INSTEAD = {
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
     """Return the user's and the project's settings of Claude Code as settings of this program.
 
-    Unless ``trusted``, settings of the project that need trust are only listed, as held back.
+    Unless ``trusted``, settings of the project that need trust are not used, only listed.
     """
     files = list(user_settings(folders.home))
     for folder in reversed(folders.upward()):

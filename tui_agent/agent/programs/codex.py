@@ -1,4 +1,4 @@
-"""Converts the supported settings of Codex's ``config.toml``, and its agents; lists all other settings.
+"""Converts supported settings of Codex's ``config.toml``, and its agents; lists other settings.
 
 Its rules are converted by ``codex_rules``, its MCP servers are read by ``foreign_servers``.
 Sources: Codex's documentation of its configuration and agents.
@@ -48,7 +48,7 @@ _INSTEAD = {
 }
 """How to get the effect of a Codex setting in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
-"""This program's names for a Codex agent's fields, by Codex's name, where they differ."""
+"""Fields of a Codex agent that have another name in this program, by Codex's name."""
 _PROVIDER_FIELDS = (("base_url", "base_url"), ("wire_api", "wire"), ("env_key", "api_key_env"))
 """Fields of a Codex provider: Codex's name and this program's name."""
 _USUAL_WIRE = "responses"
@@ -72,7 +72,7 @@ def read_codex(folders: Folders) -> ForeignSettings:
         table |= file.table
         items += unreadable(PROGRAM, file)
         unused = unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_instead_of(table))
-        # A model is set only if its provider is known.
+        # The model comes last: it can be set only if its provider is known.
         items += sorted(unused, key=lambda item: item.name == "model")
     others = list(_other_instructions(found, folders))
     instructions = tuple(item.name for item in others)

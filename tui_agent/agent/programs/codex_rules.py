@@ -1,4 +1,4 @@
-"""Converts the rules of Codex that forbid a command or ask about it (``.codex/rules/*.rules``).
+"""Converts Codex's rules that forbid a command or ask about it (``.codex/rules/*.rules``).
 
 The files are in Starlark. Calls of ``prefix_rule`` with literal arguments are read, with Python's
 parser; nothing is run. Rules that allow, and everything else, are only listed. Source: Codex's
@@ -35,7 +35,7 @@ _MAX_COMMANDS = 100
 
 
 class _UnusableError(ValueError):
-    """A statement has no effect here; the message says why."""
+    """Raised for a statement that has no effect here; the message says why."""
 
 
 def read_codex_rules(program: str, folders: Folders) -> ForeignSettings:
@@ -121,7 +121,7 @@ def _arguments(statement: "ast.stmt") -> dict[str, Any]:
 def _commands(pattern: object) -> Iterator[str]:
     """Yield the beginnings of commands that a pattern stands for, as parts of globs.
 
-    A pattern is a list of words; a list of alternatives may take the place of a word. Raises
+    A pattern is a list of words; instead of a word, it may have a list of alternatives. Raises
     _UnusableError for another form.
     """
     if not isinstance(pattern, list) or not pattern:

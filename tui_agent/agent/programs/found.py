@@ -1,4 +1,4 @@
-"""Types and helpers for reading other programs' settings (``claude_code``, ``codex``, ``opencode``).
+"""Types and helpers for the modules that read other programs' settings (``codex``, ``pi``, …).
 
 Every setting found becomes an item that says which file it is in and whether this program uses it.
 Each program's module decides the state of its items; this module reads files and joins results.
@@ -34,7 +34,7 @@ _GROUPS = {
 }
 """The group of each kind of item; the setting ``leave_out`` excludes items by group."""
 _WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
-"""The order in which rules must be sorted, by their actions, as a later rule overrides earlier ones."""
+"""Order of the actions by which rules are sorted, because a later rule overrides earlier ones."""
 
 
 class ItemState(StrEnum):
@@ -101,7 +101,7 @@ class ModelOffer:
     def of(
         cls, program: str, model: str, table: Mapping[str, Any], *, key_written: object = ""
     ) -> "ModelOffer":
-        """Return the offer of the model with this program's id ``model``.
+        """Return the offer of a model; ``model`` is the id that it has in this program.
 
         ``key_written`` is the API key in the file.
         """
@@ -155,7 +155,7 @@ def without_effect(program: str, kind: str, name: str, *, place: str, why: str) 
 
 
 def effort_command(level: Any) -> str:
-    """Return the command that sets another program's level of effort here; "" if there is no such level."""
+    """Return the command that sets another program's effort level here; "" for an unknown level."""
     try:
         return set_command("effort", str(Effort(level)))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Finds hooks in the files of Claude Code and Codex, and decides by trust and settings which are used.
+"""Finds hooks in Claude Code's and Codex's files, and decides by trust and settings which are used.
 
 ``hooks.claude_hooks`` parses them; ``cli.extensions`` makes hooks of this program from those that
 `foreign_hooks` yields.
@@ -41,7 +41,7 @@ def foreign_hooks(
 ) -> Iterator[tuple[FoundHook, bool]]:
     """Yield each usable hook of other programs, and whether it comes from the project's files.
 
-    The project is that of the directory ``cwd``; its hooks are left out unless it is ``trusted``.
+    The project is the one that contains ``cwd``; its hooks are left out unless it is ``trusted``.
     Hooks that the settings ``left_out`` exclude are left out, too.
     """
     for program, file, hook in found_hooks(find_project(cwd), home):

@@ -1,4 +1,4 @@
-"""Lists the files and settings that users wrote for other programs, and whether this program uses them.
+"""Lists files and settings that users wrote for other programs, and whether they are used here.
 
 The list is only shown (``tui-agent adopt``, ``doctor``, a notice at the first start). What is used
 is decided by ``settings`` and ``hooks`` of this package, ``knowledge`` and ``mcp``; this module
@@ -125,7 +125,7 @@ def summary(items: Sequence[FoundItem]) -> str:
 
 
 def _with_exclusions(item: FoundItem, left_out: LeftOut) -> FoundItem:
-    """Return the item as left out if the user's settings exclude it."""
+    """Return the item, marked as left out if the user's settings exclude it."""
     if item.state is ItemState.WITHOUT_EFFECT or not left_out.covers(item.program, item.group):
         return item
     return replace(item, state=ItemState.LEFT_OUT)
@@ -197,7 +197,7 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
 
 
 def _owner(folders: Folders, name: str) -> str:
-    """Return which other program a file of instructions or rules belongs to; "" if to none of them."""
+    """Return the other program that an instruction or rule file belongs to; "" if there is none."""
     for place in places_of("instructions"):
         if place.home and name == folders.name(in_home(folders.home, place.home)):
             return place.whose

@@ -1,7 +1,4 @@
-"""Finds the models on the user's own servers that are set up in Pi, OpenCode or Codex.
-
-The first start offers to set them up here. Source: the programs' documentation of their settings.
-"""
+"""Finds models that Pi, OpenCode or Codex are set up to use on the user's own servers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,7 +60,7 @@ def _limits(limit: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _of_codex(file: ForeignFile) -> Iterator[ModelOffer]:
-    """Yield the model in Codex's settings, if its provider is a server that they define."""
+    """Yield the model in Codex's settings, if its provider is a server that the settings define."""
     model = file.table.get("model")
     provider = file.section("model_providers", str(file.table.get("model_provider", "")))
     if isinstance(model, str) and isinstance(provider.get("base_url"), str):

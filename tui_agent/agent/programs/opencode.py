@@ -56,7 +56,7 @@ class InlineDocument:
 def read_opencode(folders: Folders) -> ForeignSettings:
     """Return OpenCode's instructions, and its rules that ask or deny as rules of this program.
 
-    They come from files of the user and the project. ``items`` also has the settings without
+    Reads the settings files of the user and the project. ``items`` also has the settings without
     effect.
     """
     rules: list[Rule] = []
@@ -75,7 +75,7 @@ def inline_documents(
 ) -> dict[Path, InlineDocument]:
     """Return the commands or agents in OpenCode's settings files; none if the user excludes them.
 
-    Each key is an invented path: that of the file followed by the name. Later files override earlier
+    Each key is a made-up path: the file's path followed by the name. Later files override earlier
     ones.
     """
     found: dict[Path, InlineDocument] = {}
@@ -85,7 +85,7 @@ def inline_documents(
         folder = Folder(file.path, file.shown, PROGRAM, of_project=file.of_project)
         for name, given in file.section(kind).items():
             if isinstance(given, dict):
-                # A name must not lead to another place.
+                # A slash in a name must not lead to another path.
                 path = file.path / name.replace("/", ":")
                 found[path] = InlineDocument(_inline_document(given, _BODIES[kind]), folder)
     return found
@@ -113,10 +113,11 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 
 
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
-    """Yield the patterns, relative to the project's root, that a pattern of ``instructions`` stands for.
+    """Yield the patterns, relative to the project's root, for one pattern of ``instructions``.
 
-    First one for each directory below the root, down to the working directory, in which the pattern
-    matches a file; then the pattern itself. One that begins with ``~`` or ``/`` is yielded unchanged.
+    The first ones are for directories below the root, down to the working directory, in which the
+    pattern matches a file; the last one is the pattern itself. A pattern that begins with ``~`` or
+    ``/`` is yielded unchanged.
     """
     if pattern.startswith(("~", "/")):
         yield pattern
@@ -174,7 +175,7 @@ def _permissions(file: ForeignFile) -> Mapping[str, Any]:
 
 
 def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a table's values by permission; as in OpenCode, ``*`` sets all and later rows override it."""
+    """Return a table's values by permission; ``*`` sets all, and later rows override it."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         if name == "*":

@@ -36,7 +36,7 @@ _INSTEAD = {
     "defaultProjectTrust": "you are asked about each project; --trust trusts one without asking",
     "defaultThinkingLevel": "set effort in config.toml, or use /effort",
     "defaultTools": "list the tools of an agent in agents/NAME.md",
-    "enabledModels": "/next-model goes through the models that you used lately",
+    "enabledModels": "/next-model goes through the models that you used recently",
     "extensions": "its extensions are not supported",
     "externalEditor": "set EDITOR",
     "httpProxy": "set HTTPS_PROXY",
@@ -55,7 +55,7 @@ _PROVIDERS = {
 }
 """This program's ids of Pi's providers, where they differ by more than hyphens."""
 _OWN = frozenset({"llamafile", "lm_studio", "ollama"})
-"""This program's ids of providers that are always servers of the user's own.
+"""This program's ids of providers that always run on the user's own servers.
 
 Models on them keep the provider even if Pi's settings name an address.
 """
@@ -80,7 +80,7 @@ _OLD_VARIABLE = LazyPattern(r"[A-Z][A-Z\d_]*_(?:KEY|TOKEN)")
 def read_pi(folders: Folders) -> ForeignSettings:
     """Return Pi's settings and models as ``items``; none of them has an effect here by itself."""
     items: list[FoundItem] = []
-    # The providers come first: a model is set only if its provider is known.
+    # The providers come first: a model can be set only if its provider is known.
     models = read_of_user(folders.home, MODELS_FILE)
     if models is not None:
         items += unreadable(PROGRAM, models)
@@ -102,7 +102,7 @@ def _instead_of(file: ForeignFile, models: ForeignFile | None) -> dict[str, str]
 
 
 def _default_model(file: ForeignFile, models: ForeignFile | None) -> str:
-    """Return our id of the default model; "" if the settings don't name it and its provider."""
+    """Return this program's id of the default model; "" unless it and its provider are named."""
     name = as_text(file.table.get("defaultProvider"))
     model = as_text(file.table.get("defaultModel"))
     if not name or not model:
@@ -142,7 +142,7 @@ def _models_of(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _model_id(name: str, given: Mapping[str, Any]) -> str:
-    """Return this program's id of a model of the provider ``name``; ``given`` also has the provider's values."""
+    """Return this program's id of a model; ``given`` has values of the model and its provider."""
     return f"{_server_of(name, given)}/{given['id']}"
 
 
@@ -182,7 +182,7 @@ def _is_number(value: object) -> bool:
 def _server_of(name: str, given: Mapping[str, Any]) -> str:
     """Return this program's provider for a model.
 
-    That is the provider of that name or, for a server of the user's own, one with the same API.
+    This is the provider ``name`` or, for the user's own server, a provider with the same API.
     """
     provider = _provider_of(name)
     if provider in _OWN or not given.get("baseUrl"):

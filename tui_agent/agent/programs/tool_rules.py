@@ -36,7 +36,7 @@ _PERMISSIONS = {
 }
 """The permission that a rule ``Tool(what)`` is about, by this program's name for the tool."""
 _WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
-"""Tools whose bare name in a rule covers every tool with their permission."""
+"""Tools whose name alone in a rule stands for all tools with their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
 
 
@@ -154,7 +154,7 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
 
 
 def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
-    """Parse a list of the tools that may be used; a list without any known tool allows nothing.
+    """Parse a list of allowed tools; a list without any known tool allows nothing.
 
     With ``own`` the list is from one of this program's files: it may contain globs (``github_*``),
     and unknown names count as tools of MCP servers or tool files.
@@ -189,7 +189,7 @@ def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
 
 
 def denied_tools(value: object, source: Source) -> ToolList:
-    """Parse a list of tools that may not be used: ``names`` are whole tools, ``rules`` deny parts."""
+    """Parse a list of forbidden tools: ``names`` are whole tools, ``rules`` deny parts of tools."""
     names: dict[str, None] = {}
     rules: list[Rule] = []
     problems: list[str] = []
@@ -261,7 +261,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 
 def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
-    """Return a rule's path as a pattern like in ``.gitignore``, relative to the project's root.
+    """Return a rule's path as a ``.gitignore`` pattern, relative to the project's root.
 
     In the rule, ``//`` begins an absolute path, ``~/`` one in the home directory, and ``/`` one
     relative to ``anchor.settings``. Raises ForeignRuleError.

@@ -36,7 +36,7 @@ ORIGINAL = "original"
 """Name, in a race's directory, of the link through which its copies reach the project."""
 
 MAX_COPIED_IGNORED = 2_000
-"""Maximum number of files in an ignored directory that is copied. Larger ones are linked if possible."""
+"""Number of files above which an ignored directory is linked, if possible, instead of copied."""
 
 _LOCK = "lock"
 """Name of a file in a race's directory. The program that runs the race keeps it locked."""
@@ -45,14 +45,14 @@ _REMOVAL_SECONDS = 1.0
 _GONE = ".gone-"
 """Prefix of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Age, in seconds, below which a race's directory may not have been locked yet by its program."""
+"""Age, in seconds, up to which a race's directory might not be locked yet by its program."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
 _File = tuple[str, str, os.stat_result]
 """A file to be copied: its path, the path of the copy, and the file's ``stat`` result."""
 _removals: "list[subprocess.Popen[bytes]]" = []
-"""The processes that this program started to remove copies. They may outlive it."""
+"""The processes that this program started to remove copies. They may outlive this program."""
 
 
 @frozen
@@ -62,8 +62,8 @@ class Copy:
     root: Path
     project: Path
     shared: tuple[tuple[Path, Path], ...] = ()
-    """The paths outside the copy that the copy reads, each as the path used in the copy and the real
-    path in the project."""
+    """Paths of the project that the copy reads: for each, the path used in the copy and the real
+    path."""
 
     def place(self, path: Path) -> Path:
         """Return the path in the copy for a path of the project. Other paths stay unchanged."""
@@ -95,7 +95,7 @@ def make_copy(
     project = Path(os.path.realpath(project))
     root = home / name
     if is_there(root):
-        remove_home(root)  # An earlier attempt was cut off.
+        remove_home(root)  # An earlier attempt was interrupted.
     root.mkdir(parents=True, mode=0o700)
     original = home / ORIGINAL
     if not original.is_symlink():
@@ -111,7 +111,7 @@ def make_copy(
         for source, target, state in files:
             if given_up.is_set():
                 raise GivenUpError
-            # The file may have been removed meanwhile, or may not be readable.
+            # The file may have been removed meanwhile, or may be unreadable.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 _copy_file(source, target, state)
 
@@ -128,7 +128,10 @@ def make_copy(
 
 
 def _ignore_links(root: Path, names: Iterable[str]) -> None:
-    """Make git ignore the links in a copy. A pattern such as ``node_modules/`` ignores directories only."""
+    """Make git ignore the links in a copy.
+
+    A pattern such as ``node_modules/`` in ``.gitignore`` ignores directories only.
+    """
     excluded = root / ".git" / "info" / "exclude"
     with excluded.open("a", encoding="utf-8", errors="surrogateescape") as file:
         for name in names:
@@ -193,7 +196,7 @@ class RaceHome:
 def abandoned_homes(parent: Path) -> list[Path]:
     """Return the directories in ``parent`` of races whose program no longer runs, sorted by name.
 
-    Directories changed in the last 10 seconds are left out, because they may not be locked yet.
+    Directories changed in the last 10 seconds are left out, because they might not be locked yet.
     """
     found = []
     with contextlib.suppress(OSError):

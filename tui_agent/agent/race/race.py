@@ -1,4 +1,4 @@
-"""Runs a race: several agents (runners) work on one prompt in parallel, each in a copy of the project.
+"""Runs a race: several agents (runners) work on one prompt in parallel, each in a project copy.
 
 A runner is an ordinary agent on its own branch: its session object has its own leaf. The changes to
 its copy are recorded as checkpoints on that branch, so taking its result is a move in the tree,
@@ -68,7 +68,7 @@ LAST_LINES = 10
 """Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""First and longest pause, in seconds, after a rate limit that gives no time.
+"""First and longest pause, in seconds, after a rate limit without a stated waiting time.
 
 Each pause is twice as long as the one before.
 """
@@ -80,7 +80,7 @@ MAX_DIFF_CHARS = 20_000
 
 
 class SharedClient:
-    """The ``ModelClient`` that all runners share. After a rate limit, all of them wait for its end.
+    """The ``ModelClient`` that all runners share. After a rate limit, all wait until it ends.
 
     At most ``places`` requests are in progress at a time.
     """
@@ -146,8 +146,8 @@ class SharedQuestions:
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
         """Return the user's answer to a runner's question, perhaps given earlier to another runner.
 
-        Each runner gets an answer only once: if a runner asks the same question again, the user is
-        asked again. Questions about doom loops are always asked separately for each runner.
+        Each runner receives an answer only once: if a runner asks the same question again, the user
+        is asked again. Questions about doom loops are always asked separately for each runner.
         Cancelling this withdraws the question, unless another runner waits for its answer.
         """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
@@ -190,7 +190,7 @@ class RaceOrder:
     ``parts`` is the message to the runners; if empty, they continue the work at ``start``.
     ``prompt`` is the message as text, for display. ``start`` is the id of the entry below which the
     branches begin. ``check`` is the command that tests a runner's result, "" for none. ``cost`` is
-    each runner's limit in US dollars, None for the setting.
+    each runner's limit in US dollars, None to use the setting.
     """
 
     prompt: str
@@ -210,7 +210,7 @@ class Runner:
     """One runner of a race.
 
     ``record`` has its state and figures. ``agent``, ``session`` and ``copy`` are None until the
-    runner has begun, ``agent`` again after `aclose`.
+    runner has begun; ``agent`` is None again after `aclose`.
     """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
@@ -229,9 +229,9 @@ class Runner:
         self._ended: RunEnded | None = None
         self._stopped = False
         self._is_context_changed = False
-        """Whether the context is as the record says, so that the work can begin."""
+        """Whether `_change_context` has run, after which the work can begin."""
         self._is_tasked = False
-        """Whether the agent has the race's prompt."""
+        """Whether the race's prompt was sent to the agent."""
 
     @property
     def state(self) -> RunnerState:
@@ -267,14 +267,14 @@ class Runner:
         if self.agent is not None:
             self.agent.interrupt()
         if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
-            # Not at once: a task cancelled before it first runs wouldn't report its end.
+            # Later, because a task cancelled before it first runs wouldn't report its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] = ()) -> None:
         """Start the runner's work in the background, or continue it.
 
-        The runner gets the race's prompt, unless it has it already, and then ``message``; without
-        either, it continues its branch.
+        Sends the runner the race's prompt, unless it was sent before, and then ``message``. If
+        there is nothing to send, the runner continues its branch.
         """
         self._stopped = False
         if self.state.is_over:
@@ -470,7 +470,7 @@ class Race:
         early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
-        """Set while no runner is working, once the first has begun."""
+        """Set when all runners have ended, until one is started again."""
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ class Race:
         return race
 
     async def make_runner_copy(self, number: int) -> Copy:
-        """Make a runner's copy of the project, with the files as at the race's start, and return it."""
+        """Make and return a runner's copy of the project, with the files as at the race's start."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -584,7 +584,7 @@ class Race:
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
-        """Stop the runner ``number``; if that is None, all runners.
+        """Stop the runner ``number``, or all runners if it is None.
 
         Raises RaceError if there is no such runner.
         """
@@ -673,7 +673,7 @@ class Race:
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def runner_ended(self, runner: Runner) -> None:
-        """Handle a runner's end: pick a runner if that is due, report the race's end if all have ended.
+        """Handle a runner's end: pick a runner if due, and report the race's end if all have ended.
 
         With "first-green", the other runners are stopped when one is picked.
         """
@@ -705,9 +705,9 @@ def numbered(runners: Sequence[T], number: int) -> T:
 
 
 def _store_for_copy(keeping: Any, root: Path) -> Any:
-    """Return the checkpoint settings for a copy at ``root``.
+    """Return the snapshot store for a copy at ``root``.
 
-    They are ``keeping``, except that directories around the copy are no longer excluded.
+    It is ``keeping``, except that directories around the copy are no longer excluded.
     """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)

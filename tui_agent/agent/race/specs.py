@@ -67,8 +67,8 @@ def parse_runners(
     ``agent=NAME``; or just a level, a mode or agent in ``modes``, or else a model. ``find_model``
     returns the id of a model by its name, None if there is none. ``whole``, ``pruned``,
     ``compacted`` and ``without #12 #14`` say which part of the conversation the runner sees. ``3x``
-    in front means three such runners, ``3`` alone three times ``same``. Raises RunnersError, also
-    for fewer than 2 or more than 8 runners.
+    in front means three such runners; ``3`` alone means three ``same`` runners. Raises
+    RunnersError, also for fewer than 2 or more than 8 runners.
     """
     found: list[RunnerSpec] = []
     for item in _items(text):
@@ -97,8 +97,9 @@ def all_name_contexts(text: str) -> bool:
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
     """Return a name for each runner: its differences from the conversation, if any.
 
-    A runner without differences is named after ``model``, the conversation's model, or "whole" if
-    any runner has a ``context``. Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
+    A runner without differences gets the name of ``model``, the conversation's model; if any runner
+    has a ``context``, it is called "whole" instead. Equal names are numbered: ``gpt-5 1``, ``gpt-5
+    2``.
     """
     plain = model.rsplit("/", 1)[-1]
     if any(spec.context for spec in specs):
