@@ -1,8 +1,9 @@
 """Reads Claude Code's ``settings.json`` files; ``agent/programs`` decides how the settings apply here.
 
 Yields one `ClaudeSettings` for each file, from weakest to strongest: the machine's, the user's, the
-project's, the project's local one. (In Claude Code itself the machine's file is the strongest.) The
-callers combine them, and ask `tui_agent.trust` whether a project's files may be used.
+project's, and the project's local file. (In Claude Code itself, the machine's file is the
+strongest.) The callers combine them, and ask `tui_agent.trust` whether a project's files may be
+used.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,7 +57,7 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (kind, name, effect) for each setting that needs the user's trust in a project's file.
+        """Yield (kind, name, effect) for each setting that, in a project, needs the user's trust.
 
         These are the allow rules, additional directories, environment variables and hooks. All three
         values are texts for the user.

@@ -109,7 +109,7 @@ _OTHER_NAMES = {
     "compaction.reserveTokens": "compaction.reserved",
     "autoCompactEnabled": "compaction.auto",
 }
-"""This program's name of a setting, by its name in OpenCode, Pi or Claude Code."""
+"""This program's name for a setting, by its name in OpenCode, Pi or Claude Code."""
 
 _MAX_SUGGESTIONS = 3
 _MISTYPED = 0.8
@@ -167,7 +167,7 @@ class CheckpointSettings(BaseModel):
     megabytes: int = Field(
         default=500,
         ge=1,
-        description="Megabytes for file snapshots of all sessions; the oldest are deleted first.",
+        description="Maximum megabytes of file snapshots in all sessions; the oldest are deleted first.",
     )
 
 
@@ -178,8 +178,8 @@ class MemorySettings(BaseModel):
 
     propose: Literal["attended", "always", "off"] = Field(
         default="attended",
-        description="When to propose lines for /memory at the end of a run: except with -p (attended), always, or "
-        "never (off).",
+        description="Which runs propose lines for /memory at their end: all except those with -p (attended), all "
+        "(always), or none (off).",
         json_schema_extra=ONLY_USER,
     )
     tokens: int = Field(
@@ -199,7 +199,7 @@ class UiSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     theme: str | None = Field(
-        default=None, description="A Textual theme; unset follows the terminal."
+        default=None, description="A Textual theme; if unset, the theme follows the terminal."
     )
     reduced_motion: bool = Field(default=False, description="Turn animations off.")
     fold_turns: Literal["off", "work", "all"] = Field(
@@ -243,7 +243,7 @@ class UiSettings(BaseModel):
     status_line: str | None = Field(
         default=None,
         description="A command whose first line of output is shown above the last line of the screen; "
-        "it gets the state as JSON on standard input.",
+        "it receives the state as JSON on standard input.",
         json_schema_extra=ONLY_USER,
     )
     notify: Literal["off", "bell", "desktop"] = Field(
@@ -253,7 +253,7 @@ class UiSettings(BaseModel):
     )
     notify_command: str | None = Field(
         default=None,
-        description="A command to run for each signal of notify; it gets the event as JSON on standard input.",
+        description="A command to run for each signal of notify; it receives the event as JSON on standard input.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -283,7 +283,7 @@ class AddOnSettings(BaseModel):
 
 
 class OwnProjectSettings(BaseModel):
-    """``[projects."/home/me/app"]``: the user's settings for one project, kept in their own file."""
+    """``[projects."/home/me/app"]``: settings for one project, kept in the user's file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -330,7 +330,8 @@ class Config(BaseModel):
     )
     effort: Effort | None = Field(
         default=None,
-        description="How much models think; unset: each model's default. A level the model lacks is lowered.",
+        description="How much models think; if unset, each model's default. If a model lacks the level, a lower "
+        "one is used.",
     )
     mode: Literal["build", "auto-edit", "plan"] = Field(
         default="build",
@@ -366,7 +367,7 @@ class Config(BaseModel):
     instructions_order: tuple[str, ...] = Field(
         default=(),
         description="Names of instruction files in order of preference, for directories with several; "
-        "unset: AGENTS.md, then CLAUDE.md.",
+        "if unset, AGENTS.md, then CLAUDE.md.",
     )
     other_programs: Annotated[OtherPrograms, WhenGiven] = OtherPrograms.model_construct()
     add_ons: Annotated[AddOnSettings, WhenGiven] = AddOnSettings.model_construct()
@@ -447,7 +448,7 @@ class Config(BaseModel):
 class LoadedConfig:
     """A configuration, with the origin of each value and warnings for the user.
 
-    ``path`` is the user's file. ``origins`` has the origin of each value by dotted key, except of
+    ``path`` is the user's file. ``origins`` has the origin of each value by dotted key, except for
     values left at their default.
     """
 
@@ -477,7 +478,7 @@ def load_config(
     *,
     project: Path | None = None,
 ) -> LoadedConfig:
-    """Merge the user's file, a trusted project's, the environment and flags into one configuration.
+    """Load and merge the user's file, a trusted project's file, the environment and flags.
 
     ``path`` is the user's file, by default `config_path`. ``environ`` is by default the process's
     environment. ``flags`` are nested tables. ``project`` is the settings file of a project that the
@@ -568,7 +569,7 @@ def _project_table(project: Path) -> tuple[Table, tuple[str, ...]]:
 
 
 def _without_users(model: type[BaseModel], table: Table) -> Table:
-    """Return a project's settings without those that only the user may set."""
+    """Return a project's settings without the settings that only the user may set."""
     left: Table = {}
     for key, value in table.items():
         info = model.model_fields.get(key)
@@ -661,7 +662,7 @@ def environment_table(environ: Mapping[str, str]) -> Table:
     """Return the settings in ``TUI_AGENT_*`` variables as a nested table; other variables are ignored.
 
     ``__`` in a variable's name separates tables and keys. Values are TOML or plain text. Raises
-    ConfigError if a variable names a key within the value of an earlier variable.
+    ConfigError if a variable sets a key of a table to which an earlier variable gave a plain value.
     """
     table: Table = {}
     for variable, text in environ.items():
@@ -914,9 +915,9 @@ def _suggestion(keys: Sequence[str]) -> str:
 def similar_settings(keys: Sequence[str]) -> list[str]:
     """Return the dotted keys of at most `_MAX_SUGGESTIONS` settings that the user may have meant.
 
-    ``keys`` are the parts of the unknown key. Its last part is compared with that of each setting:
-    first in the same table, then in all tables, and in each case first by `_is_almost`, then by
-    `_is_akin`. Returns the matches of the first comparison that has any.
+    ``keys`` are the parts of the unknown key. Its last part is compared with the last part of each
+    setting's key: first in the same table, then in all tables, and in each case first by
+    `_is_almost`, then by `_is_akin`. Returns the matches of the first comparison that has any.
     """
     *table, name = keys
     everywhere = list(_names_in(Config))

@@ -20,7 +20,7 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum size of a user's file, in bytes; large because Claude Code keeps its history in its file, too."""
+"""Maximum size of a user's file, in bytes. Large, as Claude Code keeps its history in its file."""
 
 MAX_PROJECT_BYTES = 256_000
 """Maximum size of a project's file, in bytes. A stranger may have written it, and each of its rules
@@ -35,9 +35,9 @@ _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', r
 class ForeignFile:
     """A settings file, with its contents parsed (``table``) and as ``text``.
 
-    ``shown`` is the file's path for screens; ``of_project`` is False for a user's file. ``problem``
-    says why the file can't be used ("can't be read: …"), "" if it can; with a problem, ``table`` and
-    ``text`` are empty.
+    ``shown`` is the file's path as shown to users; ``of_project`` is False for a user's file.
+    ``problem`` says why the file can't be used ("can't be read: …"), "" if it can; with a problem,
+    ``table`` and ``text`` are empty.
     """
 
     path: Path

@@ -67,15 +67,15 @@ class ForeignServer:
 
     @property
     def is_change(self) -> bool:
-        """True if ``row`` only has settings to change on your server of the same name."""
+        """True if ``row`` only changes settings of your server of the same name."""
         return self.row is not None and not (self.row.get("command") or self.row.get("url"))
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
     """Yield the servers in the user's own settings files, one file after another.
 
-    Claude Code's file also has servers for single projects; of these, only the ones for ``project``
-    are yielded, after the file's general ones.
+    Claude Code's file also has servers for single projects. Only the servers for ``project`` are
+    yielded, after the file's general servers.
     """
     for source in _FILES:
         if not source.of_project:
@@ -87,9 +87,9 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 
 
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
-    """Yield the servers in the project's files, starting with those in the last of ``folders``.
+    """Yield the servers in the project's files, starting with the files in the last of ``folders``.
 
-    If two servers have the same name, the one yielded later counts.
+    If two servers have the same name, the server yielded later counts.
     """
     for folder in reversed(folders):
         for source in _FILES:
@@ -177,7 +177,7 @@ def _servers(
         elif changes := {key: value for key, value in row.items() if key in _CHANGES}:
             yield server(str(name), changes)
         else:
-            yield server(str(name), None, "a server has either a command or a url")
+            yield server(str(name), None, "it has neither a command nor a url")
 
 
 def _command_as_value(source: ServerFile, row: Row) -> str:

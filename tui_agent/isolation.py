@@ -19,7 +19,7 @@ CODE_VARIABLES = (
     "PYTHONWARNINGS",
 )
 """Environment variables that change where Python loads code from. Commands that the program runs
-still get them."""
+still receive them."""
 
 DETACHED_NAME_VARIABLE = "TUI_AGENT_DETACHED"
 """Environment variable with the name of a detached run, set in the process of that run."""
@@ -38,7 +38,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
     """Return the command line of a Python process that runs a module of this package isolated.
 
-    Such a process imports no modules from the working directory or from `CODE_VARIABLES`.
+    Such a process imports no modules from the working directory, and ignores `CODE_VARIABLES`.
     """
     return (sys.executable, "-E", "-P", "-c", _RUN_MODULE, _PLACE, name, *arguments)
 
@@ -48,8 +48,8 @@ def isolate_program() -> None:
 
     Does nothing if Python was started isolated, as the command ``tui-agent`` starts it. For
     ``python -m tui_agent``, removes the working directory from ``sys.path``. If one of
-    `CODE_VARIABLES` is set, replaces the process with an isolated one; code that Python loaded
-    before this call has run.
+    `CODE_VARIABLES` is set, replaces the process with an isolated one; but code that Python loaded
+    before this call has run already.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return

@@ -1,6 +1,6 @@
 """Parses JSON from outside the program (a model, a provider, a server, a hook), and checks value types.
 
-The ``as_…`` functions return an empty value if a JSON value has another type than expected.
+The ``as_…`` functions return an empty value if a JSON value does not have the expected type.
 """
 
 import json

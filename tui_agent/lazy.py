@@ -24,7 +24,7 @@ UNCOMPILED_OBJECTS = 32
 """Number of objects of a dataclass that are filled field by field before its constructor is compiled."""
 
 _collecting = RLock()
-"""Held while a class's fields are collected; reentrant, because that also collects its bases' fields."""
+"""Held while a class's fields are collected. Reentrant, as its bases' fields are collected, too."""
 
 
 class _Fields:
@@ -65,8 +65,8 @@ else:
     class cached_property(functools.cached_property):  # noqa: N801, TID251 - named like the standard one, which it extends
         """A cached property that is computed only once even if two threads read it at the same time.
 
-        From Python 3.12 on, the standard library's may be computed in both threads, and one of them
-        then uses a value that is not the cached one.
+        From Python 3.12 on, both threads may compute a cached property of the standard library, and
+        one of them then uses a value that is not the cached one.
         """
 
         def __init__(self, make):
@@ -181,7 +181,7 @@ def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, obje
 
 @cache
 def _shape(kind: Any) -> tuple[tuple[dataclasses.Field[Any], ...], list[str]]:
-    """Return the fields of a dataclass, and the names of those that may be passed by position."""
+    """Return a dataclass's fields, and the names of the fields that may be passed by position."""
     fields = dataclasses.fields(kind)
     return fields, [field.name for field in fields if field.init and not field.kw_only]
 
@@ -242,13 +242,13 @@ def _repr(self: Any) -> str:
 
 @cache
 def _compared(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that returns the field values by which objects of a dataclass are compared."""
+    """Return a function that reads the fields by which objects of a dataclass are compared."""
     return _getter(field.name for field in dataclasses.fields(kind) if field.compare)
 
 
 @cache
 def _hashed(kind: Any) -> Callable[[Any], object]:
-    """Return a function that returns the field values from which an object's hash is computed."""
+    """Return a function that reads the fields from which an object's hash is computed."""
     names = []
     for field in dataclasses.fields(kind):
         if field.compare if field.hash is None else field.hash:

@@ -254,7 +254,7 @@ class Agent:
         sandbox: auto (commands run in a sandbox if the machine has one), off, or required.
         max_steps: maximum requests for one message.
         max_cost: maximum US dollars for one message. The turn ends before the request that would
-            exceed it, with the reason "budget"; a model without known prices gets no request.
+            exceed it, with the reason "budget". No request is sent to a model of unknown price.
         max_tokens: maximum tokens for one message, requests and answers together. Beyond it, the turn
             also ends with the reason "budget".
         timeout: maximum seconds for one message.
@@ -522,7 +522,7 @@ class Agent:
         return await self._agent.navigator.undo()
 
     async def compact(self, focus: str = "") -> str | None:
-        """Replace older entries in the context by a summary that a model writes.
+        """Replace older entries in the context with a summary that a model writes.
 
         ``focus`` says what the summary should concentrate on. Returns why the compaction failed;
         None if it succeeded or, while the agent works on a message, was postponed to the next step.

@@ -17,7 +17,7 @@ DATA_VARIABLE = "TUI_AGENT_DATA_DIR"
 def provide_home() -> None:
     """Set HOME to ``/``, as containers do, if the user database has no entry for the current user.
 
-    To be called only if HOME is not set.
+    Call it only if HOME is not set.
     """
     try:
         pwd.getpwuid(os.getuid())

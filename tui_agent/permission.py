@@ -1,6 +1,6 @@
 """The permissions that a tool call needs, each with the pattern that rules are matched against.
 
-Only data: tools state their needs with it, and the agent's gate decides on them.
+Contains only data: tools use it to state their needs, and the agent's gate decides on these.
 """
 
 from enum import StrEnum
@@ -10,14 +10,14 @@ from typing import Final, Literal
 from tui_agent.lazy import frozen
 
 Change = Literal["sources", "repository", "data"]
-"""Changes by a sandboxed command that not every mode allows: "sources", to the project's files;
-"repository", to its Git repository; "data", to files that no checkpoint can restore."""
+"""Kinds of changes by a sandboxed command that not every mode allows: "sources" are changes to the
+project's files, "repository" to its Git repository, "data" to files that no checkpoint restores."""
 
 CHANGES_A_FILE: Final = "it changes a file"
-"""Reason for a permission question; not shown with it, because the question says the same."""
+"""Reason for a permission question. It is not shown, because the question itself says the same."""
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""End of another reason for a permission question; the reason begins with the file's path."""
+"""End of the reason for a permission question: “PATH usually holds secrets”."""
 
 NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
 """Shell command that allows everything without a question, in every session; the sandbox stays on."""
@@ -47,7 +47,7 @@ class Permission(StrEnum):
 
     @property
     def is_confinable(self) -> bool:
-        """True for actions that start a process that the sandbox can confine."""
+        """True for actions that start a process, which the sandbox can confine."""
         return self in {Permission.BASH, Permission.TOOL}
 
 
@@ -65,7 +65,7 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """True if the call runs in the sandbox, which allows the mode's changes and those in ``changes``."""
+    """True for a sandboxed call. The sandbox allows the mode's changes and those in ``changes``."""
     changes: tuple[Change, ...] = ()
     """Kinds of changes that the command is known to make, or was stopped from making."""
     secret: bool = False

@@ -44,7 +44,7 @@ MAX_PDF_PAGES = 20
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _ORIENTATION = 0x0112
-"""EXIF tag that says how a picture must be turned, which providers ignore; 1 for not at all."""
+"""EXIF tag for the rotation that a picture needs; 1 means none. Providers ignore this tag."""
 _QUALITY = 85
 """JPEG quality, 1 to 95."""
 _SMALLER = 0.7

@@ -52,9 +52,9 @@ class Place:
     project: str = ""
     home: str = ""
     whose: str = ""
-    """The other program that it belongs to; "" for this program or a convention shared by several."""
+    """The other program that reads it; "" for this program or a convention shared by several."""
     instead: tuple[str, ...] = ()
-    """Files that are read instead of it if they exist."""
+    """Files that are read instead of this one if they exist."""
     is_further: bool = False
     """True for instructions that are read in addition to the directory's main file."""
 
@@ -147,8 +147,8 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""How environment variables move paths of the home directory. For each path: the variable, and the new path
-relative to the directory that the variable names."""
+"""Environment variables that move paths of the home directory. By path: the variable, and the new
+path relative to the directory that the variable names."""
 
 
 def in_home(home: Path, name: str) -> Path:
@@ -166,7 +166,7 @@ def in_home(home: Path, name: str) -> Path:
 
 
 def shown_in_home(home: Path, path: Path) -> str:
-    """Return a path for screens: ``~/…`` if it is in the home directory, otherwise the whole path."""
+    """Return a path to show: ``~/…`` if it is in the home directory, otherwise the whole path."""
     if path.is_relative_to(home):
         return f"~/{path.relative_to(home).as_posix()}"
     return path.as_posix()

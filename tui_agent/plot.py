@@ -1,4 +1,4 @@
-"""Lays out a bar chart of characters, with a stack of parts as the column of each step. Pure."""
+"""Lays out a bar chart drawn with characters; each step's column is a stack of parts. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ class Series:
 
     ``levels`` has one row for each part, the lowest part first, with the cumulative value at the
     upper end of the part for each step; so the last row has the totals. ``top`` is the value at the
-    top of the plot. ``marks`` are characters to show under steps, by the step's index. Of several
-    under one column, the one with the greatest weight is shown; ``weights`` has the weights by
-    character.
+    top of the plot. ``marks`` are characters to show under steps, by the step's index. If a column
+    has several marks, only the mark with the greatest weight is shown; ``weights`` has the weights
+    by character.
     """
 
     levels: Sequence[Sequence[float]]
@@ -105,7 +105,7 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
     for low in range(0, height * 8, 8):
         if whole <= low:
             cells.append(Cell(" ", FREE))
-        # The lowest part gets a cell if it fills at least half of it.
+        # A full cell belongs to the lowest part if this part fills at least half of the cell.
         elif base >= low + 4 and whole >= low + 8:
             cells.append(Cell(_BASE, 0))
         else:

@@ -23,10 +23,11 @@ _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 
 @contextmanager
 def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
-    """Yield the plugin in a folder or a Git repository; in a marketplace, the plugin ``name``. Blocks.
+    """Yield the plugin in a folder or a Git repository; in a marketplace, the plugin ``name``.
 
     ``source`` is the folder, relative to ``base`` or absolute, or the repository's address. A
-    repository is cloned into a temporary directory, which is removed after the ``with`` block.
+    repository is cloned into a temporary directory, which is removed after the ``with`` block. The
+    call waits for the clone.
 
     Raises:
         PluginError: there is no such plugin, or it can't be read or cloned.

@@ -36,7 +36,7 @@ ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
 MAX_FILES = 5_000
 """Maximum files in a plugin."""
 MAX_BYTES = 50_000_000
-"""Maximum size of a plugin's files together, in bytes."""
+"""Maximum total size of a plugin's files, in bytes."""
 
 _REGISTRY = "plugins.json"
 _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -85,13 +85,16 @@ class Plugin:
         return folders
 
     def hooks(self) -> Iterator[ForeignFile]:
-        """Yield the plugin's hooks as files whose table is ``{"hooks": …}``; the manifest's come first."""
+        """Yield the plugin's hooks as files whose table is ``{"hooks": …}``.
+
+        The hooks in the manifest come first.
+        """
         yield from self._tables("hooks", "hooks/hooks.json")
 
     def servers(self) -> Iterator[ForeignFile]:
         """Yield the plugin's MCP servers as files whose table is ``{"mcpServers": …}``.
 
-        The manifest's come first.
+        The servers in the manifest come first.
         """
         yield from self._tables("mcpServers", ".mcp.json")
 
@@ -293,7 +296,7 @@ def _ignored_parts(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
 def market_of(root: Path) -> dict[str, Path | str]:
     """Return the plugins of the marketplace in ``root`` by name; empty if it is not a marketplace.
 
-    The value is the plugin's folder, or its source as JSON if the plugin is kept elsewhere.
+    Each value is the plugin's folder, or its source as JSON if the plugin is kept elsewhere.
     """
     file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
     if file is None or file.problem:

@@ -1,7 +1,8 @@
 """Makes text from outside safe for a terminal: replaces control, reordering and invisible characters.
 
-Callers replace characters that can't be stored or sent when a text enters a session (`valid`). All
-others are stored unchanged, and replaced when the text is shown on the screen or the command line.
+Some characters can't be stored or sent: callers replace them with `valid` when a text enters a
+session. All others are stored unchanged, and replaced only when the text is shown on the screen or
+the command line.
 """
 
 import re
@@ -49,7 +50,10 @@ _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:
-    """Return a text that can be stored: joins surrogate pairs, and replaces lone ones and NUL by U+FFFD."""
+    """Return a text that can be stored.
+
+    Joins surrogate pairs, and replaces lone surrogates and NUL with U+FFFD.
+    """
     if not _INVALID.search(text):
         return text
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

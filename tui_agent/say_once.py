@@ -1,4 +1,4 @@
-"""Remembers which messages were shown, so that the callers show none twice."""
+"""Remembers which messages were shown, so that callers don't show a message twice."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
@@ -20,7 +20,7 @@ class SayOnce:
         return True
 
     def remember_all(self, candidates: Iterable[T]) -> list[T]:
-        """Remember the candidates; return those that are new, in the order given."""
+        """Remember all messages in ``candidates``; return the new ones, in the order given."""
         return [what for what in candidates if self.remember(what)]
 
     def forget(self) -> None:

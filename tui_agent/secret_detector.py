@@ -1,8 +1,8 @@
 """Finds secrets in text, such as keys, tokens and passwords.
 
 There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that
-are assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any of the
-others in base64. To save time, the rule for a shape is tried only on a text that contains one of
+are assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any other
+secret in base64. To save time, the rule for a shape is tried only on a text that contains one of
 its traces (fixed strings such as ``ghp_``), and named values are only looked for in lines with a
 word such as ``key``. Seed phrases of wallets have no trace; they are recognised by their words.
 Whether a key is valid is never checked.
@@ -25,7 +25,7 @@ REMOVED = "[redacted]"
 """Text that replaces a secret."""
 
 _MAX_BASE64_CHARS = 200_000
-"""Number of characters at the start of a piece of base64 that are decoded."""
+"""How many characters are decoded at the start of a piece of base64."""
 
 _MAX_LINE_CHARS = 4_000
 """Length of the pieces in which a long line is searched for named secrets, in characters."""
@@ -48,7 +48,8 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""Parts of the names of secrets. A line without any of them, in upper or lower case, has no named secret."""
+"""Parts of the names of secrets. Named secrets are only looked for in lines with one of them, in
+upper or lower case."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -72,10 +73,10 @@ _OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$
 ``--from-literal=``."""
 
 _BESIDE_CHARS = 200
-"""Number of characters before a setting in which another setting is looked for."""
+"""How many characters before a setting are searched for another setting."""
 
 _FEWEST_IN_SETTING = 4
-"""Minimum length, in characters, of a value that counts as a secret because it is in a list of settings."""
+"""Minimum length of a value, in characters, to be a secret because it is in a list of settings."""
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
@@ -109,7 +110,7 @@ _ABOUT = re.compile(
     r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
     r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
 )
-"""Matches the end of a name for a fact about a secret, such as its file or length."""
+"""Matches the end of a name that stands for a fact about a secret, such as its file or length."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -139,7 +140,7 @@ _ALONE = (
     re.compile(r"S[A-Z2-7]{55}"),
     re.compile(r"\[(?:\s*\d{1,3},){63}\s*\d{1,3}\s*\]"),
 )
-"""Private keys of Bitcoin, Stellar and Solana."""
+"""Match private keys of Bitcoin, Stellar and Solana."""
 
 _KEYS_OF_32_BYTES = (
     re.compile(
@@ -147,7 +148,7 @@ _KEYS_OF_32_BYTES = (
     ),
     re.compile(r"(?:0x)?[0-9a-fA-F]{64}"),
 )
-"""Private keys of WireGuard and Fernet (base64), and of Ethereum (hex)."""
+"""Match private keys of WireGuard and Fernet (base64), and of Ethereum (hex)."""
 
 _PUBLIC_NAME = re.compile(
     r"SHA\d*|HASH|DIGEST|CHECKSUM|SUMS?(_|$)|COMMIT|REV(ISION)?(_|$)|FINGERPRINT|INTEGRITY|(^|_)IDS?(_|$)|ETAG|IMAGE|"
@@ -231,7 +232,7 @@ class Secret:
 
 @frozen
 class _Rule:
-    """A pattern that is tried on texts that contain one of the ``traces``.
+    """A pattern, tried only on texts that contain one of the ``traces``.
 
     Its last group is the secret; without groups, the whole match.
     """
@@ -268,7 +269,7 @@ def _shape(
 def _shapes(
     begins: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> Iterator[_Rule]:
-    """Yield the rule of `_shape` for each of several beginnings, which are separated by spaces."""
+    """Yield the rules that `_shape` returns for several beginnings, separated by spaces."""
     for begin in begins.split():
         yield _shape(begin, fewest, body, strict=strict)
 
@@ -475,8 +476,8 @@ def has_secret(text: str) -> bool:
 def is_secret_value(value: str, name: str = "") -> bool:
     """Return True if the whole value of a variable or a file is a key of a kind that has no prefix.
 
-    Recognises keys of Bitcoin, Stellar, Solana, Ethereum, WireGuard and Fernet. Those of the last
-    three look like digests, so they don't count if ``name`` suggests a digest (``SHA256``).
+    Recognises keys of Bitcoin, Stellar, Solana, Ethereum, WireGuard and Fernet. The keys of the
+    last three look like digests, so they don't count if ``name`` suggests a digest (``SHA256``).
     """
     if len(value) < _FEWEST_ALONE or len(value) > _MOST_ALONE:
         return False
@@ -490,8 +491,8 @@ def is_secret_value(value: str, name: str = "") -> bool:
 def is_secret_in_variable(value: str) -> bool:
     """Return True if a variable's value has an option or setting with a secret: ``-uroot -pS3cr3tPass9``.
 
-    Unlike in code, any value counts that is assigned to a secret's name, except placeholders, paths
-    and numbers; for a password, numbers count, too.
+    Unlike in code, every value that is assigned to a secret's name counts, except placeholders,
+    paths and numbers. For a password, numbers count, too.
     """
     return any(form.search(value) for form in _IN_VARIABLE) or any(
         map(_is_given, _GIVEN.finditer(value))
@@ -571,7 +572,7 @@ def _named(text: str) -> Iterator[Secret]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line of a text with its index in the text; a long line in overlapping pieces."""
+    """Yield each line of a text with its offset; long lines are split into overlapping pieces."""
     at = 0
     for line in text.split("\n"):
         for piece in range(0, len(line), _MAX_LINE_CHARS):
@@ -618,7 +619,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
     sign = match["sign"]
     value = match[group]
     rest = line[match.end(group) :]
-    # Written like an environment variable, as names in code are not.
+    # The name is written like an environment variable, unlike names in code.
     is_variable = name.isupper() and sign.strip() == sign
     is_password = _PASSWORD_NAME.search(_upper(name)) is not None
     if _PLACEHOLDER.match(value) or _is_removed(value):
@@ -642,7 +643,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return _is_mixed(value) or is_password or is_variable
     if _is_jumbled(value):
         return True
-    # A single word is a value if the line can only be data, but an identifier if it may be code.
+    # A single word counts as a value only if the line can't be code; in code it is an identifier.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
     if not line.strip().startswith(name) or rest.strip() or len(value) < 6:
@@ -655,7 +656,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
 
 
 def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
-    """Return True if a value is a secret because it is an option's value, or in a list of settings."""
+    """Return True if a value is a secret because it is in an option or in a list of settings."""
     value = match[group]
     rest = line[match.end(group) :]
     start = match.start("name")
@@ -696,7 +697,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
 def _block(text: str, start: int) -> Iterator[Secret]:
     """Yield the body of a private key whose BEGIN line ends at ``start``; nothing if the body is gone.
 
-    The body ends before the END line or, without one, with the last line that looks like a key's.
+    The body ends before the END line or, without one, after the last line that looks like a key.
     """
     first = _LINE_BREAK.match(text, start)
     if first is None:
@@ -757,7 +758,7 @@ def _is_mixed(text: str) -> bool:
 
 
 def _is_jumbled(text: str) -> bool:
-    """Return True if letters and digits alternate more often than in any name."""
+    """Return True if lower case, upper case and digits alternate more often than in any name."""
     kinds = [_kind_of(char, other="_" if char == "_" else "0") for char in text]
     if len(text) < 12 or kinds.count("0") <= 2:
         return False
@@ -775,7 +776,7 @@ def _is_random(text: str) -> bool:
 
 
 def _changes(kinds: list[str]) -> int:
-    """Return how often the kind of a character differs from that of the one before it."""
+    """Return how many pairs of adjacent characters are of different kinds."""
     return sum(first != second for first, second in pairwise(kinds))
 
 

@@ -70,7 +70,7 @@ class SecretForms:
 
 
 def _key_lines(secret: str) -> Iterator[str]:
-    """Yield the long words of a secret that has several lines; nothing for one on a single line."""
+    """Yield the long words of a secret that has several lines; yield nothing for a single line."""
     lines = secret.split()
     if "\n" in secret.strip():
         yield from (line for line in lines if len(line) >= _FEWEST_IN_LINE)

@@ -1,7 +1,8 @@
 """Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
 
-For ``tui-agent config`` and the settings page. The descriptions come from the fields of `Config`;
-some of them are docstrings, read from the program's source files. This module writes nothing.
+``tui-agent config`` and the settings page show these rows. The descriptions come from the fields of
+`Config`; some of them are docstrings, read from the program's source files. This module writes
+nothing.
 """
 
 import ast

@@ -2,8 +2,8 @@
 
 None of them takes effect until the user trusts the project. This module finds the files that need
 trust, and reads and stores the user's answer; its callers ask the user, and ignore the files of an
-untrusted project. An answer is stored with the project's directory and a digest of the files, so
-the user is asked again after a change in one of them.
+untrusted project. The user's answers are stored by project. A yes is stored with a digest of the
+files, so the user is asked again after a change in one of them.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ _SKILL_FOLDERS = {place.project for place in _PLACES if place.kind == "skills"}
 _FLAT_SKILLS = {
     place.project for place in _PLACES if place.kind == "skills" and place.whose == "Pi"
 }
-"""Folders in which a Markdown file on its own is also a skill."""
+"""Folders in which a single Markdown file also counts as a skill."""
 _MAIN_FILES = tuple(
     name for place in places_of("instructions") for name in (place.project, *place.instead) if name
 )
@@ -65,15 +65,15 @@ MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """Maximum total size of the files that need trust, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""Number of bytes at the start of an instruction file that are searched for imports; models are never
-sent more."""
+"""How many bytes at the start of an instruction file are searched for imports; a model never
+receives more of it."""
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 """Environment variable with the session's directory, for hooks in Claude Code's format."""
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""What to call a setting on the screen, by its table; in any other table it is a "setting"."""
+"""What a setting is called on the screen, by its table; settings of other tables are "setting"."""
 
 
 @frozen
@@ -93,8 +93,8 @@ class TrustItem:
 class ProjectState:
     """Everything in a project that needs trust (``items``), and whether the project is trusted.
 
-    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered that
-    the project is never to be trusted. ``problem`` says why it can't be trusted at all, "" if it can.
+    ``digest`` identifies the contents of the files. ``refused`` is True if the user answered never
+    to trust the project. ``problem`` says why it can't be trusted at all, "" if it can.
     """
 
     items: tuple[TrustItem, ...] = ()
@@ -154,9 +154,9 @@ class TrustStore:
 def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
     """Yield the existing files of a project that a shell command names; the command runs in ``cwd``.
 
-    Names are resolved against the project's directory and those from there down to ``cwd``, and
-    against each directory that the command itself names. Quotes, variables and ``~`` are replaced
-    as a shell does; a name that the command puts together in another way is not found.
+    Names are resolved against each directory from the project's own down to ``cwd``, and against
+    each directory that the command itself names. Quotes, variables and ``~`` are replaced as a
+    shell does; a name that the command puts together in another way is not found.
     """
     words = words_of(command, {**os.environ, "PWD": str(cwd), PROJECT_VARIABLE: str(cwd)})
     bases = _folders(project, cwd)
@@ -171,7 +171,7 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """Detects changes of project files that hooks and servers run outside the sandbox.
+    """Detects changes to project files that hooks and servers run outside the sandbox.
 
     A file's digest is recorded when the file is first checked.
     """
@@ -182,7 +182,7 @@ class PinnedFiles:
     def pin(self, cwd: Path, command: str) -> str:
         """Record the digests of the files that a command names, except files recorded before.
 
-        Returns a clause about a file that can't be read, "" if there is none.
+        Stops at a file that can't be read, and returns a clause about it; "" if there is none.
         """
         for path, digest, unreadable in self._named(cwd, command):
             if unreadable:
@@ -191,17 +191,17 @@ class PinnedFiles:
         return ""
 
     def problem(self, cwd: Path, command: str) -> str:
-        """Return a clause about the first file named in a command that must not be run; "" if none.
+        """Return why a command must not run: a clause about the first bad file it names, else "".
 
-        The file has changed since its first check, or can't be read. The command runs in ``cwd``;
-        only files of its project are checked.
+        A file is bad if it has changed since its first check or can't be read. The command runs in
+        ``cwd``; only files of its project are checked.
         """
         for path, digest, unreadable in self._named(cwd, command):
             if unreadable:
                 return unreadable
             if self._digests.setdefault(path, digest) != digest:
                 shown = path.relative_to(find_project(cwd)).as_posix()
-                return f"{shown} changed since you trusted it; restart the program to review it"
+                return f"{shown} has changed since you trusted it; restart the program to review it"
         return ""
 
     def _named(self, cwd: Path, command: str) -> Iterator[tuple[Path, str, str]]:
@@ -289,7 +289,7 @@ def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def _folders(project: Path, cwd: Path) -> list[Path]:
-    """Return the project's directory and those from there down to ``cwd``, outermost first."""
+    """Return the directories from the project's own down to ``cwd``, outermost first."""
     above = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
     return sorted({project, *above})
 
@@ -345,7 +345,7 @@ def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory, sorted, down to `MAX_DEPTH`, without those outside the project."""
+    """Yield the files below a directory, sorted, down to `MAX_DEPTH`; none outside the project."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -357,7 +357,7 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return a SHA-256 digest of the files' names and contents, and ""; or "" and the problem."""
+    """Return (SHA-256 digest of the files' names and contents, "") or ("", problem)."""
     if len(files) > MAX_FILES:
         return "", f"it has more than {MAX_FILES:,} files that need trust"
     whole = hashlib.sha256()

@@ -388,7 +388,7 @@ async def test_a_script_of_the_project_that_the_users_hook_runs_is_trusted_as_it
     assert told == []
     guard.write_text("touch mark\n")
     await hooks.check_call("1", ReadTool(), ReadInput(path="app.py"))
-    assert "scripts/guard.sh changed since you trusted it" in told[0]
+    assert "scripts/guard.sh has changed since you trusted it" in told[0]
     assert not (tmp_path / "mark").exists()
     assert not project_state(tmp_path, store, commands=commands).trusted
 

@@ -1,1 +1,1 @@
-"""The full-screen program, in Textual: shows sessions, and passes messages and commands on."""
+"""The full-screen program: shows sessions, and passes messages and commands to the controller."""

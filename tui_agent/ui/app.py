@@ -66,8 +66,8 @@ RESIZE_SETTLE_SECONDS = 0.3
 GC_THRESHOLDS = (20_000, 10, 10)
 """Thresholds of the garbage collector, set after the start (see `gc.set_threshold`).
 
-A full collection takes 75 ms in a session of 100,000 entries; with Python's default thresholds,
-reading the session's tree causes five of them.
+A full collection takes 75 ms in a session of 100,000 entries. With Python's default thresholds,
+reading that session's tree would cause five full collections.
 """
 
 QUIT_HINT = "Press ctrl+c again to quit."
@@ -88,8 +88,8 @@ class ControlCharacterFilter(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
         """Return the segments without control characters and text direction marks.
 
-        If there are none, the same list is returned. Textual's own control segments are kept
-        unchanged.
+        If there is nothing to remove, returns the list itself. Textual's own control segments are
+        kept unchanged.
         """
         for segment in segments:
             if ACTING.search(segment.text):
@@ -102,7 +102,7 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-# Seconds between paints. With Textual's 1/60, a change would wait 8 ms on average.
+# Seconds between paints. With Textual's default of 1/60, a change would wait 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 
@@ -112,8 +112,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
     PAUSE_GC_ON_SCROLL = True
-    # Replaces Textual's `sub_title`, which repaints the whole screen at every change. No widget
-    # shows it, only the terminal's title.
+    # Replaces Textual's `sub_title`, whose changes repaint the whole screen. No widget shows this
+    # text; only the terminal's title does.
     sub_title = var("")
     BINDINGS = [
         hidden("ctrl+q", "leave", "Quit", priority=True),
@@ -127,7 +127,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         """Create the application.
 
         ``load`` is called once, after the first paint. ``memory`` stores whether the terminal's
-        background is light, for the theme at the next start; with None, nothing is stored.
+        background is light, so the next start can choose a theme; with None, nothing is stored.
         """
         # With NO_COLOR, only the terminal's own colours are used; bold, dim, underline and reverse
         # show emphasis.
@@ -137,7 +137,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
-        # The last filter, so that no widget can draw characters that a terminal acts on.
+        # This filter comes last, so no widget can draw characters that a terminal acts on.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
             self.register_theme(theme)
@@ -153,7 +153,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         """Whether Textual is moving the focus between widgets because the terminal's focus changed."""
         self._settling = Later(self, self._check_size)
         self._is_quick_resize = False
-        """Whether the last resize came within `RESIZE_SETTLE_SECONDS` seconds of the one before."""
+        """Whether the last two resizes came within `RESIZE_SETTLE_SECONDS` of each other."""
         self._animations = self.animation_level
         self._memory = memory
         self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
@@ -199,7 +199,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             focused = self.focused
-            # The prompt records the time of its own keys, so that typing a letter stays cheap.
+            # Keys in the prompt are left out: it records their times itself, which is cheaper.
             if focused is None or focused is not self.main.prompt:
                 if self.main.keeps_from_page(event):
                     return
@@ -210,7 +210,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.call_later(message.done.set)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Let the cursor of the focused field blink only if the prompt's does."""
+        """Make the focused field's cursor blink only if the prompt's cursor blinks."""
         if hasattr(event.widget, "cursor_blink"):
             event.widget.cursor_blink = self.main.prompt.cursor_blink
 
@@ -225,7 +225,8 @@ class TuiAgentApp(ErrorBoundary[int]):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x, vi=self.main.prompt.vim)
             if self._can_ask_for_background:
-                # Terminals in browsers have other drivers and would type the answer into the prompt.
+                # Terminals in browsers, which have other drivers, are not asked: they would type
+                # the answer into the prompt.
                 self._write(background.QUESTION)
         self._install_services()
 
@@ -250,7 +251,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     async def _install_services(self) -> None:
         """Import and build what the first paint did not need, then show the requested view.
 
-        If the services can't be built, the program ends with exit code 1; `failure` is the error.
+        If the services can't be built, the program ends with exit code 1, and `failure` holds the
+        error.
         """
         for name in SESSION_STYLES:
             self._read_style(name)
@@ -280,7 +282,8 @@ class TuiAgentApp(ErrorBoundary[int]):
         services.on_ready()
         first_turn = await asyncio.to_thread(import_module, "tui_agent.ui.first_turn")
         await asyncio.to_thread(first_turn.prepare_first_turn)
-        # Objects built so far live as long as the program: the collector, off until now, skips them.
+        # The objects built so far live as long as the program, so the collector, which was off
+        # until now, skips them.
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
@@ -324,7 +327,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.stylesheet.parse()
 
     def push_screen(self, *given: Any, **named: Any) -> Any:
-        """Read `LATER_STYLES` unless they are read already, then push a screen as Textual does."""
+        """Read `LATER_STYLES` if they have not been read yet, then push the screen."""
         for name in LATER_STYLES:
             self._read_style(name)
         return super().push_screen(*given, **named)
@@ -332,8 +335,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     def on_resize(self, event: events.Resize) -> None:
         """Repaint if quick resizes ended at the old size, and check the size once resizing stops.
 
-        Textual sees no change if the old size is back, but the terminal has lost the cells that
-        were cut off in between.
+        If the terminal has its old size again, Textual sees no change, but the cells that were cut
+        off in between are lost.
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
@@ -461,7 +464,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         services = self.main.controller.services
         async with self._copying:
             if text is not self._clipboard:
-                return  # a newer text is waiting; only that one is copied
+                return  # a newer text is waiting, and only that text is copied
             how = await asyncio.to_thread(
                 clipboard.copy, text, self._write, services.state_dir, services.cwd
             )

@@ -1,10 +1,10 @@
-"""Gets the user's attention: by title, progress bar, bell, desktop notification and user command.
+"""Gets the user's attention by title, progress bar, bell, desktop notification and user command.
 
-Title and progress bar of the terminal always show the agent's state. The others are used while the
-user is away, if a question waits, a run of at least 10 s has ended, or an aside needs the user. The
-user counts as away if the terminal has reported that it lost the focus. In terminals that don't
-report their focus, the user counts as away if no key was pressed for 10 s. An aside rings the bell
-even if the user is at the terminal.
+The terminal's title and progress bar always show the agent's state. The other signals are used
+while the user is away, if a question is waiting, a run of at least 10 s has ended, or an aside
+needs the user. The user counts as away if the terminal has reported that it lost the focus. In
+terminals that don't report their focus, the user counts as away if no key was pressed for 10 s. An
+aside rings the bell even if the user is at the terminal.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONG_SECONDS = 10.0
 """Minimum duration, in seconds, of a run whose end is announced. Also the time without keys after
 which the user counts as away, if the terminal does not report its focus."""
 PROGRESS_SECONDS = 10.0
-"""Seconds after which the terminal's progress bar is set again: Ghostty removes it after 15 s."""
+"""Seconds after which the terminal's progress bar is set again, as Ghostty removes it after 15."""
 COMMAND_SECONDS = 10.0
 """Time limit of ``ui.notify_command``, in seconds."""
 
@@ -83,7 +83,8 @@ class Attention:
     ) -> None:
         """Create the notifier; it posts its messages to ``screen``.
 
-        ``last_typed`` returns when the last key was pressed, in seconds of the controller's clock.
+        ``last_typed`` returns when the last key was pressed: a time in seconds, by the controller's
+        clock.
         """
         self._screen = screen
         self._controller = controller
@@ -106,7 +107,7 @@ class Attention:
             self.show(Sign.IDLE)
 
     def opened(self, agent: Agent) -> None:
-        """Show the state of a session that came on the screen; its agent may already be working."""
+        """Show the state of the session now on the screen; its agent may already be working."""
         self._is_running = agent.running
         began = self._controller.progress.began
         self._since = began if agent.running and began else self._controller.clock()
@@ -121,12 +122,12 @@ class Attention:
         self.show(Sign.WORKING)
 
     def asked(self, about: str) -> None:
-        """Show that a question waits for the user's answer; ``about`` says what it asks."""
+        """Show that a question is waiting for the user; ``about`` describes the question."""
         self.show(Sign.ASKING)
         self._notify("asks", f"asks {about}")
 
     def answered(self) -> None:
-        """Show that no question waits any more."""
+        """Show that no question is waiting any more."""
         self.show(Sign.WORKING if self._is_running else Sign.IDLE)
 
     def run_ended(self, ended: RunEnded) -> None:
@@ -189,7 +190,7 @@ class Attention:
             self._repeat = None
 
     def notify_about_aside(self, aside: Aside, sentence: str) -> None:
-        """Notify the user that ``aside``, a session off the screen, needs them or ended its run.
+        """Notify the user that ``aside``, a session not on the screen, needs them or ended its run.
 
         ``sentence`` says what happened. A user at the terminal gets only a bell, or nothing if
         ``ui.notify`` is off.
@@ -207,8 +208,8 @@ class Attention:
         """Notify the user as configured (bell, desktop, command), unless they are at the terminal.
 
         ``event`` is "asks", "done", "failed" or "stopped"; ``text`` describes it; ``took`` is the
-        duration of the run in seconds. ``agent`` is the agent concerned; None means the one on the
-        screen.
+        duration of the run in seconds. ``agent`` is the agent concerned; None means the agent on
+        the screen.
         """
         agent = agent or self._controller.agent
         settings = self._controller.services.config().ui

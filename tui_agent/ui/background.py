@@ -19,9 +19,10 @@ SILENT_TERMINALS: Final = frozenset({"", "dumb", "linux"})
 
 
 class BackgroundMemory:
-    """Stores whether this kind of terminal has a light background, for the theme at the start.
+    """Stores whether this kind of terminal has a light background; the next start's theme uses it.
 
-    The kind is the value of ``TERM_PROGRAM``, else of ``TERM``; each has a file in ``folder``.
+    The kind is the value of ``TERM_PROGRAM`` or, if that is unset, of ``TERM``. Each kind has a
+    file in ``folder``.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:

@@ -90,7 +90,7 @@ def copy_natively(
 ) -> str | None:
     """Copy the text with the first native tool that succeeds; return its name, None if all fail.
 
-    Programs inside ``project`` are not used, because they must not get the copied text. Blocks:
+    Programs inside ``project`` are not used, because they must not receive the copied text. Blocks:
     call it in a thread.
     """
     for command in native_tools(environment):
@@ -108,10 +108,10 @@ def _run(
     seconds: float,
     given: bytes | None = None,
 ) -> bytes | None:
-    """Run a tool with ``given`` as input, or without input if it is None.
+    """Run a tool with ``given`` as its input; None means that it has no input.
 
-    Returns its output (b"" if it got input); None if the tool is missing, fails or takes longer
-    than ``seconds``.
+    Returns the tool's output, or b"" if ``given`` is not None. Returns None if the tool is missing,
+    fails or takes longer than ``seconds``.
     """
     program = find_program(command[0], project, environment)
     if program is None:
@@ -123,7 +123,7 @@ def _run(
     try:
         done = subprocess.run(
             [program, *command[1:]],
-            # xclip stays alive to serve the clipboard and would keep a pipe open for ever.
+            # xclip stays alive to serve the clipboard and would keep a pipe open forever.
             stdout=subprocess.PIPE if given is None else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=seconds,

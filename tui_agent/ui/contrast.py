@@ -128,7 +128,7 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a theme's variables plus readable colours for the text roles, grounds and signs.
 
     If the theme defines a role's colour, the computation starts from it. If the theme uses the
-    terminal's own colours, which are unknown, each role gets the name of a theme colour instead.
+    terminal's own colours, which are unknown, each role is set to a theme colour's name instead.
     """
     try:
         colours: dict[str, Color] = {}
@@ -167,9 +167,9 @@ def _is_color(variables: Mapping[str, str], name: str) -> bool:
 def _distinct_colours(colours: Mapping[str, Color]) -> dict[str, Color]:
     """Return the colour of each role in `COLOURED_ROLES`.
 
-    Each starts as the theme's colour. If its hue is within `_MIN_HUE_DISTANCE` of the hue of an
-    earlier role or of the error colour, it gets a hue of `_OTHER_HUES`. Only the role of the user's
-    messages is not compared with the error colour.
+    A role has the theme's colour unless its hue is within `_MIN_HUE_DISTANCE` of the hue of an
+    earlier role or of the error colour; then its hue is one of `_OTHER_HUES`. The role of the
+    user's messages is not compared with the error colour.
     """
     found: dict[str, Color] = {}
     for role, name in COLOURED_ROLES.items():
@@ -188,7 +188,7 @@ def _distinct_colours(colours: Mapping[str, Color]) -> dict[str, Color]:
 def _other_hue(taken: Sequence[float]) -> float:
     """Return the first of `_OTHER_HUES` that is at least `_MIN_HUE_DISTANCE` from all hues in ``taken``.
 
-    Without such a hue, returns the one with the largest distance.
+    If there is no such hue, returns the hue with the largest distance.
     """
     distances: dict[float, float] = {}
     for hue in _OTHER_HUES:
@@ -203,12 +203,12 @@ def _degrees(color: Color) -> float:
 
 
 def _distance(one: float, other: float) -> float:
-    """Return the distance of two hues, 0 to 180 degrees."""
+    """Return the distance between two hues, 0 to 180 degrees."""
     return abs((one - other + 180) % 360 - 180)
 
 
 def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return names of theme colours for roles, grounds and signs of a theme without RGB values."""
+    """Return a theme colour's name for each role, ground and sign of a theme without RGB values."""
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
@@ -219,7 +219,7 @@ def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_exact_roles(theme: Theme, muted: str) -> Theme:
-    """Return the theme with each text role set to one of its colours, and pale roles to ``muted``."""
+    """Return the theme with its own colours set for text roles, and ``muted`` for pale roles."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)

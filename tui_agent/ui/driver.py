@@ -1,7 +1,8 @@
-"""A terminal driver for Textual that survives invalid input, suspension and the terminal's loss.
+"""A terminal driver for Textual that survives invalid input, suspension and losing the terminal.
 
 While the screen is drawn, the process's standard output and standard error go to a log file. The
-first frame is handed to `early_prompt`, which saves its prompt line for the next start.
+driver hands the first frame to `early_prompt`, which saves the frame's prompt line for the next
+start.
 """
 
 import asyncio
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
 STRAY_OUTPUT = "stray-output.log"
 """Name of the log file for what libraries print while the screen is drawn."""
 _MAX_STRAY_BYTES = 1_000_000
-"""Size in bytes above which that log file is emptied at the start of the interface."""
+"""Size in bytes above which `STRAY_OUTPUT` is emptied when the interface starts."""
 _READ_BYTES = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
-"""Seconds without input after which an unfinished escape sequence counts as complete."""
+"""How long, in seconds, the input thread waits for input before it checks for unfinished sequences
+and for the program's end."""
 _DISTINCT_KEYS = "\x1b[>4;2m"
 """Makes tmux, with ``extended-keys on``, distinguish Shift+Enter from Enter (xterm's
 modifyOtherKeys)."""
@@ -132,7 +134,7 @@ class TerminalDriver(LinuxDriver):
 
         If the early prompt is on the alternate screen already, the first switch to that screen is
         skipped, so that the early prompt stays until the first frame. The longest output before
-        `painted` is kept as that frame.
+        `painted` is called is kept as the first frame.
         """
         if self._has_screen and data == ALTERNATE_SCREEN:
             self._has_screen = False
@@ -142,11 +144,11 @@ class TerminalDriver(LinuxDriver):
         super().write(data)
 
     def painted(self, row: int, column: int, *, vi: bool) -> None:
-        """Start to read keys, because the first frame is painted; save its prompt line.
+        """Start reading keys now that the first frame is painted, and save its prompt line.
 
         The next start shows that line. The prompt's first letter is at ``row`` and ``column``, from
-        0. With ``vi``, an Escape typed before this counts as the Escape key, not as Alt, even if a
-        letter follows it.
+        0. With ``vi``, an Escape typed before this call counts as the Escape key, not as Alt, even
+        if a letter follows it.
         """
         if vi:
             self._typed = LONE_ESCAPE.sub(ESCAPE_KEY, self._typed)
@@ -253,7 +255,7 @@ class _StrayOutput:
         """Duplicates of the terminal's descriptors, by the redirected descriptor (1 or 2)."""
 
     def divert(self) -> None:
-        """Redirect descriptors 1 and 2 to the log file, except one that leads to no terminal."""
+        """Redirect descriptors 1 and 2 to the log file, each only if it leads to a terminal."""
         if self._terminals:
             return
         log = _open_log()

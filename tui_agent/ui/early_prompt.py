@@ -2,8 +2,8 @@
 
 The terminal's modes stay unchanged: its line editing echoes and buffers the typed keys, and the
 interface reads them later. So if the program is killed, stopped or interrupted, only the alternate
-screen has to be left. What is drawn is the prompt line of an earlier start's first frame: the
-driver passes that frame to `EarlyPrompt.keep`, which saves the line in a file. Imports neither
+screen has to be left. The prompt drawn here is the prompt line of an earlier start's first frame:
+the driver passes that frame to `EarlyPrompt.keep`, which saves the line in a file. Imports neither
 Textual nor any other slow module.
 """
 
@@ -23,8 +23,8 @@ MAX_TYPED_BYTES = 65_536
 """Maximum bytes of early input; a terminal buffers 4,095 bytes of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
-"""Matches an Escape byte that begins no key sequence. Buffered input lacks the pause by which a
-typed Escape is recognised otherwise."""
+"""Matches an Escape byte that begins no key sequence. Buffered input lacks the pause that usually
+identifies a typed Escape."""
 ESCAPE_KEY = b"\x1b[27u"
 """Unambiguous sequence of the Escape key."""
 
@@ -53,13 +53,13 @@ class EarlyPrompt:
         if (picture := self._picture()) is None:
             yield
             return
-        # Ctrl+Z is blocked until the interface can handle it: now, it would leave the shell on the
-        # alternate screen.
+        # Ctrl+Z is blocked until the interface can handle it. Before that, it would leave the shell
+        # on the alternate screen.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
         before = {number: signal.signal(number, self._end) for number in _ENDING_SIGNALS}
         try:
             self.is_shown = (
-                True  # set first, so that a Ctrl+C in between leaves the alternate screen
+                True  # set first, so that a Ctrl+C during the write leaves the alternate screen
             )
             self._write(ALTERNATE_SCREEN + picture)
             yield
@@ -73,8 +73,8 @@ class EarlyPrompt:
     def take(self) -> bytes:
         """Hand the terminal over to the interface; return the input typed so far, b"" if none.
 
-        A single newline, at the end, is returned as a carriage return: Enter, which sends the
-        prompt. Several newlines may come from a paste and stay newlines.
+        If the only newline is at the end, it is returned as a carriage return: the Enter key, which
+        sends the prompt. Several newlines may come from a paste and stay newlines.
         """
         if not self.is_shown:
             return b""
@@ -139,7 +139,7 @@ class EarlyPrompt:
     def _end(self, number: int, _frame: object) -> None:
         """Handle signal ``number``: end the process at once, with exit code 128 + ``number``.
 
-        An exception would not end it if raised in a callback, such as those of Python's imports: it
+        Raising an exception is not enough: in some callbacks, such as in Python's import system, it
         would only be printed.
         """
         if self.is_shown:
@@ -152,9 +152,10 @@ class EarlyPrompt:
 
 
 def _line_of(frame: str, row: int, column: int) -> str | None:
-    """Return output that clears the screen, draws line ``row`` of a frame up to ``column``, and a cursor.
+    """Return output that clears the screen, then draws line ``row`` of a frame and a cursor.
 
-    ``row`` and ``column`` count from 0. None if the frame has no such line or the line is shorter.
+    The line is drawn up to ``column``. Both numbers count from 0. None if the frame has no such
+    line or the line is shorter.
     """
     line = re.search(rf"\x1b\[{row + 1};1H(.*?)(?:\r|\n|\Z)", frame)
     ground = re.search(r"\x1b\[[0-9;]*48;[0-9;]*m", frame)

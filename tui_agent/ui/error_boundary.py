@@ -1,7 +1,7 @@
 """The error boundary of the full-screen program: closes a page that fails, and keeps running.
 
-Textual ends the program if any widget raises an error, whether it is created, shown, painted or
-called by a timer. Here, the error is reported, and the page of the widget closed. After a failed
+Textual ends the program if any widget raises an error, such as while it is created or painted, or
+in a timer. The boundary reports the error and closes the widget's page instead. After a failed
 action of the user (a key, a click) or failed background work, the page stays open. A page's workers
 and handlers are cancelled before Textual removes its widgets.
 
@@ -57,7 +57,7 @@ class ErrorBoundary(App[Result]):
         """Sentence of the last toast and its time; an error is not repeated while its toast is shown."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
-        """Return a function that runs the message's callback and reports errors at ``pump``."""
+        """Return a function that runs the message's callback, and passes its error to `fail`."""
         callback = message.callback
 
         async def call() -> None:
@@ -93,8 +93,8 @@ class ErrorBoundary(App[Result]):
 
         ``message`` is the message being handled, if any. The page stays open if the message is an
         action of the user or the error is a `UserFacingError`, unless the message builds a widget.
-        If widgets are missing because the page is still being built, the error is only logged, and
-        the page closed only if the message is the key Escape.
+        If a widget was not found because the page is still being built, the error is only logged,
+        and only the key Escape closes the page.
         """
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
@@ -195,11 +195,11 @@ class PageScreen(BoundedScreen[Result]):
     """A screen over the main screen; leaving it also closes the pages over it.
 
     Textual's ``dismiss`` removes the top screen, whichever screen calls it, so a burst of keys or
-    clicks could close the wrong one.
+    clicks could close the wrong screen.
     """
 
     takes_every_key = False
-    """Whether the page gets also the keys that have an action of the program on every other page."""
+    """Whether the page receives every key, even those that run the program's actions elsewhere."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)

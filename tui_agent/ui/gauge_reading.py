@@ -1,4 +1,4 @@
-"""Computes what the gauge shows: size, cost and prompt cache of the next request."""
+"""Computes what the gauge shows: the next request's size, the session's cost, the prompt cache."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 
 
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
-    """Return the gauge's content for an agent's next request at ``now`` (seconds since epoch)."""
+    """Return what the gauge shows for an agent at the time ``now`` (seconds since the epoch)."""
     path = agent.session.active_path()
     cost = agent.session_cost()
     shares = agent.inspector.shares()
@@ -28,7 +28,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         if isinstance(entry, AssistantEntry) and entry.usage is not None:
             usages.append(entry.usage)
     known = [usage for usage in usages if usage.prompt]
-    # Unknown until something was read from a cache, since many providers have none.
+    # Unknown until something was read from a cache, since many providers have no cache.
     share = None
     if any(usage.cache_read for usage in known):
         share = known[-1].cache_read / known[-1].prompt

@@ -1,4 +1,4 @@
-"""Passes the agent's events to a screen; events in quick succession are combined in one message."""
+"""Passes the agent's events to a screen; combines events in quick succession into one message."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -26,10 +26,10 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""Seconds, by event type, for which an event waits so that later ones are shown together with it.
+"""Seconds, by event type, that an event waits to be shown together with later ones.
 
-An event with text ends the wait. Screen updates run on the agent's thread: because of the wait, the
-next request is sent before the update.
+An event with text ends the wait. Screen updates run on the agent's thread, so the wait also lets
+the agent send its next request before the update.
 """
 ENDING_SECONDS: Final = 0.02
 """Seconds for which a new entry waits, so that the answer's last words are painted first."""
@@ -47,10 +47,10 @@ class AgentEvents(Message):
 class Inbox:
     """Collects events from the agent's callback until the screen handles them.
 
-    A burst of text deltas becomes one message with one text, and keys pressed meanwhile are handled
-    before the next burst. Text waits for more text for ``pause()`` seconds, because waking the
-    screen is costly; events in `HELD_SECONDS` wait for others; while ``pause()`` is above 0, a new
-    entry waits `ENDING_SECONDS`.
+    A burst of text deltas becomes one message with the joined text. Keys pressed meanwhile are
+    handled before the next burst. Text waits ``pause()`` seconds for more text, because waking the
+    screen is costly. Events in `HELD_SECONDS` wait for other events. While ``pause()`` is above 0,
+    a new entry waits `ENDING_SECONDS`.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:

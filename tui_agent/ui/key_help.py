@@ -21,17 +21,17 @@ _PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
 """`Rebindable.place` of the main screen's actions; there the prompt usually has the focus."""
 PROMPT = "prompt"
-"""`Rebindable.place` of the prompt's actions. Its keys and those of `MAIN` work at the same time."""
+"""`Rebindable.place` of the prompt's actions. The keys of `PROMPT` and `MAIN` work together."""
 QUESTION = "question"
-"""`Rebindable.place` of the actions of a question above the prompt; other keys stay text there."""
+"""`Rebindable.place` of the actions of a question above the prompt; other keys type text."""
 _TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION})
 """Places whose actions can't have plain characters as keys."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
-"""Keys that can't be rebound: the user needs them to get out."""
+"""Keys that can't be rebound, because the user needs them to leave a page or the program."""
 
 LAST_KEY_NOTICE = "keys-told.txt"
-"""Name of the file with the last shown notice about actions that have lost a key."""
+"""Name of the file with the last notice about actions that lost a key."""
 
 NEW_KEY_HINT = 'You can set another key in [keys], or "" for no key.'
 """Ends the notice about actions that have lost a key: what the user can do about it."""
@@ -66,9 +66,9 @@ class CheckedKeys(NamedTuple):
 def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKeys:
     """Check a keymap (action id to keys) against the ``known`` actions.
 
-    Actions of the main screen and the prompt can't be bound to plain characters. A configured key
-    is taken from every action that works at the same time and has the key only by default. Of two
-    actions that are configured to have the same key, the second is ignored.
+    Actions of the main screen, the prompt and questions can't be bound to plain characters. A
+    configured key is taken from every action that works at the same time and has the key only by
+    default. If two such actions are configured to have the same key, the second is ignored.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
@@ -95,13 +95,13 @@ def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> Chec
 def _wanted(action: Rebindable, keymap: Mapping[str, str]) -> set[str]:
     """Return the keys that a keymap gives to an action, without the action's default keys.
 
-    Default keys don't count, because some actions share one: only one of them is possible at a time.
+    Default keys don't count, because actions that share one are never possible at the same time.
     """
     return set(_split(keymap[action.id])) - set(_split(action.keys))
 
 
 def _rivals(action: Rebindable, actions: Mapping[str, Rebindable]) -> list[Rebindable]:
-    """Return the other actions whose keys work at the same time as the action's."""
+    """Return the other actions whose keys work at the same time as this action's keys."""
     others = []
     for other in actions.values():
         if other.id != action.id and _work_together(other, action):
@@ -139,7 +139,7 @@ def _work_together(one: Rebindable, other: Rebindable) -> bool:
 
 
 def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | None:
-    """Return a sentence on why an action can't have the configured keys; None if it can."""
+    """Return a sentence saying why an action can't have the configured keys; None if it can."""
     if name not in actions:
         close = get_close_matches(name, actions, 1)
         meant = " /keys lists them."
@@ -201,10 +201,10 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 
 
 def use_keys(main: Screen[Any], keymap: Mapping[str, str], last_notice: Path) -> Mapping[str, str]:
-    """Apply the user's keymap (keys by action id), replacing the previous one; return its valid part.
+    """Apply the user's keymap (keys by action id), and return its valid part.
 
-    Each invalid setting is shown as a warning. One notice names the actions that lost a key. The
-    file ``last_notice`` stores it, so that it is not repeated, even at later starts.
+    Each invalid setting is shown as a warning. One notice names the actions that lost a key. It is
+    stored in the file ``last_notice``, so that it is not repeated, even at later starts.
     """
     found = check_keymap(keymap, rebindable_actions(main.BINDINGS))
     main.app.set_keymap({name: keys or NO_KEY for name, keys in found.keymap.items()})

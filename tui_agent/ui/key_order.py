@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_CHECKS: Final = 20
-"""Maximum number of checks whether a key has been handled; after them, the next key is sent
+"""How many times to check whether a key has been handled; after that, the next key is sent
 anyway."""
 CHECK_SECONDS: Final = 0.05
 """Seconds between two checks."""
 COMMAND_SECONDS: Final = 1.0
-"""Maximum seconds for which keys wait until the previous command has opened its page or question."""
+"""Maximum time, in seconds, that keys wait for the last command to open its page or question."""
 MAX_OPENING_CHECKS: Final = 200
-"""Maximum number of checks whether an opening page can take keys; after them, it gets keys
+"""How many times to check whether an opening page can take keys; after that, keys are sent
 anyway."""
 
 
@@ -40,21 +40,21 @@ WORD_KEYS: Final = {
     "alt+left": "ctrl+left",
     "alt+d": "ctrl+f",
 }
-"""Keys that move by a word or erase the next word (those of a shell, and Alt with an arrow), each
-with the key that does the same in Textual's text fields."""
+"""Keys that move by a word or erase the next word (as in a shell, or Alt with an arrow), each with
+the key that does the same in Textual's text fields."""
 
 
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual gives a key to the widget that has the focus when the key arrives. But the key's effect
-    may move the focus or open a page later, so a burst of keys would all go to the first widget.
+    Textual gives a key to the widget that has the focus when the key arrives. But the previous key
+    may still move the focus or open a page, so a burst of keys would all go to the first widget.
     """
 
     def __init__(self, app: App[Any], shown: Callable[[], Awaitable[None]]) -> None:
         """Create an empty queue for the keys of ``app``.
 
-        ``shown`` returns when the last command has opened its page or question, or has ended.
+        ``shown`` waits until the last command has opened its page or question, or has ended.
         """
         self._app = app
         self._shown = shown
@@ -73,7 +73,7 @@ class KeyOrder:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
             # Textual takes a key as a sign of focus. So a key that was pressed before the terminal
-            # lost the focus must not arrive after the event that says so.
+            # lost the focus must not arrive after the event that reports the loss.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
@@ -88,12 +88,12 @@ class KeyOrder:
         return True
 
     def _split_alt(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
-        """Return the events to deliver for an event, usually only itself.
+        """Return the events to deliver for an event, usually just that event.
 
         A key with Alt is delivered without its character, which a text field would insert. If the
-        key has no binding, a text field gets its replacement in `WORD_KEYS`. A field in which
-        Escape ends a mode gets Escape and then the character, because terminals send the same bytes
-        for these two keys as for the character with Alt.
+        key has no binding, a text field receives its replacement in `WORD_KEYS`. A field in which
+        Escape ends a mode receives Escape and then the character, because terminals send the same
+        bytes for these two keys as for the character with Alt.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
@@ -115,7 +115,7 @@ class KeyOrder:
             with suppress(ScreenStackError):
                 await self._deliver_waiting()
         finally:
-            # Also after a failure: the next key starts the delivery again.
+            # Reset after a failure, too, so that the next key starts the delivery again.
             self._task = None
 
     async def _deliver_waiting(self) -> None:

@@ -29,7 +29,7 @@ from tui_agent.tools.todo import TodoTool, current_todos, done_of, is_of_newest_
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Maximum number of changed files that are listed, the last changed ones."""
+"""Maximum number of changed files that are listed; the most recently changed are kept."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
 """Kinds of entries that have a row in the outline. Other entries have one only if they are labelled
@@ -74,9 +74,9 @@ class ChangedFile:
 class PanelFacts:
     """What the side panel shows besides the outline.
 
-    ``todos`` are (status, text), and ``todo_entry`` is the id of the tool result that set them, None
-    if there is none. ``files`` are at most `MAX_FILES`, the last changed at the end. ``jobs`` are the
-    running ones, as (number, command).
+    ``todos`` are (status, text), and ``todo_entry`` is the id of the tool result that set them;
+    None if there is none. ``files`` has at most `MAX_FILES`, the most recently changed last.
+    ``jobs`` are the running jobs, as (number, command).
     """
 
     todos: tuple[tuple[str, str], ...] = ()
@@ -111,9 +111,9 @@ def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
     """Return the outline: the messages of the active path, oldest first, and the other branches.
 
-    Each of these branches has one row, after the entry where it leaves the path. Labelled entries
-    of the path and the leaf also have a row. ``labels`` are by entry id. Subagents' branches and
-    former attempts have no row.
+    Each other branch has one row, after the entry where it leaves the path. Labelled entries of the
+    path and the leaf also have a row. ``labels`` has the labels by entry id. Subagents' branches
+    and former attempts have no row.
     """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
@@ -146,7 +146,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _branches(segments: Iterable[Segment]) -> list[Segment]:
-    """Return the segments without those of subagents and former attempts."""
+    """Return the segments that belong neither to a subagent nor to a former attempt."""
     branches = []
     for segment in segments:
         if not segment.is_subagent and not segment.is_former_attempt:
@@ -157,9 +157,9 @@ def _branches(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield rows for those entries of a segment on the path that the outline shows.
+    """Yield the outline's rows for the part of a segment that is on the path.
 
-    They are messages and the like (`_OUTLINED`), labelled entries, and the leaf.
+    Entries of the kinds in `_OUTLINED`, labelled entries and the leaf have a row.
     """
     on_path = segment.headers[: segment.active]
     places = {*on_path.of_kinds(_OUTLINED), *_positions(on_path, labels), len(on_path) - 1}
@@ -188,10 +188,10 @@ def _text(header: EntryHeader | Entry) -> str:
 
 
 def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
-    """Return the to-dos and changed files of a path, and the running ones of ``jobs``.
+    """Return the to-dos and changed files of a path, and the running jobs among ``jobs``.
 
-    To-dos that are all done are included only if they were set in the newest turn. Files that only
-    checkpoints name are not included.
+    To-dos that are all done are included only if they were set in the newest turn. Files named only
+    by checkpoints are not included.
     """
     todos = current_todos(path)
     done, count = done_of(todo.status for todo in todos)
@@ -209,10 +209,10 @@ def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFa
 
 
 def summarised_changes(session: Session) -> list[Entry]:
-    """Return the summarised tool results that may have changed a file listed in a summary.
+    """Return the summarised tool results that may report a change to a file named in a summary.
 
-    These are the results whose preview contains a path that a compaction on the path lists as
-    modified. A compaction has no line counts; the results have them.
+    These are the results whose preview contains the path of a file that a compaction lists as
+    modified. They have the line counts, which the compaction does not.
     """
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()
@@ -237,9 +237,9 @@ def running_jobs(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
 def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
     """Return the files that the entries changed, by path, in the order of their last tool result.
 
-    Line counts come from tool results; files named only by a summary or checkpoint have 0, and stay
-    where they were first named. The counts of a call that changed several files are added to the
-    file at its ``path`` only.
+    Line counts come from tool results. A file named only by a summary or checkpoint has counts of 0
+    and stays where it was first named. The counts of a call that changed several files are added
+    only to the file in the call's ``path``.
     """
     found: dict[str, ChangedFile] = {}
     for entry in entries:

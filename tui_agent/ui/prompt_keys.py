@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from tui_agent.ui.key_help import Rebindable
 
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
-"""Keys in the sentences of `PROMPT_KEYS`; other single letters are words there."""
+"""Matches keys in the sentences of `PROMPT_KEYS`; other single letters there are words."""
 _MEANT: Final = {"o": "transcript.open"}
-"""For a default key of several actions: the action that `PROMPT_KEYS` describes, unless that is the
-first one."""
+"""The action that a key in `PROMPT_KEYS` stands for, if it is not the first action that has this
+key by default."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send (during a run: after the step; twice: at once)"),

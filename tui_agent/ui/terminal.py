@@ -47,7 +47,8 @@ Other terminals may print such a sequence or misunderstand it.
 """
 
 _PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
-"""First versions with a progress bar, by ``TERM_PROGRAM``; older ones notify the user instead."""
+"""First versions with a progress bar, by ``TERM_PROGRAM``. Older versions would show a notification
+instead."""
 
 _VTE_WITH_PROGRESS = 8_000
 """First ``VTE_VERSION`` (GNOME Terminal, Ptyxis and others) with a progress bar: VTE 0.80."""
@@ -67,14 +68,17 @@ for _sequence in ("\x1b\r", "\x1b\n"):
 
 
 def title_sequence(title: str) -> str:
-    """Return the sequence that sets the title, cut to 80 characters, without control characters."""
+    """Return the sequence that sets the title.
+
+    The title is cut to 80 characters, and its control characters are removed.
+    """
     return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
 
 
 def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a sequence, wrapped if tmux or screen runs, so that it reaches the outer terminal.
+    """Return a sequence that reaches the outer terminal: wrapped if tmux or screen is running.
 
-    tmux needs ``allow-passthrough`` on.
+    tmux passes it on only if its option ``allow-passthrough`` is on.
     """
     if environment.get("TMUX"):
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
@@ -136,8 +140,8 @@ def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | N
     """Return the name of the theme to use until the terminal reports its background colour.
 
     ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others) has the foreground and background as ANSI colour
-    numbers: a background of 7 or 9 to 15 is light. Without that variable, ``last`` decides: whether
-    the background was light at the last start. None means dark.
+    numbers: a background of 7 or 9 to 15 is light. Without that variable, ``last`` decides: it says
+    whether the background was light at the last start; None counts as dark.
     """
     background = whole_number(environment.get("COLORFGBG", "").rpartition(";")[2])
     is_light = bool(last)

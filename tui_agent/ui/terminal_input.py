@@ -1,8 +1,8 @@
 """Parses the terminal's input into messages: keys, pastes, mouse, focus, the background's colour.
 
 Other control sequences (ECMA-48: CSI, OSC, DCS, SOS, PM, APC), such as a terminal's answers, are
-dropped, even if they arrive in several pieces. Textual's own parser would type those that it doesn't
-know into the focused widget.
+dropped, even if they arrive in several pieces. Textual's own parser would type unknown sequences
+into the focused widget.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -34,20 +34,20 @@ PIECE_SECONDS: Final = 0.25
 ANSWER_SECONDS: Final = 2.0
 """Seconds to wait for the rest of a sequence that can't have been typed, before it is dropped."""
 SLOW_PASTE_SECONDS: Final = 0.3
-"""Seconds after which a paste that is still arriving is reported."""
+"""Seconds between reports about a paste that is still arriving."""
 
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
 _INSIDE: Final = r"[^\x03\x07\x1b\x9c\x18\x1a]*"
-"""Content of a string sequence. Ctrl+C ends it, so that the user can end an incomplete answer of the
-terminal."""
+"""Matches the content of a string sequence. Ctrl+C ends it, so that the user can end an incomplete
+answer from the terminal."""
 _ONE_BYTE_STRINGS: Final = "\x90\x98\x9e\x9f"
 """Single characters that begin a string sequence. They may be stray bytes, so more input does not
 extend the wait for the end."""
 _BEGIN: Final = LazyPattern(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _WHOLE: Final = LazyPattern(
     r"(?P<paste>\x1b\[200~)"
-    r"|\x1b(?P<meta>\x1b\[[ABCD])"  # Alt with an arrow, of older terminals
+    r"|\x1b(?P<meta>\x1b\[[ABCD])"  # Alt with an arrow, as older terminals send it
     r"|(?P<csi>\x1b\[M(?s:...)|\x1b\[\[[A-E]|(?:\x1b\[|\x9b)(?!M|\[)[0-?]*[ -/]*[@-~])"
     r"|(?P<ss3>\x1bO[ -~])"
     rf"|(?P<string>{_STRING}{_INSIDE}(?:\x07|\x1b\\|\x9c))"
@@ -59,13 +59,13 @@ _PIECE: Final = LazyPattern(
 _BROKEN: Final = LazyPattern(
     rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}"
 )
-"""Beginning of a sequence that can't have been typed, cut off by another character."""
+"""Matches the beginning of a sequence that can't have been typed, cut off by another character."""
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
 )
-"""Beginning of a sequence that can't have been typed."""
+"""Matches the beginning of a sequence that can't have been typed."""
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
-"""A key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
+"""Matches a key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
 _SHIFT_F3: Final = "\x1b[1;2R"
 """Shift+F3 of xterm and tmux. A report that the cursor is at row 1, column 2 is the same sequence,
 but the program never asks for a report."""
@@ -78,7 +78,7 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal reported its background colour; ``light``: whether it is brighter than 50 %."""
+    """The terminal reported its background colour; ``light`` if it is brighter than 50 %."""
 
     light: bool
 
@@ -204,7 +204,7 @@ class InputParser(XTermParser):
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
-        """Yield the messages of a complete sequence; most of the terminal's answers have none.
+        """Yield the messages of a complete sequence; most answers from the terminal yield none.
 
         ``kind`` is the group of `_WHOLE` that matched, ``written`` the sequence.
         """
@@ -235,7 +235,7 @@ class InputParser(XTermParser):
             code = found[2] or found[3]
             character = _character_of(code)
             if modifiers in {"1", "2"} and character is not None and character.isprintable():
-                # With Shift, the code is that of the shifted character.
+                # With Shift, the code stands for the shifted character.
                 yield from super().feed(character)
                 return
             written = f"\x1b[{code};{modifiers}u"
@@ -301,7 +301,7 @@ def _alt(letter: str) -> events.Key:
 
 
 def _is_key(written: str) -> bool:
-    """Return True if a sequence of the kitty keyboard protocol has valid codes of key and text."""
+    """Return True if a sequence of the kitty keyboard protocol has valid key and text codes."""
     found = _re_extended_key.fullmatch(written)
     if found is None:
         return False

@@ -56,7 +56,7 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            # Set before the start: the other program may get keys before the call below returns.
+            # Set before the start: the other program may receive keys before the call returns.
             self._lent = True
             try:
                 self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
@@ -74,7 +74,10 @@ class Lending:
         return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
-        """Terminate the borrowing program and call ``then`` after its end; at once if there is none."""
+        """Terminate the borrowing program, and call ``then`` after its end.
+
+        If no program has borrowed the terminal, calls ``then`` at once.
+        """
         if not self._lent:
             then()
             return

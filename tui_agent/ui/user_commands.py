@@ -18,7 +18,7 @@ async def run(
 ) -> tuple[str, str]:
     """Run a shell command with ``given`` as standard input, for at most ``seconds``.
 
-    Doesn't run it if ``problem_of`` says why it must not be run.
+    The command is not run if ``problem_of`` returns a reason against it.
 
     Returns:
         The command's output, and why it failed ("" if it didn't). The output is "" if the command

@@ -503,7 +503,7 @@ def test_what_is_wrong_in_a_projects_file_is_said_and_the_rest_is_used(tmp_path:
     found = found_in(here)
     assert [spec.name for spec in found.specs] == ["good"]
     assert found.specs[0].transport == "http"
-    assert "bad: a server has either a command or a url" in found.problems[0]
+    assert "bad: it has neither a command nor a url" in found.problems[0]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"mcpServers": 3}'])

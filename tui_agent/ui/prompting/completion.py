@@ -21,8 +21,8 @@ CompletionSource: TypeAlias = (
 )
 """The kind of token that a source completes, and a function from a query to candidates, best first.
 
-The function runs on the event loop, so it has to do slow work in a thread. `merged` makes one list
-of the candidates of all sources of a kind.
+The function runs on the event loop, so it has to do slow work in a thread. `merged` combines the
+candidates of all sources of one kind.
 """
 
 _CAPITALS = LazyPattern("[A-Z]")
@@ -44,14 +44,14 @@ _SKILL = LazyPattern(r"\$([A-Za-z][\w:-]*)?$")
 """Matches a skill in Codex's form, ``$name``, at the start of a message."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"((?:[^"\n]|"")*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
-"""The signs that begin a shell command in the prompt."""
+"""Matches the signs that begin a shell command in the prompt."""
 _PATH = LazyPattern(r"""(?:"[^"]*|'[^']*|(?:\\.|[^\s"'|&;<>()=`])*)$""")
-"""The word of a shell command that ends at the cursor, possibly quoted."""
+"""Matches the word of a shell command that ends at the cursor, possibly quoted."""
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
 class _Likeness(IntEnum):
-    """How a command's name resembles the typed text, most alike first."""
+    """How well a command matches the typed text; the best match comes first."""
 
     SAME_NAME = 0
     ALIAS = 1
@@ -85,11 +85,11 @@ class Candidate:
     help: str = ""
     offsets: tuple[int, ...] = ()
     needs_argument: bool = False
-    """For a command: whether it needs an argument, so that Enter does not run it yet. False if the
-    whole name was typed."""
+    """For a command: whether it needs an argument, so that Enter does not run it yet. False if its
+    whole name or alias was typed."""
     is_meant: bool = True
     """For a command: whether its name begins with the typed text, or an alias is equal to it. Enter
-    runs only these; others are inserted into the prompt."""
+    runs only such a command; any other is inserted into the prompt."""
     score: float = 0.0
     """How well it matches the query, to order candidates of several sources; 0 if not scored."""
 
@@ -120,7 +120,7 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
-    """Return the word of a shell command that ends at the cursor, as a path without its quotes."""
+    """Return the token for the word of a shell command at the cursor; its query has no quotes."""
     start = 0
     if row == 0 and (signs := _SHELL_SIGNS.match(lines[0])):
         start = signs.end()
@@ -149,9 +149,9 @@ def as_path(candidate: Candidate, query: str) -> Candidate:
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return at most `LIMIT` candidates of several sources, the highest score first.
 
-    Of candidates with the same score, those with shorter labels come first. If no candidate is
-    scored, each source with candidates gets an equal share of the list, in the order of the sources.
-    Candidates with line breaks are omitted, because a mention can't contain any.
+    With equal scores, candidates with shorter labels come first. If no candidate is scored, each
+    source with candidates has an equal share of the list, in the order of the sources.
+    Candidates with line breaks are omitted, because a mention can't contain a line break.
     """
     found = [[item for item in candidates if "\n" not in item.insert] for candidates in found]
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
@@ -200,9 +200,9 @@ def _rated(query: str, candidate: Candidate) -> Candidate:
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
     """Return candidates for the paths that contain the query's letters in order, best first.
 
-    At most `LIMIT`; for an empty query those nearest to the root. Directories end in "/". Only the
-    `_SCORED` paths that a cheap sort key puts first are scored, so that 100,000 paths take tenths
-    of a second.
+    At most `LIMIT`; for an empty query, those nearest to the root. Directories end in "/". A cheap
+    sort key selects the `_SCORED` paths that are scored, so 100,000 paths take only tenths of a
+    second.
     """
     if not query:
         shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))
@@ -280,18 +280,18 @@ def _file(path: str) -> Candidate:
 
 
 def mention(name: str) -> str:
-    """Return the mention of a file, agent or resource, quoted if needed, and a space after it."""
+    """Return the mention of a file, agent or resource, quoted if needed and followed by a space."""
     return f"{mention_of(name)} "
 
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     """Return candidates for the commands that match the query, best first.
 
-    First the command with exactly this name, then those with the query as an alias, then those
-    whose name begins with it, then fuzzy matches of the name, then commands with an alias or search
-    word that begins with it. For an empty query, all commands in the given order. The list is empty
-    if the query is a command of another program and only the last two kinds of matches are found:
-    Enter then runs the query, and a message names the equivalent command.
+    The order is: the command with exactly this name; commands with the query as an alias; commands
+    whose name begins with the query; fuzzy matches of the name; commands with an alias or search
+    word that begins with the query. For an empty query, all commands in the given order. The list
+    is empty if the query is a command of another program and only the last two kinds of matches are
+    found: Enter then runs the query, and a message names the equivalent command.
     """
     scored: list[tuple[_Likeness, float, int, Candidate]] = []
     for order, command in enumerate(commands):

@@ -24,10 +24,11 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 
 
 def dropped_files(text: str) -> str | None:
-    """Return ``@`` mentions of the files whose paths a pasted text contains, a space after each.
+    """Return ``@`` mentions of the files whose paths a pasted text contains.
 
-    None if the text has anything but paths of existing files, or more than `MAX_FILES` paths. Also
-    None for a single unquoted path that is not an image, because it may be meant as text.
+    Each is followed by a space. None if the text contains anything but paths of existing files, or
+    more than `MAX_FILES` paths. Also None for a single unquoted path that is not an image, because
+    it may be meant as text.
     """
     if len(text) > MAX_CHARACTERS or not text.strip():
         return None
@@ -43,7 +44,7 @@ def dropped_files(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[list[str]]:
-    """Yield the ways to split a text into paths: by line, at Windows paths, as shell words."""
+    """Yield the ways to split a text into paths: by line, before Windows paths, as shell words."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     yield lines
     if any(_WINDOWS.fullmatch(line) for line in lines):
@@ -79,7 +80,7 @@ def _from_url(url: str) -> str:
 
 
 def _from_windows(path: str) -> str:
-    r"""Return the path in WSL of a path like ``C:\x`` or ``\\wsl$\Ubuntu\x``."""
+    r"""Return the WSL path for a Windows path like ``C:\x`` or ``\\wsl$\Ubuntu\x``."""
     path = path.replace("\\", "/")
     if path.startswith("//"):
         return "/" + path.removeprefix("//").split("/", 2)[-1]

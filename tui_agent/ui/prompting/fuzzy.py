@@ -14,7 +14,7 @@ from tui_agent.lazy import frozen
 
 _LETTER = 16
 _CASE = 1
-"""Points for a letter of the same case."""
+"""Extra points for a matching letter if its case matches, too."""
 _CONSECUTIVE = 4
 _FIRST_FACTOR = 2
 """Factor by which the bonus of the query's first letter is multiplied."""
@@ -40,7 +40,7 @@ class _Place(NamedTuple):
     at: int
     score: int
     run: int
-    """Bonus of the current run of adjacent letters, which each letter of the run gets."""
+    """Bonus that each letter of the current run of adjacent letters receives."""
     before: "_Place | None" = None
 
 
@@ -73,9 +73,10 @@ def shifted(match: Match, by: int) -> Match:
 def _places_of(
     letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None
 ) -> list[_Place]:
-    """Return the scored occurrences of ``letter`` after the first place of ``before``, in order.
+    """Return the occurrences of a query letter in the text, in order, each with its best score.
 
-    ``written`` is the letter as the user wrote it; ``before`` is None for the query's first letter.
+    ``before`` has the places of the query's previous letter, None for the first letter; only
+    occurrences after the first of them count. ``written`` is the letter as the user wrote it.
     """
     row: list[_Place] = []
     passed = 0
@@ -101,10 +102,10 @@ def _places_of(
 def _joined(
     at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
 ) -> _Place:
-    """Return the place of a letter at ``at``, with the better of two places of the previous letter.
+    """Return the place of a letter at ``at``, continued from a place of the previous letter.
 
-    ``adjacent`` is the place directly before ``at``, and ``nearest`` the best one before a gap.
-    ``own`` is the number of points of the letter without its ``bonus``.
+    That is ``adjacent``, the place directly before ``at``, or ``nearest``, the best place before a
+    gap, whichever gives the higher score. ``own`` are the letter's points without its ``bonus``.
     """
     follows = None
     if adjacent is not None:
@@ -120,7 +121,7 @@ def _joined(
 
 
 def _better(one: _Place | None, other: _Place) -> _Place:
-    """Return the better place to continue from after a gap."""
+    """Return the place from which continuing after a gap scores higher."""
     if one is None or other.score + _GAP_LETTER * other.at > one.score + _GAP_LETTER * one.at:
         return other
     return one

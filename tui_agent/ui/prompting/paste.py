@@ -22,7 +22,7 @@ def is_large(text: str) -> bool:
 
 
 def _lines_in(text: str) -> int:
-    """Return the number of lines; a line feed at the end begins no further line."""
+    """Return the number of lines; a line feed at the end does not begin another line."""
     return text.removesuffix("\n").count("\n") + 1
 
 
@@ -32,21 +32,21 @@ class PasteStore(dict[str, str]):
     def __init__(self) -> None:
         super().__init__()
         self._known: deque[str] = deque(maxlen=MAX_KNOWN)
-        """The last pasted texts, newest last, including those of sent prompts."""
+        """The last pasted texts, newest last, including texts pasted into sent prompts."""
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to the texts that `fold_known` looks for, not to the texts of chips."""
         self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
 
     def fold_known(self, text: str) -> str:
-        """Return ``text`` with a chip in place of each recent paste, also those in sent prompts."""
+        """Return ``text`` with a chip for each recent paste, including pastes in sent prompts."""
         for pasted in sorted(self._known, key=len, reverse=True):
             if pasted in text:
                 text = text.replace(pasted, self.fold(pasted))
         return text
 
     def fold(self, text: str) -> str:
-        """Store a text and return its chip, which is numbered if another text has the same one."""
+        """Store a text and return its chip, which is numbered if another text has the same chip."""
         lines = _lines_in(text)
         if lines > FOLD_LINES:
             size = f"{lines} lines"

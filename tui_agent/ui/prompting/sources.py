@@ -70,7 +70,7 @@ class FileSource:
         """Return candidates for the files and directories that match the query, best first.
 
         Empty before a session is open. The list of files is read again if it is older than
-        `FILE_LIST_SECONDS` or of another directory.
+        `FILE_LIST_SECONDS` or belongs to another directory.
         """
         controller = self._controller
         if not controller.attached.is_set():
@@ -86,7 +86,7 @@ class FileSource:
 
 
 async def _find_paths(files: FileSource, query: str) -> Sequence[Candidate]:
-    """Return the files that match a word of a shell command, best first."""
+    """Return candidates for the files that match a word of a shell command, best first."""
     found = await files.find(query.removeprefix("./"))
     return [as_path(one, query) for one in found]
 
@@ -147,9 +147,9 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
     """Return at most `LIMIT` entries of the open session that match a query, best first.
 
-    First those whose number begins with the query, then those whose preview contains it, then those
-    whose preview contains its letters in order; each group newest first. Entries of all branches
-    are searched, except those that were undone.
+    The order is: entries whose number begins with the query; entries whose preview contains the
+    query; entries whose preview contains the query's letters in order; each group newest first.
+    Searches all branches, but leaves out undone entries.
     """
     if controller.agent is None:
         return ()

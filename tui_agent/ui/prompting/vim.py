@@ -402,8 +402,8 @@ class Vim:
     def _find_target(self, key: str, text: str, at: int) -> int:
         """Return the position to which f, F, t, T, ; or , moves from ``at`` on its line.
 
-        This is the position of the character last searched for, or with t and T the one beside it;
-        ``at`` if the character is not found.
+        The keys ; and , repeat the last search. A search with f or F ends on the character; one
+        with t or T ends beside it. Returns ``at`` if the character is not found.
         """
         kind, character = self._find
         if not kind:
@@ -482,7 +482,7 @@ class Vim:
             case _:
                 start = span.start
                 if span.lines and span.end == len(text) and not taken.endswith("\n") and start:
-                    start -= 1  # the last line has no line feed: remove the one before it
+                    start -= 1  # the last line has no line feed: remove the line feed before it
                 rest = text[:start] + text[span.end :]
                 self._change(
                     rest, _first_nonblank(rest, min(start, len(rest))) if span.lines else start
@@ -551,8 +551,8 @@ class Vim:
 def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> Span:
     """Return the range of the word at a position, or of the blanks if it is not in a word.
 
-    ``outer`` adds the blanks after a word, or before it if none follow; to blanks it adds the word
-    after them.
+    With ``outer``, a word's range includes the blanks after it, or before it if none follow; the
+    range of blanks includes the word after them.
     """
     found = next(
         (found for found in word.finditer(text) if found.start() <= at < found.end()), None

@@ -1,8 +1,8 @@
 """The compaction dialog: shows the plan, has the summary written, lets the user edit and apply it.
 
-The dialog holds the boundary, the draft and the edited text. Everything else is done by the agent's
-compactor: it plans, has the summary written, computes the effect, commits, and keeps a prepared
-summary, which the dialog edits in place.
+The dialog holds the boundary, the draft and the edited text. The agent's compactor does the rest:
+it plans, has the summary written, computes the effect, commits, and keeps a prepared summary, which
+the dialog edits in place.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class CompactPhase(StrEnum):
     WRITING = "writing"
     EDIT = "edit"
     WAITING = "waiting"
-    """A prepared summary is edited while the agent works; it is applied at the threshold."""
+    """A prepared summary is edited while the agent works; the agent may apply it at any time."""
     REFUSED = "refused"
     FAILED = "failed"
     """The model wrote no usable summary."""
 
 
 class CompactScreen(Dialog[None]):
-    """Plans, summarises and commits a compaction. The session changes only when it is applied."""
+    """Plans, summarises and commits a compaction. Only the commit changes the session."""
 
     AUTO_FOCUS = None
     BINDINGS = [
@@ -139,7 +139,7 @@ class CompactScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._agent_said))
-        # The children of containers may be composed after this.
+        # Waits for a refresh, because the children of containers may not be composed yet.
         self.call_after_refresh(self.run_worker, self._plan(), group="plan", exclusive=True)
 
     async def _plan(self) -> None:
@@ -181,7 +181,7 @@ class CompactScreen(Dialog[None]):
                 self._enter(CompactPhase.PLAN)
 
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - passed by the binding
-        """Move the end of the summarised part to the next possible entry (``step`` -1: the previous).
+        """Move the end of the summarised part to the next possible entry, or back (``step`` -1).
 
         With ``by_turn``, moves to the beginning of a turn. Does nothing if there is no such entry,
         or while a summary is written or edited.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 REST_SECONDS = 0.08
-"""Seconds without a move of the timeline's cursor after which the map follows it."""
+"""Seconds from the last move of the timeline's cursor until the map follows it."""
 
 REDRAW_SECONDS = 0.5
 """Minimum seconds between an event and the redrawing of the timeline. If drawing is slow, the pause
@@ -67,7 +67,7 @@ ALL_KEYS = """enter       read the block; unfold or fold the group
 ← →         fold, unfold
 p           pin: never cleared, and kept verbatim by a compaction
 x           hide from the model (a tool result together with its call)
-m           clear: replace by a one-line placeholder
+m           clear: replace with a one-line placeholder
 e           edit: send your text in its place, from the next request on
 b           bring back: send it unchanged again
 u           undo the last edit
@@ -96,7 +96,7 @@ enter       go to that request in the tree
 ×           much of the request was not in the provider's cache
 •           the context was edited
 """
-ANSWER_FIRST = "The agent waits for your answer. You can undo an edit when the agent is done."
+ANSWER_FIRST = "The agent is waiting for your answer. You can undo an edit when the agent is done."
 WORK_FIRST = "The agent is working. You can undo an edit when it is done."
 OVERTAKEN = (
     "The conversation has continued since the last edit, so it can't be undone. b brings back the"
@@ -188,7 +188,7 @@ class ContextScreen(FramedPage[None]):
         yield PlainText(id="line")
 
     async def on_mount(self) -> None:
-        # The children of containers may be composed after this, so these are mounted here.
+        # `compose` may add the children of containers only after this, so mount these here.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.channel.subscribe(self._agent_said))
         self._draw_map()
@@ -206,7 +206,7 @@ class ContextScreen(FramedPage[None]):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether no redrawing of the timeline, or of the map of a sent request, is scheduled."""
+        """True if no redrawing of the timeline or of a sent request's map is scheduled."""
         return not (self._drawing.is_waiting or self._following.is_waiting)
 
     def _draw_map(self) -> None:
@@ -238,7 +238,10 @@ class ContextScreen(FramedPage[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot every request on the path; keep the cursor on its step, else move it to the last."""
+        """Plot every request on the path; the cursor stays on its step if that still exists.
+
+        Otherwise, the cursor moves to the last step.
+        """
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(REDRAW_SECONDS, 9 * (perf_counter() - start))

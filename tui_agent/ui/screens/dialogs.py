@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BESIDE_ANSWERS = 8
-"""Cells of the screen's width that the answers can't use."""
+"""Cells of the screen's width that are not available to the answers."""
 
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):

@@ -67,10 +67,10 @@ APPLIES_LATER = (
 )
 
 LOG_BYTES = 200_000
-"""Maximum bytes that are shown of a server's log, from its end."""
+"""Maximum bytes shown from the end of a server's log."""
 
 MESSAGES_SHOWN = 3
-"""Maximum number of a server's messages that are shown, the newest ones. Its log has them all."""
+"""How many of a server's newest messages are shown. Its log has all of them."""
 
 MAX_NAMED = 6
 """Maximum prompts, resources or templates of a server that are listed by name."""
@@ -145,7 +145,7 @@ class EquipmentList(LineList):
         self._arrange()
 
     def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - passed by the binding
-        """Fold or unfold the server under the cursor; None: toggle."""
+        """Fold the server under the cursor, or unfold it; None for ``folded`` toggles it."""
         if self.server is None:
             return
         name = self.server.name
@@ -383,7 +383,7 @@ class EquipmentScreen(FramedPage[None]):
         self._say(f"{done} The model gets the current tools with the next request.")
 
     def action_login(self) -> None:
-        """Open the login page of the server under the cursor, if it waits for a login.
+        """Open the login page of the server under the cursor, if it is waiting for a login.
 
         Otherwise sign out of it and restart it, so that it asks for a new login.
         """
@@ -401,7 +401,7 @@ class EquipmentScreen(FramedPage[None]):
 
     @work(group="let_read", exclusive=True)
     async def action_let_read(self) -> None:
-        """Ask whether the server may read the paths that the sandbox hid from it, and restart it."""
+        """Ask whether the server may read the paths that the sandbox hid; if so, restart it."""
         server = self.servers.server
         if server is None:
             return
@@ -434,7 +434,7 @@ class EquipmentScreen(FramedPage[None]):
                 return
         self._do(
             self._hub.let_read(server.name, allowed),
-            f"{server.name} starts again and can read {_listed(allowed)}.",
+            f"{server.name} is restarting and can now read {_listed(allowed)}.",
         )
 
     @work(group="log", exclusive=True)

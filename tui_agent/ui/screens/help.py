@@ -43,7 +43,10 @@ KEY_CELLS = 14
 
 @frozen
 class HelpRow:
-    """A row of the help's list. Choosing it runs ``command`` with ``arguments``, if it has one."""
+    """A row of the help's list.
+
+    Choosing it runs ``command`` with ``arguments``. If ``command`` is "", it only closes the help.
+    """
 
     id: str
     name: str
@@ -52,7 +55,7 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     needs_argument: bool = False
-    """Whether the command needs an argument. If so, choosing the row puts it into the prompt."""
+    """Whether the command needs an argument, so that choosing it only puts it into the prompt."""
     also: str = ""
     """Additional text that a search looks through."""
 
@@ -109,10 +112,10 @@ def help_rows(
 
 
 def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
-    """Return the rows that contain the most words; among them, those whose words are the rarest.
+    """Return the rows that contain the most words; among them, only the rows with the rarest words.
 
-    ``words`` are in lower case; those of at most `SMALL_WORD` letters are ignored if there are
-    longer ones. Returns all rows if there are no words, [] if no row has any.
+    ``words`` are in lower case. Words of at most `SMALL_WORD` letters are ignored if there are
+    longer words. Returns all rows if there are no words, [] if no row contains any of them.
     """
     long = [word for word in words if len(word) > SMALL_WORD] or words
     texts = [f"{row.name} {row.keys} {row.text} {row.also}" for row in rows]
@@ -178,7 +181,7 @@ class HelpScreen(PickerScreen[HelpRow]):
             self._with_keys and not words and self.app.size.height >= MIN_HEIGHT_FOR_KEYS
         )
         found = best_matches(list(self._rows.values()), words)
-        # Keys that don't fit above the list are its first rows.
+        # If the keys don't fit above the list, they come first in it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         if keys_first:
             found.sort(key=lambda row: row.name != "key")

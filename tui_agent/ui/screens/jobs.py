@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum characters that are shown of a job's output, from its end."""
+"""Maximum characters shown from the end of a job's output."""
 
 TAKEN_KEYS = "ctrl+] give the terminal back"
 RELEASE = "ctrl+right_square_bracket"
@@ -36,14 +36,14 @@ MAX_PASTED_CHARS = 1_000
 """Maximum characters of a paste that are typed into a job's terminal; the rest is dropped."""
 
 _SIGNS = {"backslash": "\\", "circumflex_accent": "^", "underscore": "_"}
-"""The signs that Ctrl can be pressed with, by Textual's names."""
+"""The signs that can be combined with Ctrl, by Textual's names."""
 
 TEXT_PAUSE_SECONDS = 0.5
 """Seconds for which the agent's text events are collected: long, as this page doesn't show them."""
 
 
 def state_words(state: JobState, now: float) -> str:
-    """Return a job's state, duration and any failing exit code: "ended after 3 s, exit 1".
+    """Return a job's state and duration, and a failed job's exit code: "ended after 3 s, exit 1".
 
     ``now`` is in seconds since the epoch.
     """
@@ -71,7 +71,7 @@ def text_of_key(event: Key) -> str:
 
 
 def terminal_content(terminal: Terminal) -> Content:
-    """Return the text on a terminal's screen; highlighted text and the cursor are reversed."""
+    """Return the text on a terminal's screen, with highlights and the cursor in reverse video."""
     rows = []
     for row in terminal.rows():
         line = Content()

@@ -1,6 +1,6 @@
 """The main screen: header, open session, prompt, gauge and status line; the controller's frontend.
 
-It is painted before anything about sessions is imported; ``attach`` adds the session's view. The
+It is painted before the modules for sessions are imported; ``attach`` adds the session's view. The
 screen decides when a page or question opens over it, what Escape does, where typed keys go, and
 whether sent text answers a question. The widgets around the conversation, with the rest of the
 frontend, are in session_frame.py.
@@ -58,7 +58,7 @@ WARNING_SECONDS = 20
 DOUBLE_PRESS_SECONDS = 1.5
 """Maximum seconds between two presses of a key that count as a double press."""
 SEND_NOW_DELAY = 0.5
-"""Seconds after a message in which Enter does not send the waiting messages: the key may bounce."""
+"""After a message, Enter sends no waiting messages for this many seconds: the key may bounce."""
 PRESSED_TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Binding ids of a block's actions whose key must be pressed twice.
 
@@ -67,7 +67,7 @@ These actions cost money, move the leaf or change the context.
 REWIND_HINT = "Press Escape again to go back to an earlier message."
 
 _answered_at: ContextVar[float] = ContextVar("_answered_at", default=float("-inf"))
-"""When the user last answered or left a question of the current task, in seconds of ``clock``."""
+"""When the user last answered or left a question of the current task: a ``clock`` time."""
 
 
 class MainScreen(SessionFrame):
@@ -108,22 +108,22 @@ class MainScreen(SessionFrame):
         self._escape_at = float("-inf")
         self._command_at = float("-inf")
         self._sending = Later(self, self._message_settled)
-        """Pending for `SEND_NOW_DELAY` after a message; Enter then sends no waiting message."""
+        """Pending for `SEND_NOW_DELAY` after a message, while Enter sends no waiting messages."""
         self._typing_pause = 0.0
         self._grace = 0.0
         self._key_at = float("-inf")
-        """When a key was last pressed outside the prompt, in seconds of ``clock``."""
+        """When a key was last pressed outside the prompt: a ``clock`` time."""
         self._held_letter = ""
         self._is_writing = False
         self._cooled_at: float | None = None
         self._opened: tuple[object, Screen[Any]] = (None, self)
-        """Identity of the last opened page, and its screen."""
+        """Identity of the page that was opened last, and its screen."""
         self._late: list[object] = []
         """Identities of the pages that open once the user pauses typing."""
         self._moved_up = asyncio.Event()
-        """Wakes the pages in `_late` when this screen is on top again or one of them left the list."""
+        """Wakes the pages in `_late` when this screen is on top again or a page left the list."""
         self._unseen: tuple[Screen[Any] | None, float] = (None, 0.0)
-        """The last page that opened without the user's request, and until when it gets no keys."""
+        """The last page that opened without the user's request, and when it may first take keys."""
 
     async def attach(self, services: AppServices) -> None:
         """Connect the services to the controller, show their warnings, and add the session's view."""
@@ -132,7 +132,7 @@ class MainScreen(SessionFrame):
         self.controller.attach(services)
         self.apply_settings(services.config())
         for warning in services.warnings:
-            # Not in the notice above the prompt, which the first message clears.
+            # A notice above the prompt would not do: the first message clears it.
             self.controller.warnings.said.append((self.clock(), warning))
             self.notify(warning, severity="warning", timeout=WARNING_SECONDS)
         view = SessionView(self, services)
@@ -237,8 +237,8 @@ class MainScreen(SessionFrame):
 
         If another page opens over this screen meanwhile, waits until it is closed; waiting pages
         open in the order of their requests. At the end, removes ``identity`` from `_late`.
-        ``identity`` is the page's identity at the time of the request: that of a working subagent's
-        page changes later.
+        ``identity`` is the page's identity at the time of the request; a working subagent's page
+        changes its identity later.
         """
         is_over_this = self.app.screen is self
         try:
@@ -282,7 +282,7 @@ class MainScreen(SessionFrame):
         return self._last_key() <= max(asked_at, _answered_at.get())
 
     def _last_key(self) -> float:
-        """Return when a key was last pressed anywhere, in seconds of ``clock``."""
+        """Return when a key was last pressed anywhere: a ``clock`` time."""
         return max(self._key_at, self.prompt.last_typed)
 
     def key_pressed(self) -> None:
@@ -291,9 +291,9 @@ class MainScreen(SessionFrame):
     def keeps_from_page(self, event: events.Key | events.Paste) -> bool:
         """Keep a key from a page that has just opened without the user's request.
 
-        Returns True if the key was kept from the page. Only text and Enter are, until the user
-        pauses typing. The text goes to the prompt if this screen was on top before, otherwise it is
-        dropped.
+        Returns True if the key was kept from the page. This happens only to text and Enter, until
+        the user pauses typing. If this screen was on top before, the text goes to the prompt;
+        otherwise it is dropped.
         """
         page, until = self._unseen
         now = self.clock()
@@ -437,7 +437,7 @@ class MainScreen(SessionFrame):
             return self.clear_selection
         if view.question.can_go_back:
             return view.question.action_back
-        # While the terminal has no focus, no widget has it.
+        # While the terminal does not have the focus, no widget has it.
         if not self.app.app_focus or self.prompt.has_focus or view.question.has_focus_within:
             return None
         return view.give_keys_back
@@ -466,7 +466,7 @@ class MainScreen(SessionFrame):
             self.view.question.draft_changed()
             self.view.waiting.has_draft = has_draft
         if has_draft and not self._is_writing:
-            # Check once per message, when its first character is typed.
+            # Only once per message, when its first character is typed.
             self.controller.warn_if_taken_over()
         self._is_writing = has_draft
         warm_until = None
@@ -477,7 +477,7 @@ class MainScreen(SessionFrame):
             and warm_until != self._cooled_at
             and self.prompt.last_typed >= warm_until
         ):
-            # No timer fired if the machine was asleep.
+            # The timer for this did not fire if the machine was asleep.
             self._cooled_at = warm_until
             self._cache_may_be_cold()
 
@@ -496,7 +496,7 @@ class MainScreen(SessionFrame):
             self.unsent.save()
             return
         if not isinstance(parse(message.text), CommandIntent):
-            # The user wants to see the answer to the message.
+            # Scroll down, because the user wants to see the answer to the message.
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
@@ -506,8 +506,8 @@ class MainScreen(SessionFrame):
         """Handle Enter in an empty prompt.
 
         In a session without entries, chooses the highlighted answer of the question that a new
-        session starts with. In others, sends the messages that wait for the next step now, unless a
-        question is open or a message was just sent.
+        session starts with. In other sessions, immediately sends the messages that are waiting for
+        the next step, unless a question is open or a message was just sent.
         """
         agent = self.agent
         if self.view is None or agent is None:
@@ -635,8 +635,8 @@ class MainScreen(SessionFrame):
         """Handle a key that no widget took: Escape goes one step back, text goes to the prompt.
 
         A character that is bound to an action of the focused block is left to that action.
-        Characters may arrive here although the prompt has the focus: those of a quick burst, sent
-        to a block before the first of them moved the focus.
+        Characters may arrive here although the prompt has the focus: in a quick burst, they are
+        sent to a block before the first of them moves the focus.
         """
         if (
             event.key == "escape"
@@ -661,7 +661,7 @@ class MainScreen(SessionFrame):
 
         Returns "", and holds the character back, at the first press of a key that has to be pressed
         twice (`PRESSED_TWICE`), and for a key that acts on other blocks, but not on the focused
-        one. If a different character follows, both are returned.
+        one. If a different character follows, returns both characters.
         """
         held = self._held_letter
         self._held_letter = ""

@@ -30,7 +30,7 @@ SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this sessi
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key: the model's id and its server, as two servers may have this id."""
+    """Return a row's unique key: the model's id and server, as two servers may use the same id."""
     return f"{row.id} {row.server}".rstrip()
 
 
@@ -46,8 +46,8 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return the models sorted: the current one, those in ``used``, usable ones, the others.
 
-    ``current`` is a model id; ``used`` has ids, the most recently used first, perhaps repeated. A
-    model is usable if it needs no API key or its key is set.
+    ``current`` is a model id. ``used`` has the ids of used models, the most recent first; an id may
+    occur more than once. A model is usable if it needs no API key or its key is set.
     """
     places: dict[str, int] = {}
     for place, model in enumerate(used):
@@ -60,7 +60,7 @@ def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) ->
 def groups(
     models: Sequence[ModelRow], current: str, used: Sequence[str]
 ) -> Iterator[tuple[str, list[ModelRow]]]:
-    """Yield headings with their models, in the order of the list; a group may be empty.
+    """Yield each heading with its models, in the order of the list; a group may be empty.
 
     The groups are: the current and recently used models; the models of each server that is not in
     the settings; the usable models of each provider; the others.
@@ -151,7 +151,7 @@ class ModelPicker(PickerScreen[ModelPick]):
             self._say(NO_SERVER)
 
     def _usable(self) -> list[ModelRow]:
-        """Return the models that have an API key or need none, except the demo's."""
+        """Return the models that have an API key or need none, except the demo's model."""
         found = []
         for row in self._models or ():
             if row.has_key and row.provider != "demo":

@@ -1,4 +1,4 @@
-"""Base classes of pages: screens with a title, facts, a body, a line for notices, a line of keys."""
+"""Base classes of pages: screens with a title, facts, a body, and lines for notices and keys."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -63,7 +63,7 @@ class PanePage(FramedPage[None]):
     """A page with a pane that PgUp and PgDn scroll, whatever widget has the focus."""
 
     BINDINGS = [
-        # With priority over a focused list.
+        # These take priority over a focused list's keys.
         hidden("pageup", "scroll(-1)", "up", priority=True),
         hidden("pagedown", "scroll(1)", "down", priority=True),
     ]

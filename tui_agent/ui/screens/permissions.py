@@ -29,8 +29,8 @@ _BUILT_IN_DECISIONS: tuple[tuple[str, str, str], ...] = (
 """Built-in decisions that can't be written as rules, each as action, subject and condition."""
 
 _DECISION_NOTE = (
-    "This is not a rule: what a tool call does decides, before the built-in rules. Your own rules "
-    "override it. See docs/permissions.md."
+    "This is not a rule, but a decision based on what a tool call does. It comes before the "
+    "built-in rules; your own rules override it. See docs/permissions.md."
 )
 
 
@@ -52,12 +52,12 @@ class PermissionsScreen(PickerScreen[None]):
         self._shown: dict[str, Rule] = {}
 
     def on_mount(self) -> None:
-        self.show_facts("First match wins; a deny always wins.")
+        self.show_facts("The first match decides, but a deny always wins.")
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         wanted = lower_case(query).split()
         self._shown = {}
-        # The same rule may occur twice; it gets one row.
+        # The same rule may occur twice, but has only one row.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):
             origin = rule.origin or STORED[rule.source]
             if has_words(f"{rule} {origin}", wanted):
@@ -85,7 +85,7 @@ class PermissionsScreen(PickerScreen[None]):
 
     def action_undo(self) -> None:
         if not self._removed:
-            self.notify("No rule was removed on this page.")
+            self.notify("No rule has been removed on this page.")
             return
         rule = self._removed.pop()
         self._gate.restore(rule)
@@ -117,7 +117,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._controller.soon(self._ask_about(rule))
 
     async def _ask_about(self, rule: Rule) -> None:
-        """Ask whether to remove a rule or keep a session's rule for all sessions, and do so."""
+        """Remove a rule, or keep a session's rule for all sessions, if the user says so."""
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))

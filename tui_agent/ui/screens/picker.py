@@ -157,7 +157,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         self.about.scroll_home(animate=False)
 
     def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
-        """Show at most `MAX_ROWS` rows; highlight the one with the id ``at``, else the first."""
+        """Show at most `MAX_ROWS` rows; highlight the row with the id ``at``, else the first."""
         shown = rows[:MAX_ROWS]
         self.listing.set_options(shown)
         if len(rows) > MAX_ROWS:

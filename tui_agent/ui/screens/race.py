@@ -42,7 +42,7 @@ REFRESH_SECONDS: Final = 0.25
 MARK: Final = "▸"
 """Marks the runner that the next diff compares with."""
 MIN_WIDTH_FOR_COLUMNS: Final = 100
-"""Minimum width, in cells, to show the runners' last lines side by side."""
+"""Minimum width, in cells, to show runners side by side."""
 
 TONES: Final = {
     RunnerState.WAITING: "faint",
@@ -61,10 +61,10 @@ OVER_KEYS: Final = (
     "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
 )
 HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
-"""Keys for a runner that stopped before it was done, once the race is over."""
+"""Keys shown after the race for a runner that stopped before it was done."""
 PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
 MAX_COLUMNS: Final = 3
-"""Maximum runners whose last lines are shown side by side."""
+"""Maximum number of runners that are shown side by side."""
 GAP: Final = 2
 HELD_UP: Final = frozenset(
     {RunnerState.CUT_OFF, RunnerState.PAUSED, RunnerState.STOPPED, RunnerState.ERROR}
@@ -137,7 +137,7 @@ class RaceScreen(PanePage):
     def on_mount(self) -> None:
         self.when_left(self._race.subscribe(self._draw_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
-        # The children of containers may be composed after this.
+        # Waits for a refresh, because the children of containers may not be composed yet.
         self.call_after_refresh(self._draw)
 
     def _tick(self) -> None:
@@ -222,10 +222,11 @@ class RaceScreen(PanePage):
         return OVER_KEYS
 
     def _show_live(self, number: int) -> bool:
-        """Show live conversations: all if they fit side by side, else that of runner ``number``.
+        """Show live conversations: all if they fit side by side, else only runner ``number``'s.
 
-        When all runners have ended, shows only that of ``number``, or none if it has a check or a
-        problem. Shows none while the answers are compared. Returns True if any is shown.
+        When all runners have ended, shows only the conversation of runner ``number``, or none if
+        this runner has a check or a problem. Shows none while the answers are compared. Returns
+        True if any is shown.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
         runner = self._race.runners[number - 1]
@@ -286,7 +287,7 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return each runner's name and last lines, side by side if there is room, otherwise one below the other."""
+        """Return each runner's name and last lines, side by side if there is room."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= MIN_WIDTH_FOR_COLUMNS and len(runners) <= MAX_COLUMNS

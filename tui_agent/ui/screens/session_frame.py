@@ -208,7 +208,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
     def refresh_facts(self) -> None:
         """Update all widgets around the session from its agent.
 
-        If the agent has a model, also cancels the question for a model that the first start asks.
+        If the agent has a model, also cancels the first start's question about the model to use.
         """
         from tui_agent.ui.gauge_reading import budget_words, gauge_reading
 
@@ -300,7 +300,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # Not by a query: it is also read at exit, when the screen has no widgets any more.
+        # A query would fail at exit, when the screen has no widgets any more.
         return self._prompt.draft
 
     @property
@@ -346,7 +346,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:
-        """Clear the notice above the prompt; the status line keeps the count of its warnings."""
+        """Clear the notice above the prompt; the status line still counts its warnings."""
         self.controller.warnings.unread += self.notice.warnings
         self.status.warnings = self.controller.warnings.unread
         self.notice.clear()

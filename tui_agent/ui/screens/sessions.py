@@ -1,7 +1,7 @@
 """The page of sessions: searches, opens, renames, forks, exports, deletes and restores sessions.
 
 The page itself renames, deletes and restores sessions in the store. Its result is the session to
-open or fork, which is done by the command that opened the page.
+open or fork; the command that opened the page then opens or forks it.
 """
 
 import asyncio
@@ -56,8 +56,8 @@ def find(
 ) -> tuple[Sequence[SessionInfo], Hits]:
     """Return the sessions that match a query, and at most `MAX_HITS` matching entries.
 
-    The sessions of directory ``cwd`` come first, then the others unless ``only_here``; in each group
-    the last used come first. An empty query matches all sessions and no entries.
+    The sessions of directory ``cwd`` come first, then the others unless ``only_here``; each group
+    begins with the most recently used. An empty query matches all sessions and no entries.
 
     Raises:
         StoreError: the sessions can't be read.
@@ -81,8 +81,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
     """The page of sessions; dismissed with the session to open, how, and at which entry.
 
     The list has the focus at first, so that single keys act on the highlighted session. ``/`` moves
-    the focus to the filter; a letter that is not a key of the page does, too, and begins the search.
-    The filter searches the full text of all sessions; matching entries are listed below each.
+    the focus to the filter. So does a letter that is not a key of the page, and the search begins
+    with it. The filter searches the full text of all sessions; matching entries are listed below
+    each session.
     """
 
     HEADING = "Sessions"
@@ -147,7 +148,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.empty.update(empty)
         self.heading.update("Sessions of this directory" if only_here else self.HEADING)
         self._draw(at)
-        if self.focused is None:  # a search without results was cleared
+        if self.focused is None:  # a search without results has just been cleared
             self.listing.focus()
         self._load_totals()
 
@@ -239,7 +240,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @work(group="fork")
     async def action_fork(self) -> None:
-        """Fork the highlighted session after a question, as the key is easily pressed by mistake."""
+        """Fork the highlighted session if the user confirms: the key is easily hit by mistake."""
         if (info := self._info(self.highlighted)) is None:
             return
         answers = [("f", "Continue in a copy"), ("", "Stay here")]
@@ -280,7 +281,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._delete(info.id)
 
     def _delete(self, key: str) -> None:
-        """Delete a session, remove its row at once, and highlight the next, or the previous."""
+        """Delete a session, remove its row at once, and highlight the next or previous row."""
         self._store.delete(key)
         self._controller.deleted_sessions.append(key)
         ids = [info.id for info in self._sessions]
@@ -295,7 +296,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_undelete(self) -> None:
         if not self._controller.deleted_sessions:
-            self.notify("No session was deleted since the program was started.")
+            self.notify("No session has been deleted since the program started.")
             return
         self._to_highlight = self._controller.deleted_sessions.pop()
         self._store.undelete(self._to_highlight)
@@ -333,7 +334,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             and event.key not in self.active_bindings
         ):
             event.stop()
-            # With a selection, the next letter would replace this one.
+            # If the field selected its text, the next letter would replace this one.
             self.field.select_on_focus = False
             self.field.focus()
             self.field.value += event.character

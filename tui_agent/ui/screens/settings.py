@@ -30,7 +30,7 @@ MODEL_SETTINGS = frozenset({"model", "small_model", "compaction.model"})
 
 
 def _when_effective(key: str) -> str:
-    """Return a space and a sentence on when a change takes effect; "" if it does at once."""
+    """Return a space and a sentence that says when a change takes effect; "" if at once."""
     when = takes_effect(key)
     if when:
         return f" A change takes effect {when}."
@@ -229,7 +229,7 @@ class SettingsScreen(PickerScreen[None]):
         self._show_saved(key)
 
     def _show_saved(self, key: str, saved: str = "") -> None:
-        """Apply the saved settings and show ``saved``; by default, when the change takes effect."""
+        """Apply the saved settings; show ``saved`` or, if that is "", when they take effect."""
         when = _when_effective(key)
         try:
             reread_settings(self._controller)
@@ -243,6 +243,6 @@ class SettingsScreen(PickerScreen[None]):
     def action_reset(self) -> None:
         if (key := self.highlighted) is not None and self._rows[key].editable:
             if self._rows[key].origin == "default":
-                self._save_typed(key, _value_text(self._rows[key]))  # shows that nothing changed
+                self._save_typed(key, _value_text(self._rows[key]))  # says “Nothing changed.”
             else:
                 self._save(key, None)

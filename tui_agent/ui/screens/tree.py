@@ -1,7 +1,7 @@
 """The page of the session tree: shows every branch; moves, merges, forks, labels and summarises.
 
-The page asks the questions, stores labels, and copies sessions in the store. Moves, with their
-changes of files, are made by `tui_agent.app.moves`, and merges by the agent's navigator. Commands
+The page asks the questions, stores labels, and copies sessions in the store. `tui_agent.app.moves`
+makes the moves and changes the files for them; the agent's navigator makes the merges. Commands
 compact, start races and undo.
 """
 
@@ -97,7 +97,7 @@ KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """Seconds without a cursor move after which the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
-"""Seconds for which entries that arrive while the tree is open are collected before a redraw."""
+"""Seconds for which the open tree collects new entries before a redraw."""
 
 PAUSE_FACTOR = 9
 """Minimum pause after a redraw, as a multiple of its duration, so that redraws use at most a tenth of
@@ -109,10 +109,10 @@ LARGE_TREE_ENTRIES = 20_000
 PAINT_SECONDS = 0.12
 """Seconds between updates of a growing summary."""
 MAX_SUMMARY_LINES = 8
-"""Maximum lines that are shown of the growing summary, from its end."""
+"""Maximum lines shown from the end of the growing summary."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
-"""Work that writes a summary; called with a function that takes each new piece of its text."""
+"""Work that writes a summary. It is called with a function that receives each piece of the text."""
 
 
 class TreeScreen(FramedPage[None]):
@@ -404,8 +404,8 @@ class TreeScreen(FramedPage[None]):
     ) -> str | None:
         """Ask whether to summarise, and with which focus; return the focus, "" for none.
 
-        Returns `NO_SUMMARY` if the user wants no summary (an answer only with ``may_skip``), and
-        None if the user cancels.
+        Returns `NO_SUMMARY` if the user wants no summary (offered only with ``may_skip``), and None
+        if the user cancels.
         """
         answers = []
         if may_skip:
@@ -581,7 +581,7 @@ class TreeScreen(FramedPage[None]):
 class SummarisingScreen(Dialog[str]):
     """Shows the growing summary of a branch that is left or merged.
 
-    Dismissed with the reason of a failure, or "" on success. If Escape cancels the work, nothing
+    Dismissed with the reason for a failure, or "" on success. If Escape cancels the work, nothing
     changes and the result is None.
     """
 

@@ -18,7 +18,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 TAB_WIDTH = 4
 
 MAX_CHARS = 5_000_000
-"""Maximum characters shown; of a longer text, the last line says how many are missing."""
+"""Maximum characters shown; below a longer text, a line says how many more there are."""
 
 
 @frozen
@@ -176,7 +176,7 @@ class ViewerScreen(FramedPage[None]):
         more = len(self._text) - MAX_CHARS
         tail = ""
         if more > 0:
-            tail = f"\n… and {more:,} more characters; y copies all of it"
+            tail = f"\n… and {more:,} more characters; y copies the whole text"
         yield TextLines(self._text[:MAX_CHARS] + tail)
         field = Input(placeholder="Search", id="search", compact=True)
         field.display = False

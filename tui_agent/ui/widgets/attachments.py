@@ -1,4 +1,4 @@
-"""The list above the prompt of the images that the draft mentions: name, size in pixels, tokens."""
+"""The list of the images mentioned in the draft, above the prompt: name, size in pixels, tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SHOWN = 4
 class Attachment:
     """An image that will be sent with the message.
 
-    ``name`` is as the draft mentions it. ``width`` and ``height`` are in pixels, 0 if unknown.
+    ``name`` is the name used in the draft. ``width`` and ``height`` are in pixels, 0 if unknown.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The list of the context map: the blocks of the next request, sorted and grouped by the user.
+"""The list of the context map: the blocks of a request, which the user can sort and group.
 
 Marks and folds are kept here; the page with the list acts on the marked blocks.
 """
@@ -30,17 +30,17 @@ REST = "not in a block (overhead)"
 """Name of the last row, which is shown if the request's size differs from the sum of its blocks."""
 
 MIN_WIDTH_FOR_AGE = 64
-"""Least width, in cells, to show the age column: the number of answers after the block."""
+"""Minimum width, in cells, to show the age column: the number of answers after the block."""
 
 MIN_WIDTH_FOR_SHARE = 50
-"""Least width, in cells, to show the share and cache columns."""
+"""Minimum width, in cells, to show the share and cache columns."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
 
 class SortOrder(StrEnum):
-    """Orders of the blocks. The sort key switches between them in this order."""
+    """Orders of the blocks. The key for sorting steps through them in this order."""
 
     REQUEST = "request order"
     SIZE = "largest first"
@@ -48,7 +48,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """Groupings of the blocks. The group key switches between them in this order."""
+    """Groupings of the blocks. The key for grouping steps through them in this order."""
 
     NONE = "none"
     KIND = "by kind"
@@ -67,7 +67,7 @@ class ListedBlock:
 class ListedGroup:
     """The heading of a group of blocks; ``places`` are the blocks' indices in the request.
 
-    ``tokens`` is the sum of the blocks, and ``folded`` says whether they are hidden.
+    ``tokens`` is the sum of the blocks' tokens, and ``folded`` says whether the blocks are hidden.
     """
 
     name: str
@@ -188,7 +188,7 @@ class BlockList(LineList):
         self._new: frozenset[_Address] = frozenset()
         self._marked: set[_Address] = set()
         self._largest = 1
-        """Tokens that a full bar stands for: those of the largest block or group."""
+        """Number of tokens that a full bar stands for: the size of the largest block or group."""
 
     def show(self, shown: ContextMap, new: Iterable[ContextBlock] = ()) -> None:
         """List the blocks of a context map, with the blocks in ``new`` marked as new.
@@ -258,7 +258,7 @@ class BlockList(LineList):
 
     @property
     def marked_places(self) -> tuple[int, ...]:
-        """Indices in the request of the marked blocks."""
+        """Indices of the marked blocks in the request."""
         places = []
         for place, block in enumerate(self._blocks):
             if block.address in self._marked:
@@ -267,7 +267,7 @@ class BlockList(LineList):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Indices in the request of the blocks under the cursor: one block, or those of a group."""
+        """Indices, in the request, of the blocks under the cursor; a group may have several."""
         row = self._at(self.cursor)
         if isinstance(row, ListedBlock):
             return (row.place,)

@@ -43,7 +43,7 @@ class CompletionPopup(Options, can_focus=False):
 
     @dataclass
     class Picked(Message):
-        """The user clicked a candidate, or the only candidate was picked; it is in ``choice``."""
+        """The user clicked a candidate, or a single candidate was picked; ``choice`` returns it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class CompletionPopup(Options, can_focus=False):
         sources: Sequence[CompletionSource],
         keys: Callable[[], Sequence[tuple[str, str]]],
     ) -> None:
-        """``keys`` returns pairs of a key of the prompt and what it does, most useful first."""
+        """``keys`` returns the prompt's keys, each with what it does, most useful first."""
         super().__init__()
         self._keys = keys
         self._commands = commands
@@ -85,8 +85,8 @@ class CompletionPopup(Options, can_focus=False):
     def follow(self, token: Token | None, *, picks_single: bool = False) -> None:
         """Offer candidates for the word ``token``, or close the list if it is None.
 
-        Does nothing if the user has dismissed the list for this word. With ``picks_single``, a
-        candidate that is the only one found is picked.
+        Does nothing if the user has dismissed the list for this word. With ``picks_single``, picks
+        the candidate at once if only one is found.
         """
         if token is None:
             self.token = self._dismissed = None
@@ -114,7 +114,10 @@ class CompletionPopup(Options, can_focus=False):
         return one_line(command.argument, ARGUMENT_SHOWN)
 
     def complete(self, token: Token) -> None:
-        """Offer candidates for a word, even if its list was dismissed. A single one is picked."""
+        """Offer candidates for a word, even if its list was dismissed.
+
+        If there is only one candidate, it is picked at once.
+        """
         self.follow(None)
         self.follow(token, picks_single=True)
 

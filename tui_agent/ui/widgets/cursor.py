@@ -21,7 +21,7 @@ class CursorWidget(Widget):
 
     ALLOW_SELECT = False
     STYLE_PREFIX: ClassVar[str]
-    """The part of the names of the widget's component classes before ``--``."""
+    """The beginning of the names of the widget's component classes, up to ``--``."""
 
     cursor: var[int] = var(0, init=False)
 

@@ -73,7 +73,7 @@ class BackgroundContainer(Container):
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
     """Return the lines of a scroll bar within ``crop``, with cached strips where possible."""
-    from textual.scrollbar import ScrollBarRender  # Textual also imports it only when needed.
+    from textual.scrollbar import ScrollBarRender  # imported only when needed, as in Textual
 
     match bar.render():
         case (

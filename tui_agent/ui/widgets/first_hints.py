@@ -1,7 +1,8 @@
 """The widget above the prompt of an empty session: model, directory, recent sessions and hints.
 
 `FirstHints.greet` decides what is shown. This depends on the session (demo, empty, read-only) and on
-how many messages the user has sent in all sessions. `render` leaves out parts on low terminals.
+how many messages the user has sent in all sessions. On terminals with few rows, `render` leaves out
+parts.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from tui_agent.session.store import Store
 
 MAX_BEGINNER_MESSAGES = 5
-"""Number of sent messages from which a user gets a single tip instead of the beginner's hints."""
+"""Number of sent messages from which a user sees a single tip instead of the beginner's hints."""
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""Number at which counting the messages that the user has sent in all sessions stops."""
+"""The user's sent messages, in all sessions, are counted up to this number."""
 
 _BEGINNER_HINTS = {
     "mode": "plan first, change later",
@@ -59,11 +60,11 @@ MARGIN = (GLYPHS[Standing.SENT], "the model sees this block")
 
 
 ROOM_FOR_TITLE = 18
-"""Least number of terminal rows to show the title."""
+"""Minimum number of terminal rows to show the title."""
 ROOM_FOR_FACTS = 23
-"""Least number of terminal rows to show model, directory and sandbox."""
+"""Minimum number of terminal rows to show model, directory and sandbox."""
 ROOM_FOR_ALL = 30
-"""Least number of terminal rows to show the beginner's hints below the recent sessions."""
+"""Minimum number of terminal rows to show the beginner's hints below the recent sessions."""
 
 
 @frozen
@@ -123,7 +124,7 @@ class FirstHints(Widget, can_focus=True):
             self.post_message(self.Chosen(self.recent[place].id))
 
     def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
-        """Show the hints for the agent's session, or hide if it has entries or is read-only.
+        """Show the hints for the agent's session; if it has entries or is read-only, hide them.
 
         An empty session of the demo always gets the demo's hints.
         """

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from tui_agent.context.budget import ContextSize
 
 WARNING = 70
-"""Percentage of the context window in use from which the gauge has the color of a warning."""
+"""Percentage of the context window in use at which the gauge takes on the color of a warning."""
 ERROR = 90
-"""Percentage of the context window in use from which the gauge has the color of an error."""
+"""Percentage of the context window in use at which the gauge takes on the color of an error."""
 
 GLYPHS = {
     "fixed": "▓",
@@ -54,15 +54,16 @@ of the conversation.
 FREED_SECONDS = 5.0
 """Seconds for which the gauge shows how many tokens were freed."""
 MIN_FREED = 200
-"""Least number of freed tokens that the gauge shows."""
+"""Minimum number of freed tokens that the gauge shows."""
 
 WARM_SECONDS = 60.0
 """Seconds before the prompt cache expires at which the gauge begins to show the remaining time."""
 LOW_CACHE_SHARE = 0.5
-"""Share of the last request read from the prompt cache, below which the gauge shows this share."""
+"""The gauge shows which share of the last request came from the prompt cache if it is less than
+this (0 to 1)."""
 
 MIN_WIDTH_FOR_LABEL = 140
-"""Least width, in cells, to add “of the context” to the numbers."""
+"""Minimum width, in cells, to add “of the context” to the numbers."""
 NUMBERS_WIDTH = 24
 """Cells reserved for the numbers, so that the bar's length doesn't depend on them."""
 EXTRAS_WIDTH = 28
@@ -166,7 +167,7 @@ def level(size: ContextSize) -> str:
 def numbers(size: ContextSize) -> str:
     """Return a size as text, such as ``~84.2k / 200k 42%``, or ``… / 200k`` if it is unknown.
 
-    A percentage from `WARNING` or `ERROR` on is preceded by a mark.
+    A mark precedes a percentage of at least `WARNING` or `ERROR`.
     """
     if not size.is_known:
         return f"… / {tokens(size.window)}"
@@ -272,7 +273,7 @@ class Gauge(Widget):
             self.set_timer(FREED_SECONDS + 0.01, self.refresh)
 
     def watch_reading(self) -> None:
-        """Start the timer for the next redraw: each full minute while the prompt cache is warm."""
+        """Start the timer that redraws the gauge at each full minute while the cache is warm."""
         self._cooling.stop()
         if self.reading is not None and self.reading.warm_until is not None and self.is_attached:
             left = self.reading.warm_until - self._clock()
@@ -321,7 +322,7 @@ class Gauge(Widget):
         for extra in reversed(shown):
             line += Content.styled(f"  {extra}", ".gauge--extras")
         if button:
-            # At the right edge, like the keys in the line below.
+            # Put the button at the right edge, like the keys in the line below.
             line = line.pad_right(width - line.cell_length - len(button))
             line += clickable(button, ".gauge--button", "screen.command('compact')")
         return line

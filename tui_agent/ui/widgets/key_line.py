@@ -32,7 +32,7 @@ _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
 )
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
-"""The actions that a click runs on hints for two keys."""
+"""The actions to run when the user clicks a hint that names two keys."""
 _OBVIOUS: Final = "↑↓"
 """The keys whose hint is the first to go if room is short, because users try them anyway."""
 
@@ -97,7 +97,7 @@ class KeyLine(Widget):
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """The hints, most important first, except that those that are always shown are last."""
+    """The hints, most important first; the hints that are always shown come last."""
 
     def __init__(
         self,
