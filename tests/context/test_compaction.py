@@ -444,7 +444,7 @@ def test_a_boundary_can_be_moved_on_but_not_to_where_nothing_is_left_to_summaris
     moved = up_to(build, later[-1].entry_id)
     assert moved.previous_summary == "short"
     summarised = up_to(build, 1)
-    assert summarised.message == "Everything before #1 is summarised already."
+    assert summarised.message == "Everything before #1 has already been summarised."
 
 
 def test_the_tail_can_be_bounded_in_turns():

@@ -225,7 +225,7 @@ def test_a_server_that_refuses_access_without_a_key_says_so() -> None:
     error = classify(error_of("Not allowed", 403), keyless, now=NOW)
 
     assert error.message == (
-        "Anthropic refuses access (403): Not allowed. It got no key. What to do: set ANTHROPIC_API_KEY."
+        "Anthropic refuses access (403): Not allowed. No key was sent. What to do: set ANTHROPIC_API_KEY."
     )
 
 
@@ -252,7 +252,7 @@ def test_a_failure_is_what_the_provider_said_and_not_what_litellm_made_of_it() -
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        ("refused", "Nothing answers at api.example: check that the server runs"),
+        ("refused", "Nothing answers at api.example: check that the server is running"),
         ("unresolved", "Can't reach"),
         ("certificate", "SSL_CERT_FILE"),
         ("timeout", "Anthropic did not begin to answer within 20 s"),

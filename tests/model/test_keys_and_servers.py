@@ -133,8 +133,8 @@ def test_a_refusal_without_a_key_says_what_to_set() -> None:
 
     assert str(error) == (
         "model.example:8080 needs a key: no key. What to do: set api_key_env = "
-        '"OPENAI_API_KEY" under [models."openai/bench"]; by itself that variable is sent only to '
-        "OpenAI's own server."
+        '"OPENAI_API_KEY" under [models."openai/bench"]; otherwise the key in that variable is '
+        "sent only to OpenAI's own server."
     )
 
 

@@ -1,1 +1,1 @@
-"""The context engine: makes the model's requests from paths of entries, and limits their size."""
+"""The context engine: builds requests to the model from paths of entries, and limits their size."""

@@ -1,4 +1,4 @@
-"""Finds anchors: exact facts that a summary would lose, found by patterns, without a model.
+"""Finds anchors: exact facts that a summary would lose. Uses patterns only, no model.
 
 Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
 units, and sentences with "must", "never", "don't" or "always". Each has the id of an entry that
@@ -38,18 +38,20 @@ AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number
 """The kinds of anchors, most important first: this order ranks anchors with equal scores."""
 
 REMEMBERED = 600
-"""Maximum anchors stored in a compaction for the next one; far fewer are sent to the model."""
+"""Maximum number of anchors that a compaction stores for the next compaction. Far fewer are sent to
+the model."""
 
 _REMEMBERED_CHARS = 1_000_000
-"""Maximum characters of texts whose facts are cached: a few full windows."""
+"""Total length, in characters, of the texts whose facts are cached: enough for a few full context
+windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
 # A mention by the user or the model predicts later use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
-"""A mention's weight, by who made it: the user, the model (``assistant``), or an ``output``; a
-``fact`` is an error line of an output, or a rule in the model's text."""
+"""The weight of a mention by the user, by the model (``assistant``) or in a tool's output. A
+``fact`` is an error line in an output, or a rule in the model's text."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -97,9 +99,10 @@ _KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
 class Anchor:
     """One exact fact, such as a path or an error line, and how important it is.
 
-    ``weight`` is the sum of its mentions' weights, ``seen`` the id of the newest entry that
-    mentions it, and ``entry_id`` the entry to recall to see it. ``score`` estimates how likely the
-    fact is to be used again: its weight, reduced the longer ago it was mentioned.
+    ``weight`` is the sum of its mentions' weights. ``seen`` is the id of the newest entry that
+    mentions it, ``entry_id`` the id of the entry to recall in order to see it. ``score`` estimates
+    how likely the fact is to be used again: it is the weight, reduced by the time since the last
+    mention.
     """
 
     kind: AnchorKind
@@ -129,10 +132,10 @@ def find_anchors(
     *,
     most: int = REMEMBERED,
 ) -> tuple[Anchor, ...]:
-    """Return the ``most`` best anchors of ``entries`` and of an ``earlier`` summary, best first.
+    """Return at most ``most`` anchors from ``entries`` and an ``earlier`` summary, best first.
 
-    ``earlier`` are encoded anchors. Anchors are ranked by score: those mentioned often, by the user
-    or the model, and recently are best; equal scores by kind, then by text.
+    ``earlier`` has encoded anchors. Anchors are ranked by score: the best were mentioned often and
+    recently, by the user or the model. Equal scores are ranked by kind, then by text.
     """
     finder = _Finder(tools)
     for text in earlier:
@@ -186,9 +189,10 @@ class _Finder:
                 pass
 
     def ranked(self, most: int) -> tuple[Anchor, ...]:
-        """Return the ``most`` best anchors, best first.
+        """Return at most ``most`` anchors, best first.
 
-        An anchor's age is measured in ids, relative to the span of the entries looked at.
+        An anchor's age is the number of entry ids between its last mention and the newest mention
+        of any anchor, relative to the whole range of ids.
         """
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
@@ -260,7 +264,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache a function's results for the texts used last, up to ``_REMEMBERED_CHARS`` in total."""
+    """Cache a function's results for recently used texts, up to ``_REMEMBERED_CHARS``."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -293,9 +297,9 @@ def names_in(line: str) -> set[str]:
 
 @_remembering
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return the (kind, text) of paths, identifiers, hashes and numbers in a text, each once.
+    """Return (kind, text) of each path, identifier, hash and number in a text, without duplicates.
 
-    Cached, because entries never change and every plan looks at all of them.
+    The results are cached, because entries never change and every plan examines all of them.
     """
     facts: list[tuple[AnchorKind, str]] = []
     for token in set(_TOKEN.findall(text)):
@@ -315,10 +319,10 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 
 
 def cut_line(text: str, limit: int) -> str:
-    """Return the beginning of a text as one line of at most ``limit`` characters, "…" marking a cut.
+    """Return the beginning of a text as one line of at most ``limit`` characters.
 
-    Runs of white space become one space. Only the first ``4 * limit`` characters of the text are
-    used; if they fit, the line does not end with "…".
+    Runs of white space become one space. A cut line ends with "…". Only the first ``4 * limit``
+    characters of the text are used: if all of them fit, no "…" shows that more text follows.
     """
     line = " ".join(text[: limit * 4].split())
     if len(line) <= limit:
@@ -328,7 +332,7 @@ def cut_line(text: str, limit: int) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return the (kind, text) of the facts in a word without spaces, usually none or one."""
+    """Return (kind, text) of each fact in a word without spaces: usually none or one."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")
     if len(word) < 4 or len(word) > 120:
         return ()

@@ -7,11 +7,11 @@ from typing import Any
 from tui_agent.session.entries import AssistantEntry
 
 LONG_ARGUMENT_CHARS = 200
-"""Characters to which strings in the tool arguments of a cleared answer are cut."""
+"""Maximum characters kept of each string in the tool arguments of a cleared answer."""
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
-    """Return a text parsed as a JSON object; None if it is anything else or is nested too deeply."""
+    """Return a text parsed as a JSON object; None if it is anything else or nested too deeply."""
     try:
         values = _STRICT.decode(arguments)
     except (ValueError, RecursionError):
@@ -20,7 +20,7 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
 
 
 def text_argument(arguments: str, name: str) -> str:
-    """Return an argument of a call as text; "" if there is none, or the arguments are unreadable."""
+    """Return an argument of a call as text; "" if it is missing or the arguments are unreadable."""
     values = parse_object(arguments) or {}
     return str(values.get(name, ""))
 

@@ -1,7 +1,7 @@
-"""Plans moves in the tree, and the summary of the branch that a move leaves or a merge brings in.
+"""Plans moves in the tree, and the summary of a branch that a move leaves or a merge brings in.
 
-``agent.navigator`` carries the plans out: it moves the leaf, has the summary written, and appends
-it.
+``agent.navigator`` carries out the plans: it moves the leaf, has a summary written, and appends the
+summary.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,13 +32,13 @@ _MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
 _UNSURE = kinds(lambda kind: kind.is_message is None)
 _SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
-"""Largest share of the summariser's input for earlier summaries on the branch."""
+"""Largest share of the summariser's input that earlier summaries on the branch may take."""
 _BEGINS_CHARS = 200
-"""Maximum characters of a branch's first message, sent to tell a summariser where in the live
-conversation the branch begins."""
+"""Maximum characters of the excerpt from a branch's first message. It tells a summariser where the
+branch begins in the live conversation."""
 _MIN_BLOCK_TOKENS = 200
-"""Minimum tokens to which a block that does not fit is cut; with less room it is left out, unless
-no other block was chosen."""
+"""If at least this many tokens are free, a block that does not fit is cut; with less room it is
+left out. If no other block was chosen, it is cut in any case."""
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 """Returns the entries with the given ids."""
@@ -48,10 +48,11 @@ LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 class MovePlan:
     """A move to another place in the tree.
 
-    ``leaf`` is the new leaf (None: an empty conversation); ``prompt`` is the user's message to put
-    back into the prompt for editing, () for none. ``abandoned`` are the entries that leave the
-    path: those after ``ancestor``, the deepest entry on both paths, up to the old leaf ``from_id``.
-    A plan made by `plan_merge` moves nothing; it only says which entries the summary covers.
+    ``leaf`` is the new leaf (None: an empty conversation). ``prompt`` is the user's message to put
+    back into the prompt for editing, () for none. ``abandoned`` has the entries that leave the
+    path: all entries after ``ancestor`` (the last entry that both paths share) up to the old leaf
+    ``from_id``. A plan made by `plan_merge` moves nothing; it only says which entries the summary
+    covers.
     """
 
     leaf: int | None
@@ -89,8 +90,8 @@ def plan_move(
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
     """Plan to append a summary of another branch at the current leaf, without a move.
 
-    ``parting`` has the entries that only the other branch has; they are the plan's ``abandoned``.
-    None if none of them is sent to a model.
+    ``parting`` has the entries that only the other branch has; they become the plan's ``abandoned``
+    entries. Returns None if none of them is sent to a model.
     """
     asks = holds_message(parting.left, load)
     if asks:
@@ -101,7 +102,7 @@ def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
 def holds_message(entries: Outlines, load: LoadEntries) -> bool:
     """Return True if any of the entries is sent to a model.
 
-    Calls ``load`` only for kinds of which only some entries are sent (shell commands).
+    Calls ``load`` only for a kind whose entries are not always sent (shell commands).
     """
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
@@ -117,7 +118,7 @@ class BranchSummaryPlan:
     """The input of a branch summary: the branch's entries, and their text in blocks.
 
     ``from_id`` is the branch's leaf, ``budget`` the history budget in tokens, ``omitted`` the
-    number of blocks that did not fit, ``focus`` what the user asked to stress.
+    number of blocks that did not fit, ``focus`` what the user wants the summary to stress.
     """
 
     entries: tuple[Entry, ...]
@@ -130,7 +131,7 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
-        """Return the summariser's task; in mode "live" it first tries the live conversation."""
+        """Return the summariser's task; in mode "live", the live conversation is tried first."""
         begins = next((cut_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask(
             "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins
@@ -157,10 +158,10 @@ def plan_branch_summary(
 ) -> BranchSummaryPlan | None:
     """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
-    ``entries`` are those that the move abandons. Earlier summaries on the branch are taken first,
-    for up to half of the room, then messages, each newest first. The first summary or message that
-    does not fit is cut in its middle, or left out if little room remains, and no older one of its
-    kind is taken.
+    ``entries`` are the entries that the move abandons. Earlier summaries on the branch are taken
+    first, for up to half of the room, then messages, each newest first. The first summary or
+    message that does not fit is cut in its middle, or left out if little room remains, and no older
+    one of its kind is taken.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -186,7 +187,7 @@ def branch_summary_entry(
 ) -> BranchSummaryEntry:
     """Return the entry to append at the move's new leaf.
 
-    Its details have the branch's files and anchors, but no user messages, rules or state.
+    The entry's details have the branch's files and anchors, but no user messages, rules or state.
     """
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
@@ -207,7 +208,7 @@ def branch_summary_entry(
 
 
 def _blocks(view: ContextView, settings: ContextSettings) -> list[tuple[bool, str]]:
-    """Return (whether it is a summary, text) of the text blocks of a view's entries, in order."""
+    """Return the text blocks of a view's entries, in order, as (is summary, text) pairs."""
     blocks: list[tuple[bool, str]] = []
     for kind, group in groupby(
         view.entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
@@ -226,11 +227,11 @@ def _blocks(view: ContextView, settings: ContextSettings) -> list[tuple[bool, st
 def _newest_within(
     blocks: Sequence[tuple[bool, str]], room: int, count: CountText
 ) -> dict[int, str]:
-    """Return the blocks that fit, by index: summaries first, then messages, each newest first.
+    """Return the text of the blocks that fit into ``room`` tokens, by the block's index.
 
-    Summaries may take ``_SUMMARIES_SHARE`` of ``room``. The first summary or message that does not
-    fit is cut in its middle, or left out if little room remains, and no older one of its kind is
-    taken.
+    Summaries are chosen first, then messages, each from the newest back. Summaries may take
+    ``_SUMMARIES_SHARE`` of ``room``. The first summary or message that does not fit is cut in its
+    middle, or left out if little room remains, and no older one of its kind is taken.
     """
     chosen: dict[int, str] = {}
     left = room

@@ -1,10 +1,10 @@
-"""Measures the next request and each entry in it, in tokens, and computes the limits for them.
+"""Measures the next request and each of its entries in tokens, and computes the token limits.
 
-There are three measures. `Meter` gives the size that is shown and acted on; it builds on the
-provider's reports. `Weights` counts each entry of a view exactly as it is sent. `ViewWeights` is a
-faster estimate, for plans that compare many cuts. This module also decides which reports to believe
-(`_tells_size`, `judge_report`), and when the head is so large that the user is warned (`overhead`).
-Nothing is appended, sent or shown here.
+There are three measures. `Meter` returns the size that users see and that decisions are based on;
+it starts from the provider's reports. `Weights` counts each entry of a view exactly as it is sent.
+`ViewWeights` is a faster estimate, for plans that compare many cuts. This module also decides which
+reports to believe (`_tells_size`, `judge_report`), and when the head is so large that the user is
+warned (`overhead`). Nothing is appended, sent or shown here.
 """
 
 import re
@@ -37,55 +37,56 @@ from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""Fixed tokens up to which a request is assumed to have no system prompt or tools yet."""
+"""A request with at most this many fixed tokens is assumed to have no system prompt or tools yet."""
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
 """Message that is sent for a tool call without a result."""
 
 _HEAD_AMONG = 50
-"""Number of entries at the beginning of a path that are searched for its head."""
+"""How many entries at the beginning of a path are searched for its head."""
 
 MIN_SHARE = 1 / 3
 """Lowest believable ratio of reported to estimated tokens of a request: tokenizers differ by a
 factor of about 2."""
 
 SLACK_BELOW = 200
-"""Tokens that a report may be below ``MIN_SHARE`` of the estimate, because a small request's
-overhead is a guess."""
+"""How many tokens a report may be below ``MIN_SHARE`` of the estimate: the overhead of a small
+request is a guess."""
 
 MAX_SHARE = 5.0
 """Highest believable ratio of reported to estimated tokens; some gateways add prompts."""
 
 SLACK_ABOVE = 2_000
-"""Tokens that a report may be above ``MAX_SHARE`` times the estimate."""
+"""How many tokens a report may be above ``MAX_SHARE`` times the estimate."""
 
 SUSPECT_SHARE = 1.25
 """Ratio of reported to estimated tokens above which a report is compared with earlier ones
 (``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""If tokens were removed from a request, the next report is stale unless it falls by at least this
-share of them."""
+"""If a request is much smaller than an earlier one, its report must have fallen by at least this
+share of the difference; if not, the report is stale."""
 
 SMALLEST_CUT = 1_000
-"""Smallest report, in tokens, that can mean the server cut the request to its window; less is a
-miscount."""
+"""Smallest report, in tokens, that can mean that the server cut the request to its window. A
+smaller report is a miscount."""
 
 _SAME_SIZE = 0.01
-"""Largest relative difference of two requests' estimates for which equal reports are believed."""
+"""Equal reports for two requests are believed if the requests' estimates differ by at most this
+share."""
 
 PLACEHOLDER_TOKENS = 40
 """Tokens assumed for a placeholder."""
 
 _BYTES_PER_TOKEN = 3
-"""Bytes per token assumed for text beside a placeholder; low, so that plans free at least as much
-as they promise."""
+"""Bytes per token assumed for the text beside a placeholder. It is low, so that plans free at least
+as many tokens as they promise."""
 
 CountEntry = Callable[[Entry], int]
-"""Returns the tokens of an entry sent whole."""
+"""Returns the number of tokens of an entry that is sent whole."""
 
 stored_tokens: CountEntry = attrgetter("tokens")
-"""Returns the count that is stored with an entry."""
+"""Returns the number of tokens that is stored with an entry."""
 
 _SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
@@ -120,8 +121,8 @@ class ContextSize:
 
     ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the id of the answer
     whose reported usage the total is based on, None if the whole total is an estimate.
-    ``estimated``: at least a part of the total is an estimate. ``reserve`` stays free for the
-    answer. ``threshold`` is the size at which automatic compaction acts, None if it never does.
+    ``estimated``: at least part of the total is an estimate. ``reserve`` stays free for the answer.
+    ``threshold`` is the size above which automatic compaction starts, None if it never does.
     """
 
     fixed: int
@@ -148,22 +149,22 @@ class ContextSize:
 
     @property
     def limit(self) -> int:
-        """Maximum tokens of a request: the threshold or, without one, the window minus the reserve."""
+        """Maximum tokens of a request: the threshold or, if None, the window minus the reserve."""
         if self.threshold is None:
             return self.window - self.reserve
         return self.threshold
 
     @property
     def budget(self) -> int:
-        """The history budget H: the tokens that history may take before compaction."""
+        """The history budget H: the tokens that history may take before it is compacted."""
         return max(0, self.limit - self.fixed)
 
 
 @frozen
 class SwitchAhead:
-    """The size of the next request with the current model (``before``) and with another (``after``).
+    """The size of the next request with the current model (``before``) and another (``after``).
 
-    ``pruned`` is the request's tokens with the other model if old outputs are cleared first.
+    ``pruned`` is the size with the other model if old outputs are cleared first.
     """
 
     before: ContextSize
@@ -202,11 +203,11 @@ class Overhead:
     of the window, or the history budget is below ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
-    """The threshold in tokens if the budget would be large enough without it; else None."""
+    """The threshold, in tokens, if only the threshold makes the budget too small; else None."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
-    """Return ``limits``, with the window from the settings if that is smaller."""
+    """Return ``limits`` with the window from the settings, if that window is smaller."""
     own = settings.for_model(limits.model).window
     if own is None or own >= limits.window:
         return limits
@@ -218,7 +219,7 @@ def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
 
 
 def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
-    """Return the tokens at which automatic compaction acts, None if it never does."""
+    """Return the size in tokens above which automatic compaction starts, None if it never does."""
     compaction = settings.for_model(limits.model).compaction
     return compaction.threshold_at(
         limits.window, reserve(limits, settings), price_tier=limits.price_tier
@@ -238,12 +239,12 @@ class Weights:
         self._answered = view.answered()
 
     def head(self) -> int:
-        """Return the tokens of the system entry in force, plus the overhead of every request."""
+        """Return the tokens of the system entry in force, plus the fixed overhead of a request."""
         system = self._view.system
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
     def all(self) -> Iterator[tuple[Entry, int]]:
-        """Yield (entry, tokens) of all entries that are sent, in the order of the request."""
+        """Yield (entry, tokens) for each entry that is sent, in the order of the request."""
         compaction = self._view.compaction
         if compaction is None:
             entries = self._view.entries
@@ -283,7 +284,7 @@ class Weights:
         return tokens
 
     def _is_parted(self, results: Sequence[ToolResultEntry | None]) -> bool:
-        """Return True if the user hid one of an answer's results, which also hides its call."""
+        """Return True if the user hid a result of an answer, and with it the result's call."""
         states = self._view.states
         if not states:
             return False
@@ -299,7 +300,7 @@ class Weights:
         return self._view.is_open(entry.id) and all(map(self._asked.takes, entry.images))
 
     def _counted(self, entry: Entry) -> int:
-        """Count the messages of an entry that is not sent as it was stored."""
+        """Return the tokens of an entry that isn't sent in its stored form."""
         counter = self._counter
         messages = counter.messages_for(entry, self._view, self._asked)
         sent: set[str] = set()
@@ -312,10 +313,10 @@ class Weights:
 class Estimate:
     """The estimated tokens of a path's request (uncorrected), in parts that `estimate_path` reuses.
 
-    ``settled`` are the tokens of the history before the newest answer, which appended entries can't
-    change; ``cut`` is that answer's index on the path. If the estimate can't be continued when the
-    path grows, ``cut`` is None and ``settled`` is the whole history. ``path`` marks the path that
-    was estimated.
+    ``settled`` is the size of the history before the newest answer: appended entries don't change
+    it. ``cut`` is that answer's index on the path. If the estimate can't be continued when the path
+    grows, ``cut`` is None and ``settled`` is the whole history. ``path`` marks the path that was
+    estimated.
     """
 
     head: int
@@ -342,7 +343,7 @@ def estimate_path(
     """Estimate the uncorrected tokens of a path's request.
 
     ``before`` is an earlier estimate with the same counter and model. It only saves time: if the
-    path has only grown since, entries are counted from the answer that was the newest then.
+    path has only grown since, only the entries from the formerly newest answer on are counted.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -376,7 +377,7 @@ def estimate_path(
 
 
 def _only_grew(path: Sequence[Entry], before: PathMark) -> bool:
-    """Return True if a path continues an earlier one without changing the request made from it."""
+    """Return True if a path continues an earlier path and only appends to its request."""
     if not before.begins(path):
         return False
     return not any(entry.breaks_prefix for entry in path[before.length :])
@@ -472,7 +473,7 @@ class Meter:
     def adopt(self, counter: TokenCounter) -> bool:
         """Use another counter from now on, if it differs only in its calibration.
 
-        Returns False, and changes nothing, for any other counter.
+        For any other counter, returns False and changes nothing.
         """
         if (
             counter != self.counter
@@ -510,8 +511,8 @@ def place_of_report(path: Sequence[Entry], model: str, start: int = 0) -> int | 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     """Return the path's newest answer; None if its report isn't usable or a compaction follows it.
 
-    Unlike for `place_of_report` the answer may be any model's, and the request may have changed
-    since.
+    Unlike with `place_of_report`, the answer may come from any model, and earlier parts of the
+    request may have changed since.
     """
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     if at is None:
@@ -523,7 +524,7 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
-    """Return True if the entry at an index is an answer with a usable report of its request."""
+    """Return True if the entry at an index is an answer with a usable report of its tokens."""
     answer = path[at]
     if not isinstance(answer, AssistantEntry) or answer.usage is None:
         return False
@@ -580,16 +581,15 @@ class Report(StrEnum):
     """Too few tokens, but at least `SMALLEST_CUT`: the server seems to have cut the request to a
     smaller window."""
     TOO_FEW = "too_few"
-    """Too few tokens even for that: a miscount."""
+    """Even fewer than `SMALLEST_CUT` tokens: a miscount."""
     TOO_MANY = "too_many"
 
 
 def judge_report(usage: Reported | None, estimate: int) -> Report:
     """Compare a provider's report with this program's estimate of the same request.
 
-    Both are in the model's tokens.
-
-    If the estimate is 0 (unknown), every report is usable. A report of 0 tokens counts as missing.
+    Both are in the model's tokens. If the estimate is 0 (unknown), every report is usable. A report
+    of 0 tokens counts as missing.
     """
     if usage is None or usage.prompt <= 0:
         return Report.MISSING
@@ -718,7 +718,7 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
     """Return the share of an answer (0 to 1) that cutting its long tool arguments frees.
 
     Texts in the arguments, and with ``words`` the answer's own text, are cut to ``keep_chars``
-    characters if they are over a quarter longer.
+    characters if they are more than a quarter longer than that.
     """
     texts = argument_texts(entry)
     long = texts
@@ -763,10 +763,10 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence on the size of the head with its three largest parts.
+    """Return a sentence about the size of the head and its three largest parts.
 
-    ``parts`` are (name, tokens). Example: ``Instructions and tools take 21k of the window's 32k tokens:
-    tools 12k.``
+    ``parts`` has (name, tokens) of the parts. Example: ``Instructions and tools take 21k of the
+    window's 32k tokens: tools 12k.``
     """
     largest = sorted(parts, key=lambda part: -part[1])[:3]
     names = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)

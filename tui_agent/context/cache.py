@@ -26,20 +26,20 @@ _HOUR = 3_600
 _READ = 0.1
 _WRITE = 1.25
 _HOUR_WRITE = 2.0
-"""Prices of a token read from the cache, written to it for five minutes, and written for an hour,
-relative to an uncached token (platform.claude.com/docs, "Prompt caching")."""
+"""Prices, relative to an uncached token, of a token that is read from the cache, cached for five
+minutes, or cached for an hour (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
 """Returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
-"""Number of newest requests from which it is computed which lifetime is cheaper."""
+"""How many of the newest requests are compared to find the cheaper lifetime."""
 
 MISSED_SHARE = 0.5
-"""Smallest share of the cached tokens that must be read again to count as a miss: providers round
-numbers, and drop a little."""
+"""A request counts as a cache miss only if at least this share of the cached tokens was read again:
+providers round numbers, and drop a few tokens."""
 
 MISSED_LEAST = 2_000
-"""Fewest tokens that must be read again to count as a miss: providers don't cache shorter
-prefixes."""
+"""A request counts as a cache miss only if at least this many tokens were read again: providers
+don't cache shorter prefixes."""
 
 
 class BreakCause(StrEnum):
@@ -190,11 +190,11 @@ def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
     """Return the cache lifetime that a request sent at ``now`` asks for.
 
-    This is the setting. If the setting is "auto", it is an hour if that would have been cheaper
-    with the pauses between the path's requests, else five minutes. The choice changes only after a
-    pause of more than five minutes, so that a prefix is never requested with another lifetime while
-    it is cached. ``now`` is in milliseconds since the epoch; None: the time of the path's last
-    request.
+    This is the lifetime in the settings. With "auto", it is an hour if, given the pauses between
+    the path's requests, an hour would have cost less than five minutes; else it is five minutes.
+    The choice changes only after a pause of more than five minutes, so a prefix is never requested
+    with another lifetime while it is cached. ``now`` is in milliseconds since the epoch; None: the
+    time of the path's last request.
     """
     if settings.ttl != "auto":
         return settings.ttl
@@ -226,7 +226,8 @@ class _Sent:
 def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
     """Return the price of the requests if each is cached for ``kept_seconds``.
 
-    The unit is the price of an uncached token; ``write`` is the price of writing one to the cache.
+    The unit is the price of an uncached token; ``write`` is the price of writing one token to the
+    cache.
     """
     price = write * sent[0].tokens
     for before, after in pairwise(sent):

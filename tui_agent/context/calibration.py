@@ -22,25 +22,26 @@ INDIC = "indic"
 CJK = "cjk"
 SIGNS = "signs"
 """Classes of characters outside ASCII, by the first byte of the character in UTF-8: ``ALPHABETS``
-are accents, Greek, Cyrillic, Hebrew, Arabic and the like; ``INDIC`` the scripts of India and
-Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese, Korean; ``SIGNS`` emoji, arrows, box
+are accented letters, Greek, Cyrillic, Hebrew, Arabic and the like; ``INDIC`` the scripts of India
+and Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese, Korean; ``SIGNS`` emoji, arrows, box
 drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
 """Table for ``bytes.translate``. It turns the first byte of a character into the key of its class in
 ``_NAMES``, and ASCII and continuation bytes into ``-``."""
 _FORMER = {
-    # Class names that earlier versions stored; any name not listed was an alphabet.
+    # Class names that earlier versions stored; any other name was that of an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
     **dict.fromkeys(("han", "kana", "hangul"), CJK),
     **dict.fromkeys(("symbols", "emoji"), SIGNS),
 }
 _CLASSES = (TEXT, DIGITS, ALPHABETS, INDIC, CJK, SIGNS)
 _SIZES: Mapping[str, Mapping[str, float]] = {
-    # Tokens per token of o200k_base by class. They were fitted on Django's translations and source,
-    # tables, logs and hex dumps, counted with the tokenizer files of Qwen 2.5 and 3.5, Gemma 3,
-    # DeepSeek V3, Llama 3 and Mistral's tekken. "other" is between them. Claude's are from the
-    # tokenizer file of Claude 2, except for ASCII, for which later models report 1.07 to 1.32.
+    # Tokens per token of o200k_base, by class. The ratios were fitted on Django's translations and
+    # source, tables, logs and hex dumps, counted with the tokenizer files of Qwen 2.5 and 3.5,
+    # Gemma 3, DeepSeek V3, Llama 3 and Mistral's tekken. The ratios of "other" lie between theirs.
+    # Claude's ratios come from the tokenizer file of Claude 2, except for ASCII: later models
+    # report 1.07 to 1.32.
     family: dict(zip(_CLASSES, sizes, strict=True))
     for family, sizes in {
         "": (1, 0, 1, 1, 1, 1),
@@ -97,8 +98,8 @@ def characters_of(text: str) -> dict[str, int]:
 def count_of(tokens: int, outside: int, text: str) -> int:
     """Return ``tokens``, a text's number of tokens, as a `Count` by class of characters.
 
-    If all are of the class TEXT, the number is returned unchanged. ``outside`` is how many of the
-    tokens have bytes outside ASCII.
+    If all tokens are of the class TEXT, the number is returned unchanged. ``outside`` is how many
+    of the tokens have bytes outside ASCII.
     """
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:
@@ -110,9 +111,9 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 
 
 def rough_count(text: str) -> int:
-    """Return an estimate of a text's uncorrected tokens from its characters, without an encoding.
+    """Estimate a text's uncorrected tokens from its characters, without an encoding.
 
-    For prose and code it differs from the count by about a fifth.
+    For prose and code, the estimate differs from the exact count by about a fifth.
     """
     wide: dict[str, int] = {}
     for name, number in characters_of(text).items():
@@ -145,8 +146,8 @@ class Calibration:
 
         ``counted`` is the request's uncorrected count. Implausible reports and small requests
         change nothing. Otherwise the ratios change so that the request's estimate equals the
-        report, as far as ``SIZE_RANGE`` allows; those of classes with many tokens and an uncertain
-        ratio change most.
+        report, as far as ``SIZE_RANGE`` allows. A ratio changes most if it is uncertain and its
+        class has many tokens.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

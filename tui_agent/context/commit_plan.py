@@ -1,12 +1,12 @@
 """Turns a compaction plan and a summary into the entries to append, if they make enough room.
 
-The goal: history is afterwards at most 90 % of its former size and at most 60 % of its budget. If
-the summary alone does not reach the goal, a ladder of further measures is tried, rung by rung, none
-of which needs a model: clear outputs, cut outputs and arguments, keep fewer messages. If no rung
-reaches the goal but the work would stop without a compaction, a rung that makes a little less room
-is taken; if there is none, every text is cut in the middle, or else the smallest history that fits
-the window is taken. So the work stops only if the texts that may not be cut, the head and pinned
-entries, are too large.
+The goal: afterwards, history has at most 90 % of its former size and takes at most 60 % of its
+budget. If the summary alone does not reach the goal, a ladder of further measures is tried, rung by
+rung: clear outputs, cut outputs and arguments, keep fewer messages. None of them needs a model. If
+no rung reaches the goal but the work would stop without a compaction, a rung that makes a little
+less room is taken. If there is none, every text is cut in the middle. If that is not enough either,
+the smallest history that fits the window is taken. So the work stops only if the texts that must
+not be cut (the head and pinned entries) are too large.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,15 +50,15 @@ _PRUNED = "cleared kept outputs"
 _CUT_OUTPUTS = "cut kept outputs"
 """Name of the rung that shortens long kept outputs, shown to the user."""
 MIN_TAIL_TOKENS = 500
-"""Tokens of newest messages down to which the kept part is halved; after that whole turns are
-dropped."""
+"""To keep fewer messages, the kept part is halved until it has this many tokens; after that, whole
+turns are dropped."""
 LEAST_ANSWER = 1_024
 """Tokens of the window that stay free for an answer even if everything has to be cut."""
 _TOO_LITTLE = (
     "Compacting would free too little, so it was refused. For more room, clear or hide entries in "
     "/context, or switch to a model with a larger window with /model."
 )
-"""Tells the user what to do if no entry alone is to blame for a refused compaction."""
+"""Tells the user what to do if a compaction was refused and no single entry is the reason."""
 _CHARS_PER_TOKEN = 4
 """Characters per token assumed to convert ``result_chars`` and ``argument_chars`` to tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
@@ -122,8 +122,9 @@ class _Goal:
 
     ``before`` is the present size and ``target`` the goal. If no rung reaches the goal, ``enough``
     is accepted, or else ``room``, the most that fits the window. These two exceed ``target`` only
-    if the work would stop otherwise (``pressing``): history no longer fits the window, or the
-    server refused a request as too long; never if the user asked for the compaction.
+    if the work would stop otherwise (``pressing``), because history no longer fits the window or
+    the server refused a request as too long. They never exceed it if the user asked for the
+    compaction.
     """
 
     before: int
@@ -160,7 +161,7 @@ def plan_commit(
     """Return the commit that carries out a plan, or a refusal with the reason.
 
     ``summary`` is the model's text, "" if there is none. ``size`` is the size that the plan was
-    made for; ``overhead`` are (name, tokens) of the head's parts, for a refusal's message.
+    made for; ``overhead`` has (name, tokens) of the head's parts, for a refusal's message.
     """
     goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
@@ -202,9 +203,10 @@ def _first_that_fits(
 ) -> Commit | int:
     """Return the commit of the first rung that reaches the goal.
 
-    If none does, return the commit of the first that is enough, or else of the one that leaves the
-    smallest history that fits the window, or else the smallest size reached, in tokens. Hard rungs
-    are only tried if no other was enough, and don't have to reach the goal then.
+    If no rung does, return the commit of the first rung that is enough, or else of the rung that
+    leaves the smallest history that fits the window. If no history fits, return the smallest size
+    reached, in tokens. Hard rungs are only tried if no other rung was enough; for them, being
+    enough counts as reaching the goal.
     """
     steps: list[str] = []
     enough: Commit | None = None
@@ -253,7 +255,8 @@ def _ladder(
 ) -> Iterator[_Rung]:
     """Yield the rungs from mild to hard.
 
-    Each has the prunes of those before it, as far as their targets are still kept.
+    Each rung includes the prunes of the rungs before it, except for entries that it no longer
+    keeps.
     """
     compact = partial(
         compaction_entry, summary=summary, count=measures.text, templates=measures.templates
@@ -324,7 +327,7 @@ def _cuts(
 ) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
     """Yield (name of the rung, cuts) for long outputs, then for long tool arguments.
 
-    Arguments may be cut because the model can read what a call wrote in the file itself.
+    Arguments may be cut: what a call wrote can be read from the file itself.
     """
     for name, longest, chars in (
         (_CUT_OUTPUTS, outputs, settings.compaction.result_chars),
@@ -370,7 +373,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    """Return the prunes without those targets that the compaction summarises."""
+    """Return the prunes without the targets that the compaction summarises."""
     kept = frozenset(entry.id for entry in plan.kept)
     cut = [prune.only(kept) for prune in prunes]
     return tuple(filter(None, cut))

@@ -6,7 +6,7 @@ makes enough room, and ``agent.compactor`` appends it. `compaction_entry` here b
 The rules are those of OpenCode and Pi, without their known mistakes: the range to summarise starts
 at the previous compaction's first kept entry; a cut is never between a call and its result; whether
 a turn is split is decided before unsent entries move to the kept side; and if the newest result is
-too large, it is cut instead of refusing the compaction.
+too large, the result is cut and the compaction is not refused.
 """
 
 from collections.abc import Sequence
@@ -75,9 +75,9 @@ def valid_cuts(view: ContextView, tokens: Sequence[int]) -> list[bool]:
 def find_cut(view: ContextView, tokens: Sequence[int], keep: int) -> tuple[int, bool]:
     """Return the index of the first entry to keep, and whether the newest step exceeds ``keep``.
 
-    Counts tokens from the newest entry back until ``keep`` is reached, and returns the nearest
-    valid cut at or after that entry, and False. If there is none, because the results at the end
-    are larger than ``keep``, returns the nearest valid cut before the entry (0 if none), and True.
+    Tokens are counted from the newest entry back until ``keep`` is reached. Returns the nearest
+    valid cut at or after that entry, with False. If there is none, because the results at the end
+    are larger than ``keep``, returns the nearest valid cut before the entry (0 if none), with True.
     """
     valid = valid_cuts(view, tokens)
     total = 0
@@ -107,14 +107,14 @@ class RefusalReason(StrEnum):
     CANCELLED = "cancelled"
     """One of the user's hooks refused the compaction."""
     MOVED = "moved"
-    """The user moved to a branch without the entries that were to be summarised."""
+    """The user moved to a branch that doesn't have the entries to summarise."""
 
 
 @frozen
 class Refusal:
-    """A compaction that is not made; ``message`` is the reason, for the user.
+    """The refusal of a compaction; ``message`` tells the user the reason.
 
-    ``prunes`` can be made instead: they cut large outputs or clear old ones and need no model.
+    ``prunes`` can be made instead, without a model: they cut large outputs or clear old ones.
     """
 
     reason: RefusalReason
@@ -154,9 +154,9 @@ class CompactionPlan:
     """Dropped entries that the model's summary does not cover, because the cut was moved after the
     summary was written."""
     boundary: int | None = None
-    """Id of the first entry to keep, if the user chose it; nothing is then pruned or cut."""
+    """Id of the first entry to keep, if the user chose it; in that case nothing is pruned or cut."""
     begun: int | None = None
-    """Id of the newest entry when a prepared summary was begun; None for other summaries."""
+    """Id of the entry that was newest when a prepared summary was begun; None for other summaries."""
 
     @property
     def previous_summary(self) -> str:
@@ -208,7 +208,7 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
 
 
 def _places(view: ContextView, tokens: Sequence[int], start: int = 0) -> list[int]:
-    """Return the indexes of valid cuts with at least one sent entry between ``start`` and them."""
+    """Return the indexes of valid cuts that have a sent entry between ``start`` and the cut."""
     valid = valid_cuts(view, tokens)
     first = next((at for at in range(start, len(tokens)) if tokens[at]), len(tokens))
     return [at for at in range(first + 1, len(tokens)) if valid[at]]
@@ -241,7 +241,7 @@ def plan_compaction(
     last = newest_sent(path)
     if view.compaction is not None and last is not None and last.id == view.compaction.id:
         return Refusal(
-            RefusalReason.ALREADY_COMPACTED, "Nothing was added since the last compaction."
+            RefusalReason.ALREADY_COMPACTED, "Nothing has been added since the last compaction."
         )
     if size.budget <= 0:
         overhead = describe_overhead(size.fixed, size.window, options.overhead)
@@ -309,7 +309,7 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 
 
 def _past_large_entry(weighed: _Weighed, cut: int) -> int:
-    """Return the cut, moved past a large entry if otherwise less than half would be summarised."""
+    """Return the cut, moved past a large entry if less than half would be summarised otherwise."""
     tokens = weighed.tokens
     if sum(tokens[:cut]) * 2 >= sum(tokens):
         return cut
@@ -323,7 +323,8 @@ def _room_of_newest(
 ) -> int:
     """Return the tokens that the kept outputs may take: all that the summary leaves of ``target``.
 
-    At least ``keep``. So much is left for them because the model has not seen them yet.
+    The result is at least ``keep``. The outputs may take that much because the model has not seen
+    them yet.
     """
     carried = Budgets.of(settings.compaction, budget).total
     stand_in = settings.compaction.summary_tokens(budget) + carried
@@ -348,7 +349,7 @@ def _nothing_to_summarise(
         head = describe_overhead(size.fixed, size.window, options.overhead)
         # The server's error already gave a total; a percentage avoids giving a different one.
         part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
-        message = f"Messages are {part} of the request: a summary would not help. By this program's count: {head}"
+        message = f"Messages make up {part} of the request: a summary would not help. By this program's count: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
     after = " once old outputs are cleared" if pruned is not None else ""
     message = (
@@ -378,7 +379,7 @@ def _plan_up_to(
     if not places:
         why = f"There is nothing to summarise before #{boundary}."
         if view.compaction is not None and view.entries and boundary <= view.entries[0].id:
-            why = f"Everything before #{boundary} is summarised already."
+            why = f"Everything before #{boundary} has already been summarised."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
     cut = places[-1]
     plan = CompactionPlan(view, settings, options.tools, size.history, size.budget)
@@ -393,7 +394,7 @@ def _plan_up_to(
 def recut(
     plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan with only ``keep_recent`` tokens kept, None if that drops no more entries.
+    """Return the plan with only ``keep_recent`` tokens kept, None if that drops no further entries.
 
     The summary stays the same: newly dropped entries are added to ``unsummarised``. If the newest
     step alone is larger than ``keep_recent``, its outputs are cut to that size.
@@ -413,9 +414,10 @@ def recut(
 def without_oldest_turn(
     plan: CompactionPlan, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan without the oldest kept turn, or without its oldest step if it is the only one.
+    """Return the plan without the oldest kept turn.
 
-    None if only one step is kept.
+    If only one turn is kept, only its oldest step is dropped. Returns None if only one step is
+    kept.
     """
     tokens = ViewWeights(plan.view, count).all()
     later = _places(plan.view, tokens, len(plan.dropped))
@@ -455,7 +457,7 @@ def _with_later_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> Co
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return what the program itself carries through a compaction, beside the summary's text.
+    """Return what the program, not the summariser, carries through a compaction.
 
     Names that the summary or a kept entry contains need no anchor.
     """
@@ -478,10 +480,10 @@ def carried_details(
 def _used_meanwhile(
     plan: CompactionPlan, summarised: Sequence[Entry], summary: str
 ) -> frozenset[str]:
-    """Return the names that the agent has used since a prepared summary was begun and would lose.
+    """Return the names used while a summary was prepared that the compaction would lose.
 
-    They occur in the entries ``summarised``, but neither in the text ``summary`` nor in a kept
-    output. Empty for a summary that was not prepared.
+    Such a name occurs in the entries ``summarised``, but neither in the text ``summary`` nor in a
+    kept output. Returns an empty set if the summary was not prepared ahead.
     """
     if plan.begun is None:
         return frozenset()

@@ -1,10 +1,10 @@
-"""Decides when automatic compaction acts, when it waits, and when a summary is prepared ahead. Pure.
+"""Decides when automatic compaction runs or waits, and when a summary is prepared. Pure functions.
 
 The decisions depend on the path, its size and the settings, on the seconds that the last summary
 took, and on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
-``agent.context_keeper`` asks and acts; it decides itself what happens after a request that was too
-large, and then compacts without a model even if `hold` gives a reason other than ``OFF``.
-``agent.prepared_summary`` asks whether a prepared summary is still valid.
+``agent.context_keeper`` asks for these decisions and carries them out. After a request that was too
+large it decides for itself: it compacts without a model, even if `hold` returns a reason, unless
+that is ``OFF``. ``agent.prepared_summary`` asks whether a prepared summary is still valid.
 """
 
 import math
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
 
     _Span = tuple[int, int]
-    """Beginning and end of some work, in milliseconds since the epoch."""
+    """Beginning and end of a piece of work, in milliseconds since the epoch."""
 
 OVERFLOW_ATTEMPTS = 2
 """Number of requests in a row that may exceed the window before the agent stops and asks."""
 
 STEPS_AHEAD = (2, 6)
-"""Fewest and most steps before the threshold at which preparing a summary starts."""
+"""Minimum and maximum number of steps before the threshold at which a summary is prepared."""
 AHEAD_SHARE = 0.4
-"""Largest share of the history budget expected for the steps taken while a summary is prepared."""
+"""The steps during the preparation of a summary are expected to take at most this share of the
+history budget."""
 SUMMARY_SECONDS = 20.0
 """Seconds that a session's first summary is expected to take."""
 _MEASURED_STEPS = 4
-"""Number of newest steps from which the size and duration of a step are estimated."""
+"""How many of the newest steps are used to estimate the size and duration of a step."""
 _REMEMBERED_STEPS = 12
-"""Number of newest steps whose mean size is a lower limit of the estimate, because a few small steps
-say little about the next ones."""
+"""The estimated size of a step is at least the mean of this many newest steps, because a few small
+steps say little about the next ones."""
 
 
 class HoldReason(StrEnum):
-    """Why an automatic compaction by a model must not run now; the values are sentences for the user.
+    """Why automatic compaction by a model must not run now; the values are sentences for the user.
 
-    If a request is too large, a compaction without a model follows all the same, except with
-    ``OFF``.
+    If a request is too large, a compaction without a model still runs, except with ``OFF``.
     """
 
     OFF = "Automatic compaction is off."
@@ -63,7 +63,10 @@ class HoldReason(StrEnum):
 
 @frozen
 class FailureRecord:
-    """How many compactions failed in a row, and the id of the newest user message then (0: none)."""
+    """The number of failed compactions in a row.
+
+    ``user_id`` is the id of the newest user message at the last failure, 0 if there is none.
+    """
 
     failures: int = 0
     user_id: int = 0
@@ -87,8 +90,8 @@ def is_due(size: ContextSize) -> bool:
 class StepSizes:
     """The estimated size and duration of a step; all 0 before the first step.
 
-    ``mean`` and ``largest`` are tokens. ``seconds`` is the median duration of the request, the answer
-    and the calls, without the user's pauses; 0 if the entries don't tell it.
+    ``mean`` and ``largest`` are tokens. ``seconds`` is the median duration of the request, the
+    answer and the calls, without the user's pauses; 0 if the entries don't show it.
     """
 
     mean: float = 0.0
@@ -122,7 +125,7 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
 
 
 def _spans_of(entry: Entry) -> "list[_Span]":
-    """Return when the model or a tool worked on this entry, as one span; [] if none or unknown.
+    """Return the span in which the model or a tool worked on an entry, in a list; [] if unknown.
 
     A denied call has no span, because its time is the wait for the user's answer.
     """
@@ -167,10 +170,10 @@ def kept_ahead(
 ) -> int | None:
     """Return how many of the newest tokens to keep if a summary is prepared now; None: too early.
 
-    Preparing starts about as many steps before the threshold as will be taken while the summary is
-    written. Fewer tokens are kept than by a compaction (but at least a quarter), because those
-    steps are still to be added: the summary then covers about the same entries as one written at
-    the threshold. Also None without a threshold, or before the first step.
+    Preparation starts early enough for the steps that the agent is expected to take while the
+    summary is written. Those steps will be kept, too, so fewer tokens are kept now than a
+    compaction at the threshold would keep (but at least a quarter): the summary then covers about
+    the same entries. Also returns None without a threshold, or before the first step.
     """
     if size.threshold is None or not steps.mean:
         return None
@@ -187,10 +190,10 @@ def kept_ahead(
 
 
 def missing_meanwhile(size: ContextSize) -> int:
-    """Return by how many tokens a request is too large to be sent while its summary is being prepared.
+    """Return by how many tokens a request exceeds what may be sent while a summary is prepared.
 
     0: the request may be sent. Until the summary is ready, a request may exceed the limit by half
-    the reserve, and at most by an eighth of the limit.
+    the reserve, but at most by an eighth of the limit.
     """
     beyond = min(size.reserve // 2, size.limit // 8)
     return max(0, size.total - size.limit - beyond)

@@ -22,9 +22,9 @@ class Standing(StrEnum):
 
 
 def together(found: Iterable[Standing]) -> Standing:
-    """Return the status to show for several entries together: that of the entry sent least.
+    """Return the status to show for several entries together: the lowest of theirs.
 
-    UNSENT for no entries.
+    UNSENT if there are no entries.
     """
     ranks = list(Standing)
     return min(found, key=ranks.index, default=Standing.UNSENT)

@@ -26,9 +26,9 @@ _OF_STATE = {
 class Standings:
     """The context status of each entry of one path.
 
-    ``compaction`` is the id of the summary in force and ``boundary`` that of the first entry it
-    keeps (its own id if it keeps none); both are 0 without a summary. ``known`` has the status of
-    the entries whose status doesn't follow from these two and their kind.
+    ``compaction`` is the id of the summary in force and ``boundary`` the id of the first entry that
+    it keeps (its own id if it keeps none); both are 0 without a summary. ``known`` has the status
+    of the entries whose status doesn't follow from these two and their kind.
     """
 
     compaction: int = 0
@@ -58,7 +58,7 @@ class Standings:
         return Standing.SENT
 
     def differs_from(self, other: "Standings") -> bool:
-        """Return True if compaction, edits or prunes gave an entry another status in ``other``."""
+        """Return True if a compaction, edit or prune gave an entry a new status in ``other``."""
         if self.compaction != other.compaction or self.boundary != other.boundary:
             return True
         if self.edited != other.edited:
@@ -67,7 +67,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of ``path``, reusing these if ``path`` continues the path they are for."""
+        """Return the standings of ``path``; these are reused if ``path`` continues their path."""
         before = self.path
         if not before.begins(path):
             return standings(path)

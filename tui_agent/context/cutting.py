@@ -24,9 +24,9 @@ from tui_agent.session.entries import (
 LEAST_TOKENS = 6
 """Minimum tokens that a cut text keeps."""
 LEAST_OUTPUT = 500
-"""Tokens per output for which `cut_outputs` always leaves room."""
+"""`cut_outputs` leaves room for at least this many tokens per output."""
 _WORDS_WEIGH = 4
-"""Factor by which a text by the user or the model keeps more tokens than an output."""
+"""A text by the user or the model keeps this many times as many tokens as an output."""
 
 _CHARS_BESIDE_IMAGES = 3.0
 """Characters per token assumed for the text of an entry with images."""
@@ -36,14 +36,14 @@ Longest = Callable[[Entry], int]
 
 
 def outputs(entry: Entry) -> int:
-    """Return the length, in characters, of a tool's or a user command's output; 0 for other entries."""
+    """Return the length in characters of a tool's or user command's output; 0 for other entries."""
     if isinstance(entry, ToolResultEntry | ShellEntry):
         return len(entry.output)
     return 0
 
 
 def arguments(entry: Entry) -> int:
-    """Return the length, in characters, of the longest text in an answer's tool arguments, else 0."""
+    """Return the length in characters of the longest text in an answer's tool arguments, else 0."""
     if not isinstance(entry, AssistantEntry):
         return 0
     return max(map(len, argument_texts(entry)), default=0)
@@ -79,7 +79,7 @@ class Cutter:
     ) -> tuple[PrunePlan, ...]:
         """Plan to cut each text to about ``tokens`` tokens and at most ``most_chars`` characters.
 
-        ``longest`` chooses the entries and gives the length of their texts.
+        ``longest`` returns the length of an entry's text, or 0 if the entry must not be cut.
         """
         return _plans(
             (entry.id, self._chars(entry, tokens, size, most_chars), size, self.count(entry))
@@ -91,8 +91,8 @@ class Cutter:
     ) -> tuple[PrunePlan, ...]:
         """Plan cuts of the longest texts so that the view's entries take about ``room`` tokens.
 
-        ``longest`` chooses the entries that may be cut and gives the length of their texts.
-        ``harder`` is a factor for the length that each text keeps; below 1 more is cut.
+        ``longest`` returns the length of an entry's text, or 0 if the entry must not be cut.
+        ``harder`` is a factor for the length that each text keeps; a factor below 1 cuts more.
         """
         weights = ViewWeights(self.view, self.count)
         fixed = sum(weights.all())
@@ -127,7 +127,7 @@ class Cutter:
         """
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
-        # The tokens of an entry with images are not those of its text alone.
+        # The token count of an entry with images includes the images, not just the text.
         per_token = _CHARS_BESIDE_IMAGES if entry.images else length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
         if most_chars is not None:
@@ -140,7 +140,7 @@ def cut_outputs(
 ) -> tuple[PrunePlan, ...]:
     """Plan cuts of the longest outputs so that the entries ``kept`` take about ``room`` tokens.
 
-    ``room`` is raised to ``LEAST_OUTPUT`` tokens for each output, if it is less.
+    If ``room`` is less than ``LEAST_OUTPUT`` tokens for each output, it is raised to that.
     """
     number = len([entry for entry in kept if outputs(entry)])
     room = max(room, LEAST_OUTPUT * number)
@@ -169,8 +169,8 @@ def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
 def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
     """Return one plan for each length to keep, shortest first.
 
-    ``cuts`` has (entry id, characters to keep, characters of the text, tokens of the entry). Texts
-    that are at most a quarter too long are not cut.
+    ``cuts`` has (entry id, characters to keep, characters of the text, tokens of the entry). A text
+    that is at most a quarter longer than the length to keep is not cut.
     """
     plans: dict[int, PrunePlan] = {}
     for entry_id, keep, size, tokens in cuts:

@@ -33,10 +33,10 @@ def content_of(entry: Entry) -> str | None:
 
 
 def with_content(entry: Entry, text: str) -> Entry:
-    """Return the entry with ``text`` as its content, and tokens 0: not counted yet.
+    """Return the entry with ``text`` as its content and ``tokens`` 0 (not counted yet).
 
-    Tool calls are kept, so that their results still belong to them. The provider's reasoning blobs are
-    removed, because they were signed for the original answer. A kind that can't be edited is
+    Tool calls are kept, so that their results still belong to them. The provider's reasoning blobs
+    are removed, because they were signed for the original answer. A kind that can't be edited is
     returned unchanged.
     """
     match entry:

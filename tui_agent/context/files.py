@@ -1,7 +1,7 @@
 """Lists the files that entries read and modified, including those listed in earlier summaries.
 
-Files are ordered by their last use, oldest first, so that a list that is too long loses the files
-at its beginning.
+Files are ordered by their last use, oldest first, so a list that is too long loses the files that
+were used longest ago.
 """
 
 import posixpath
@@ -32,10 +32,10 @@ _LONG_DIRECTORY = 12
 
 @frozen
 class FileOperations:
-    """The paths of files that were read, and of those that were modified; the most recent come last.
+    """The paths of files that were read and of files that were modified, the most recent last.
 
-    A modified file is not listed as read. ``ids`` has, by path, the id of the newest result or message
-    that used the file; files known only from checkpoints have none.
+    A modified file is not listed as read. ``ids`` has, by path, the id of the newest result or
+    message that used the file; files known only from checkpoints have none.
     """
 
     read: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class FileOperations:
     ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def newest(self, number: int | None) -> tuple[str, ...]:
-        """Return the newest ``number`` paths of each list, read ones first; None: all."""
+        """Return the newest ``number`` paths of each list (None: all), read files first."""
         if number is None:
             number = len(self.read) + len(self.modified)
         return (
@@ -52,7 +52,7 @@ class FileOperations:
         )
 
     def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
-        """Return how many of each list's newest paths fit ``budget`` tokens, None if all do."""
+        """Return how many of each list's newest paths fit ``budget`` tokens, None if all fit."""
 
         def fits(number: int | None) -> bool:
             read = path_rows(self.read, number, self.ids)

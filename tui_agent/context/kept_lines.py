@@ -1,9 +1,9 @@
 """Chooses lines of summarised or cleared entries to keep verbatim in a summary or a placeholder.
 
 The lines are chosen by the anchors ("names") in them. For each anchor, the last line that contained
-it is a candidate; a line's value is the sum of its anchors' scores per token. Anchors whose line is
-too long or does not fit are kept without it, as far as there is room. The same entries always give
-the same lines.
+it is a candidate; a line's value is the sum of its anchors' scores per token. If an anchor's line
+is too long or does not fit, only the anchor itself is kept, as far as there is room. The same
+entries always give the same lines.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ OWN_SHARE = 0.3
 """Share of the budget that goes first to lines that the agent wrote, which can't be read again from
 a file."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Largest share of the budget for the anchors of each kind whose text is a whole line."""
+"""Kinds of anchors whose text is a whole line, and the largest share of the budget for each kind."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
@@ -247,9 +247,10 @@ def write_notes(
 ) -> tuple[str, ...]:
     """Return a note for each target of a prune, in the order of ``targets``.
 
-    A note has those of the target's lines that contain names still in use, "" if there are none. It
-    is sent with the target's placeholder, and stored, so that the placeholder never changes.
-    Together the notes take at most ``budget`` tokens. ``anchors`` are those of the whole view.
+    A note quotes the target's lines that contain names still in use; it is "" if there are none. It
+    is sent with the target's placeholder, and stored so that the placeholder never changes.
+    Together the notes take at most ``budget`` tokens. ``anchors`` are the anchors of the whole
+    view.
     """
     gone = set(targets)
     cleared: list[Entry] = []
@@ -273,9 +274,9 @@ def write_notes(
 def encode_lines(
     chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
 ) -> tuple[str, ...]:
-    """Return chosen lines in the form that a summary carries, one text per entry: ``#34 (a.py): line …``.
+    """Return chosen lines as a summary carries them, one text per entry: ``#34 (a.py): line …``.
 
-    Lines and ``titles`` are by entry id.
+    ``chosen`` and ``titles`` are keyed by entry id.
     """
     titles = titles or {}
     texts: list[str] = []
@@ -307,7 +308,7 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 def title_of(entry: Entry) -> str:
     """Return a tool result's title, or else its path, to be shown before its lines.
 
-    "" for other entries, and if the title is too long or contains a newline or ``)``.
+    Returns "" for other entries, and for a title that is too long or contains a newline or ``)``.
     """
     if not isinstance(entry, ToolResultEntry):
         return ""

@@ -51,7 +51,7 @@ class PlainOrder:
 def plain_compactions(
     view: ContextView, order: PlainOrder, count: CountText, templates: Templates
 ) -> list[CompactionEntry]:
-    """Return compactions to try in turn, starting with the one that keeps most; [] for an empty view.
+    """Return compactions to try in turn, from the one that keeps most; [] for an empty view.
 
     The last one keeps no entry.
     """
@@ -123,7 +123,7 @@ def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
         return digest(entries, room, count)
     except (
         Exception
-    ):  # This code is used when the usual code has failed, so a failure here must not matter.
+    ):  # This code runs when the usual code has failed, so a failure here must do no harm.
         log.exception("no digest of the entries")
         return ""
 

@@ -1,8 +1,8 @@
-"""Chooses what a compaction keeps beside its summary: user messages, rules, files, anchors, state.
+"""Chooses what a compaction keeps besides the summary: messages, rules, files, anchors, state.
 
-State is the to-do list, the plan and loaded skills. Each kind has a token budget. All of it is
-copied from the entries and the previous compaction's details, so that no model rewrites it.
-`digest` lists entries line by line, if no model has summarised them.
+State is the to-do list, the plan and loaded skills. Each kind has a token budget. All of these are
+copied from the entries and the previous compaction's details: no model rewrites them. `digest`
+lists entries line by line if no model has summarised them.
 """
 
 import re
@@ -234,10 +234,10 @@ def fit(text: str, budget: int, count: CountText) -> str:
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
-    """Return (entry id, text) of the user's messages, oldest first, with files named but not quoted.
+    """Return (entry id, text) of the user's messages, oldest first, with only the names of files.
 
-    ``earlier`` are messages carried by the previous summary (``#34 text``). Those without an id, from
-    imported sessions, get negative ids and come first.
+    ``earlier`` are messages carried by the previous summary (``#34 text``). Messages without an id,
+    from imported sessions, are given negative ids and come first.
     """
     messages: dict[int, str] = {}
     for position, text in enumerate(earlier):

@@ -1,7 +1,8 @@
 """Makes the request for a path of entries; every request of a conversation is made here.
 
-``view.resolve`` decides which entries count and in which state, ``rendering`` how an entry reads in
-that state. Here they become messages. The caller adds images' bytes, effort and other options.
+``view.resolve`` decides which entries are used and in which state, ``rendering`` what text an entry
+has in that state. This module turns them into messages. The caller adds the bytes of images, the
+effort and other options.
 
 Requests have the same form for every provider:
 
@@ -13,9 +14,9 @@ Requests have the same form for every provider:
 Consecutive messages of one role are not merged, because that would change a message that was
 already sent. So an appended entry only appends bytes to the request, unless its kind changes
 earlier entries. The special needs of some servers (merged messages, short ids) are met when the
-request is sent, see ``model.forms``.
+request is sent (see ``model.forms``).
 
-A path that ends in an answer gives a request that ends in an assistant message, which some models
+A path that ends in an answer becomes a request that ends in an assistant message, which some models
 refuse; to retry a cut-off answer, append a user entry first.
 """
 
@@ -60,9 +61,9 @@ MAX_NAME_CHARS = 64
 """Maximum characters of a tool name or call id that every provider accepts."""
 
 CACHED_HEAD_MESSAGES = 2
-"""Maximum number of messages at the head of a request that get a cache mark."""
+"""Maximum number of messages at the head of a request that have a cache mark."""
 CACHED_LAST_MESSAGES = 2
-"""Number of newest messages of a request that get a cache mark."""
+"""Number of newest messages of a request that have a cache mark."""
 
 _AS_IT_IS = {
     (vision, documents): Shown(vision=vision, documents=documents)
@@ -83,11 +84,12 @@ class ModelTraits:
     """The traits of a model and its server that affect the request.
 
     ``vision``: the model takes images. ``documents``: it takes PDF files. ``tools``: the server
-    takes tool schemas; if not, the prompt describes the tools. ``small``: the model gets few tools.
-    ``tiny``: it gets no tools and works in steps. ``images_in_results``: tool results may contain
-    images. ``bound_reasoning``: the provider checks returned reasoning against everything before
-    it. ``hour_cache``: a cache lifetime of an hour can be requested. ``searches``: the provider can
-    search the web. ``efforts``: the model's levels of effort.
+    takes tool schemas; if not, the prompt describes the tools. ``small``: the model is given few
+    tools. ``tiny``: it is given no tools and works in steps (``model.steps``).
+    ``images_in_results``: tool results may contain images. ``bound_reasoning``: the provider checks
+    returned reasoning against everything before it. ``hour_cache``: a cache lifetime of an hour can
+    be requested. ``searches``: the provider can search the web. ``efforts``: the model's levels of
+    effort.
     """
 
     model: str
@@ -180,7 +182,7 @@ class Builder:
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:
-        """Add the message of a single result, without its call, to count it."""
+        """Add the message of a single result, without its call, so that it can be counted."""
         if self._is_shown(entry):
             self._put_results([(RequestToolCall("", "", "{}"), entry)], 0)
 
@@ -240,8 +242,9 @@ class Builder:
     def _takes_reasoning(self, entry: AssistantEntry) -> bool:
         """Return True if an answer's reasoning may be sent back.
 
-        It may not if this or a newer answer's reasoning was refused, or if the provider checks
-        reasoning against the messages before it and one of them was changed after the answer.
+        It is not sent if this or a newer answer's reasoning was refused. If the provider checks
+        reasoning against the messages before it, it is not sent either if one of them was changed
+        after the answer.
         """
         if entry.id < self.view.reasoning_from:
             return False
@@ -292,7 +295,7 @@ class Builder:
             self.messages.append(Message("user", content, origin=tuple(origin)))
 
     def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
-        """Return the content that has a result's text, and the images to send with it."""
+        """Return the content for a result's text, and the images to send with it."""
         shown = self._shown(entry)
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
@@ -316,7 +319,7 @@ class Builder:
     def _start_with_user(self) -> None:
         """Add a placeholder user message if the conversation has no message yet.
 
-        Providers require that it starts with a user message.
+        Providers require that a conversation starts with a user message.
         """
         if not self.messages or self.messages[-1].role == "system":
             self.messages.append(Message("user", (ContentText(self.templates.conversation_start),)))

@@ -1,10 +1,11 @@
-"""Pruning, the second defence: decides when old tool outputs are cleared, and plans which ones.
+"""Pruning: decides when old tool outputs are cleared, and plans which ones.
 
-Pruning changes messages that were already sent, which breaks the provider's prompt cache. So it
-waits until that costs nothing or is necessary (`occasion`). It then clears as much as allowed, or
-as much as wanted, with a single prune entry: outputs and, under pressure, long arguments. Images
-that exceed their limits are planned separately (`plan_image_prune`). ``agent.context_keeper`` calls
-this module and appends the entry; a compaction prunes without calling `occasion`.
+Pruning is the second defence against a full context window. It changes messages that were already
+sent, which breaks the provider's prompt cache. So it waits until that costs nothing or is necessary
+(`occasion`). It then clears everything allowed, or only as much as wanted, with a single prune
+entry: outputs and, under pressure, long arguments. Images that exceed their limits are planned
+separately (`plan_image_prune`). ``agent.context_keeper`` calls this module and appends the entry; a
+compaction prunes without calling `occasion`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ _ENOUGH = 0.75
 
 
 class Occasion(StrEnum):
-    """Why a prune is made now; the value is stored in the prune entry as its reason."""
+    """Why a prune is made; the prune entry stores the value as its reason."""
 
     PRESSURE = "context under pressure"
     COLD_CACHE = "prompt cache is cold"
@@ -77,7 +78,7 @@ class Moment:
 
 @frozen
 class PrunePlan:
-    """The ids of the entries to clear or, if ``keep_chars`` isn't 0, to cut to that many characters.
+    """The ids of entries to clear or, if ``keep_chars`` isn't 0, to cut to that many characters.
 
     ``notes`` has a text to add to the placeholder of each of ``targets``, in their order; it is
     empty if no target has one.
@@ -144,8 +145,8 @@ class PrunePlan:
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
     """Return why to prune now, None if pruning has to wait.
 
-    With the setting "run_end", pruning is done after every run, as in OpenCode, or if the user asks;
-    with "off", only if the user asks.
+    With the setting "run_end", this is after every run (as in OpenCode) or if the user asks; with
+    "off", only if the user asks.
     """
     if moment.asked:
         return Occasion.MANUAL
@@ -188,11 +189,11 @@ def plan_prune(
 ) -> PrunePlan | None:
     """Plan which entries to clear; None if that would free too little.
 
-    The newest tokens of output, pinned entries, results of protected tools, and the results of the
-    last turns (or, under pressure, of the last steps) are protected. An output that a later call of
-    the same kind repeated is protected only in the last steps. Of all others, outdated ones and then
-    the least valuable ones are cleared until ``rules.wanted`` tokens are freed; under pressure, the
-    long arguments of old calls may be cleared, too.
+    These are protected: the newest tokens of output, pinned entries, the results of protected
+    tools, and all results of the last turns (or, under pressure, of the last steps). A result that
+    is outdated because the call was repeated is protected only in the last steps. Of all others,
+    outdated results and then the least valuable ones are cleared until ``rules.wanted`` tokens are
+    freed. Under pressure, the long arguments of old calls may be cleared, too.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
@@ -226,7 +227,7 @@ def plan_prune(
 
 @frozen
 class _Block:
-    """An entry that may be cleared; ``freed`` is the tokens that clearing it frees."""
+    """An entry that may be cleared; ``freed`` is the number of tokens that this frees."""
 
     entry_id: int
     freed: int
@@ -241,9 +242,9 @@ def _least_valuable(
 ) -> list[_Block]:
     """Return the blocks to clear: all outdated ones, then the least valuable until enough is freed.
 
-    A block's value is the sum of the scores of its anchors (the names whose last mention is in it),
-    per token freed; the model's own text counts `_OWN_WORTH` times as much. All blocks are returned
-    if ``rules.wanted`` is None.
+    A block's value is the sum of the scores of its anchors (names whose last mention is in the
+    entry), per token freed; the value of the model's own text is multiplied by `_OWN_WORTH`. All
+    blocks are returned if ``rules.wanted`` is None.
     """
     if rules.wanted is None:
         return list(blocks)
@@ -351,7 +352,7 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
             continue
         if result.metadata.known_from is not None:
             stale.pop(result.metadata.known_from, None)
-            continue  # It refers to the earlier result instead of replacing it.
+            continue  # This output refers to the earlier result and doesn't replace it.
         traits = tools[call.tool]
         completed = result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
@@ -383,12 +384,12 @@ def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResul
 def plan_image_prune(
     view: ContextView, settings: ImageSettings, budget: int, tokens: Callable[[ImagePart], int]
 ) -> PrunePlan | None:
-    """Plan which entries lose their images; None if the limits are kept, or none can lose any.
+    """Plan which entries lose their images; None if the limits are met, or no entry can lose any.
 
     The limits are a number of images and a share of ``budget``, the history budget, in tokens. If
-    one is exceeded, entries keep their images, from the newest to the oldest, as long as they fit:
-    those after the model's last answer may fill the limits, older ones only half of them, so that
-    the next image doesn't break the cache again. An entry whose images don't fit is skipped, and an
+    one is exceeded, entries keep their images from the newest back, as long as they fit. Entries
+    after the model's last answer may fill the limits; older ones may fill only half, so that the
+    next image doesn't break the cache again. An entry whose images don't fit is skipped, and an
     older one with fewer tokens may still keep its images. Pinned entries keep theirs. ``tokens``
     returns the tokens of one image.
     """

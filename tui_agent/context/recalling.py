@@ -1,9 +1,9 @@
 """Chooses which lines of an overlong text to show.
 
-They are its beginning, the lines with names that the conversation still uses, and an outline of the
-rest: first whole lines with new names, then lines cut to the names in them, then the lines after
-the beginning. The same text, names and limits always give the same lines. The ``recall`` tool shows
-entries this way, and large files are shortened the same way when they are sent again after a
+They are the text's beginning, the lines with names that the conversation still uses, and an outline
+of the rest: whole lines with names not shown yet, then lines cut to such names, then the lines
+after the beginning. The same text, names and limits always give the same lines. The ``recall`` tool
+shows entries this way, and large files are shortened the same way when they are sent again after a
 compaction.
 """
 
@@ -21,23 +21,25 @@ from tui_agent.session.tool_traits import TraitsByName
 _HEAD_SHARE = 0.05
 """Share of the output for the beginning of the text."""
 _USED_SHARE = 0.1
-"""Share of the room left after the beginning that goes to lines with names in use."""
+"""Share of the room left after the beginning that lines with names in use may take."""
 _NAMES_SHARE = 0.7
-"""Share of the room left after those lines that goes to lines cut to their names."""
+"""Share of the room left after the lines with names in use that is reserved for lines cut to their
+names."""
 _CUT = "… "
-"""Prefix of a line that is cut to its names, and end of a line that is cut to its beginning."""
+"""Precedes the names of a line that is cut to its names; follows the text of a line that is cut to
+its beginning."""
 _NUMBER_BYTES = 8
 """Bytes assumed for a line's number in the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
-"""Matches a word of prose or a number, which is not a name."""
+"""Matches an ordinary word or a number, which is not a name."""
 _JUDGED = 200
-"""Number of lines at a text's beginning from which its bytes per token are estimated."""
+"""How many lines at a text's beginning are used to estimate its bytes per token."""
 _LONGEST = 300
 """Maximum length, in characters, of a line that the outline shows whole."""
 
 _ROOMY = 6_000
-"""Tokens up to which a recalled entry may be three times as long as other outputs."""
+"""A recalled entry may be three times as long as other outputs, up to this many tokens."""
 
 
 def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
@@ -51,7 +53,7 @@ def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
 def recall_limits(limits: OutputLimits) -> OutputLimits:
     """Return the limits of a recalled entry, which may be longer than other outputs.
 
-    ``limits`` are those of other outputs.
+    ``limits`` are the limits of other outputs.
     """
     return replace(limits, tokens=max(limits.tokens, min(3 * limits.tokens, _ROOMY)))
 
@@ -65,13 +67,19 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
 def outline(
     lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits
 ) -> list[tuple[int, str]]:
-    """Return (index, text) of the lines to show of a text that is too long, by ascending index.
+    """Return (index, text) of each line of an overlong text to show, by ascending index.
 
-    Lines are chosen in five rounds: the text's beginning; lines with names in use, those with the
-    highest scores for their size first (a name in many lines counts less in each); lines with the
-    most names that no chosen line has; the other lines, cut to such names; the lines after the
-    beginning, while there is room. If the beginning ends before a long line, that line is cut to
-    its beginning and such names. ``names`` are the names in use with their scores.
+    Lines are chosen in five rounds:
+
+    - the beginning of the text;
+    - lines with names in use, those with the highest scores for their size first (a name in many
+      lines counts less in each);
+    - lines with the most names that no chosen line has;
+    - the other lines, cut to such names;
+    - the lines after the beginning, while there is room.
+
+    If a long line follows the beginning, it is cut to its own beginning and its new names.
+    ``names`` are the names in use with their scores.
     """
     made = _Outline(lines, limits)
     made.add_beginning()
@@ -83,18 +91,18 @@ def outline(
 
 
 class _Outline:
-    """An outline being made: ``shown`` has the text of each line to show, by index."""
+    """Makes an outline; ``shown`` has the text of each line to show, by index."""
 
     def __init__(self, lines: Sequence[str], limits: OutputLimits) -> None:
         self.shown: dict[int, str] = {}
         self._lines = lines
         self._limits = limits
         self._left = _room(lines, limits) - NOTE_BYTES
-        """Bytes left for other lines."""
+        """Bytes left for more lines."""
         self._names = {at: _names_of(line) for at, line in enumerate(lines)}
         self._short = {at: names for at, names in self._names.items() if len(lines[at]) <= _LONGEST}
         self._long: int | None = None
-        """Index of the long line of which only the beginning and names are shown."""
+        """Index of the long line of which only the beginning and some names are shown."""
         self._names_of_long = ""
         """The names that are shown after the beginning of the long line."""
 
@@ -146,7 +154,7 @@ class _Outline:
         """Add the lines after the beginning, and more of the long line."""
         has_gap = False
         for at, line in enumerate(self._lines):
-            # The lines at the beginning are shown without numbers, up to the first that is cut.
+            # The lines at the beginning are shown without numbers, up to the first cut line.
             has_gap = has_gap or (at in self.shown and not self._is_whole(at))
             cost = _cost(line) if has_gap else utf8_size(line) + 1
             if at not in self.shown and not self._add(at, cost, 0):
@@ -155,7 +163,7 @@ class _Outline:
             self._show_part(self._long, self._limits.line_chars)
 
     def _add(self, at: int, cost: int, spared: int) -> bool:
-        """Show a whole line if that leaves ``spared`` bytes; return False if it does not fit."""
+        """Show a whole line if this leaves at least ``spared`` bytes; else return False."""
         if len(self.shown) >= self._limits.lines or self._left - cost < spared:
             return False
         self.shown[at] = self._lines[at]
@@ -176,7 +184,7 @@ class _Outline:
         self._left -= _cost(self.shown[at])
 
     def _cut_to_names(self, names: AbstractSet[str], said: str) -> str:
-        """Return those of the names that fit and are not in the text ``said``; "" if there are none."""
+        """Return as many names as fit, as text, except names in ``said``; "" if there are none."""
         row = ""
         for name in sorted(names, key=lambda name: (-len(name), name)):
             longer = f"{row}, {name}" if row else f"{_CUT}{name}"

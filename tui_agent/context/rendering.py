@@ -1,6 +1,6 @@
-"""Renders one entry as it is sent to a model: its texts, images and placeholders.
+"""Renders an entry as it is sent to a model: its texts, images and placeholders.
 
-``projection`` builds messages from these. Every text that is sent passes through ``valid``, because
+``projection`` builds messages from them. Every text that is sent passes through ``valid``, because
 lone surrogates can't be encoded and some servers refuse NUL.
 """
 
@@ -45,7 +45,7 @@ GIST_CHARS = 120
 """Maximum characters of a title or text in a placeholder."""
 
 INVALID_ARGUMENTS_KEY = "invalid_arguments"
-"""Key of the JSON object that replaces tool arguments that were not a JSON object."""
+"""Key of the JSON object in which invalid tool arguments are sent."""
 
 INVALID_ARGUMENTS_CHARS = 2_000
 """Maximum characters of invalid tool arguments that are sent."""
@@ -164,7 +164,8 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # The whole output is recalled by the entry's id, which the tool did not know yet.
+        # The entry's id, by which the whole output can be recalled; the tool that ran did not know
+        # it yet.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
@@ -277,7 +278,7 @@ def carried_pins(
 ) -> tuple[PinnedText, ...]:
     """Return the pinned entries that a compaction carries, by ascending id.
 
-    These are the ones that the previous compaction carried, and the pinned entries of ``dropped``.
+    They are the entries that the previous compaction carried, and the pinned ones in ``dropped``.
     """
     pins = {pin.id: pin for pin in view.pinned}
     for entry in dropped:
@@ -287,7 +288,7 @@ def carried_pins(
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
-    """Return a pinned entry's text for a compaction: its id and its text, with images named."""
+    """Return a pinned entry's text for a compaction: its id, and its text with images named."""
     shown = Shown(vision=False)
     match entry:
         case UserEntry() | ShellEntry():
@@ -313,7 +314,7 @@ def image_label(image: ImagePart) -> str:
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
-    """Return the line that is sent instead of an image; for a cleared one, it says how to get it back."""
+    """Return the line sent instead of an image; for a cleared image it says how to get it back."""
     if image.blob in shown.left_out:
         return valid(f"[{image.kind}: {_image_name(image)}, removed: the provider can't read it]")
     if shown.whole or not shown.vision:

@@ -2,7 +2,7 @@
 
 `request_bytes` and `canonical_message` give a request in one form for all providers, close to the
 OpenAI chat format. This form is shown, compared and measured, but never sent: `model.wires` builds
-what a provider is sent.
+what is sent to a provider.
 """
 
 import json
@@ -73,11 +73,12 @@ class Message:
 class ModelRequest:
     """One call to a model.
 
-    ``max_output_tokens`` None leaves the limit to the provider, ``effort`` None the level of
-    thinking. ``session`` is the session's id, by which a provider finds the conversation's cache.
-    ``cache_ttl`` is the lifetime requested for the cache. ``compact`` asks for the provider's own
-    compaction of the messages instead of an answer. ``ping`` sends the request only to keep it in
-    the provider's cache, with the shortest answer that the provider allows.
+    If ``max_output_tokens`` is None, the provider limits the answer; if ``effort`` is None, it
+    chooses the level of thinking. ``session`` is the session's id, by which a provider finds the
+    conversation's cache. ``cache_ttl`` is the lifetime requested for the cache. ``compact`` asks
+    for the provider's own compaction of the messages instead of an answer. ``ping`` sends the
+    request only to keep it in the provider's cache, with the shortest answer that the provider
+    allows.
     """
 
     model: str
@@ -139,9 +140,9 @@ def _canonical_part(part: ContentText | ImageRef) -> dict[str, Any]:
 
 
 def canonical_message(message: Message) -> dict[str, Any]:
-    """Return a message in one form for all providers: OpenAI's chat format, plus image blobs and reasoning.
+    """Return a message in one form for all providers: OpenAI chat, with image blobs and reasoning.
 
-    It is shown, compared and measured, never sent.
+    This form is shown, compared and measured, but never sent.
     """
     made: dict[str, Any] = {"role": message.role}
     if any(isinstance(part, ImageRef) for part in message.content):

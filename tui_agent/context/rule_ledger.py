@@ -39,7 +39,7 @@ class LedgerRow:
 
 
 def ledger(whole: Sequence[Entry], active: Sequence[Entry]) -> list[LedgerRow]:
-    """Return the rules of a session: those of instruction files first, then those of messages.
+    """Return a session's rules: first the rules in instruction files, then those in messages.
 
     ``whole`` is the path from the root, ``active`` the active path (``Session.active_path``).
     """

@@ -1,4 +1,4 @@
-"""Writes entries as plain text for a summariser, and builds a compaction's tasks from it.
+"""Writes entries as plain text for a summariser, and builds a compaction's tasks from the text.
 
 `BranchSummaryPlan.task` builds the task of a branch summary.
 """
@@ -32,7 +32,8 @@ from tui_agent.session.entries import (
 )
 
 _PREFIX_SHARE = 0.3
-"""Share of a summary's length for the prefix of a split turn, if there is history before it."""
+"""Share of a summary's length for the first part of a split turn, if there is history before the
+turn."""
 _MESSAGES = (AssistantEntry, UserEntry, ShellEntry, BranchSummaryEntry, CompactionEntry)
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
@@ -46,8 +47,9 @@ def compaction_tasks(
 ) -> tuple[SummaryTask, ...]:
     """Return the tasks of a compaction: for the history, and for the prefix of a split turn.
 
-    One task covers everything with ``mode`` "live", without a prefix, or if there is neither
-    history nor a previous summary. If there is a previous summary, the first task is to update it.
+    A single task covers everything if ``mode`` is "live", if there is no prefix, or if there is
+    neither history nor a previous summary. If there is a previous summary, the first task is to
+    update it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary
@@ -111,10 +113,10 @@ def serialise(
 ) -> tuple[str, ...]:
     """Return entries as blocks of text, in order, to be joined with blank lines.
 
-    ``result_chars`` and ``argument_chars`` are the characters to which results and calls' arguments
-    are cut. ``replaced`` maps ids of entries to the text that replaces them, None to leave an entry
-    out; ``hidden_calls`` has (entry id, call id) of calls to leave out. If a call has no result, a
-    block that says so precedes the next message.
+    ``result_chars`` and ``argument_chars`` are the maximum characters of a result and of a call's
+    arguments. ``replaced`` maps ids of entries to the texts that replace them (None: the entry is
+    left out); ``hidden_calls`` has (entry id, call id) of calls to leave out. If a call has no
+    result, a block that says so precedes the next message.
     """
     replaced = replaced or {}
     blocks: list[str] = []

@@ -1,8 +1,8 @@
 """The settings of compaction, pruning, truncation, images and prompt cache, with their defaults.
 
 Shares are fractions of the window or of the history budget *H* (threshold minus fixed overhead). If
-there are both a number of tokens and a share, the smaller result counts, so that one set of
-defaults serves a 16k local model and a 1M hosted one. ``tui_agent.config`` reads the settings from
+a limit is given both in tokens and as a share, the smaller result applies. So one set of defaults
+serves both a 16k local model and a 1M hosted one. ``tui_agent.config`` reads the settings from
 files and environment variables.
 """
 
@@ -17,7 +17,7 @@ _PERCENT = LazyPattern(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = LazyPattern(r"-?\d[\d_]*")
 
 MIN_THRESHOLD = 1_024
-"""Smallest threshold in tokens: the system prompt alone takes more."""
+"""Smallest threshold in tokens: the system prompt alone takes more than this."""
 _THRESHOLDS = (
     'a threshold is a share like "80%", tokens used like 120000 (at least 1,024), tokens left like -20000, '
     "or 0 for never"
@@ -33,8 +33,8 @@ FIXED: Final = object()
 """Marks a field that users can't set: a constant that benchmarks and tests vary."""
 
 ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
-"""Marks a setting that only the user's own file may set, not a project's file, because its value is
-run, costs money, or affects other projects."""
+"""Marks a setting that only the user's own file may set, and no project's file: its value is run as
+a command, costs money, or affects other projects."""
 
 FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
 """A fraction, 0 to 1, that users can't set."""
@@ -64,8 +64,9 @@ def _check_threshold(value: object) -> object:
 
 
 Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
-"""Size of the next request at which automatic compaction acts: ``"80%"`` of the window, ``120000``
-tokens used, ``-20000`` tokens left (``"-20%"`` as well), ``0``: never, None: the default."""
+"""Size of the next request above which automatic compaction starts: ``"80%"`` of the window,
+``120000`` tokens used, ``-20000`` tokens left (``"-20%"`` as well), ``0``: never, None: the
+default."""
 
 
 class _Settings(BaseModel):
@@ -75,22 +76,23 @@ class _Settings(BaseModel):
 
 
 class CompactionSettings(_Settings):
-    """Settings of compaction, the third defence: when history is summarised, and what is kept."""
+    """Settings of compaction: when history is summarised, and what is kept."""
 
     style: Literal["summary", "native"] = "summary"
     """What replaces the history: "summary", written by a model; "native", the provider's own
-    compaction (OpenAI, Azure OpenAI, xAI and Anthropic), which only the same model can read. Other
-    providers get a summary."""
+    compaction (OpenAI, Azure OpenAI, xAI and Anthropic), which only the same model can read. For
+    other providers, a summary is written."""
     auto: bool | Literal["ask"] = True
     """Compact when the next request would exceed the threshold. "ask": show the summary a few steps
-    before, so that you can edit it; if you don't answer, it is used as it is. Off: stop at the
+    earlier, so that you can edit it; without an answer, it is used unchanged. Off: stop at the
     limit and offer choices."""
     threshold: Threshold = None
-    """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used,
-    -20000 tokens left, 0 never. Empty: the window less the reserve."""
+    """Size of the next request above which compaction starts: "80%" of the window, 120000 tokens
+    used, -20000 tokens left, 0 for never. Empty: the window less the reserve."""
     effective_window: Tokens = 400_000
-    """Without a threshold, compaction of a larger window acts at this size, or where the price per
-    token rises. 0: use all of the window."""
+    """If no threshold is set and the window is larger than this number of tokens, compaction starts
+    at this size, or at a smaller size above which the price per token rises. 0: use the whole
+    window."""
     reserved: Tokens | None = None
     """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer
     and a fifth of the window."""
@@ -107,7 +109,7 @@ class CompactionSettings(_Settings):
     keep_turns: int = Field(default=0, ge=0)
     """Maximum number of turns that stay verbatim, within ``keep_recent``. 0: any number."""
     resume: bool = True
-    """Continue the work after a compaction in the middle of it. Off: the run stops there."""
+    """Continue a run after a compaction in the middle of it. Off: the run stops there."""
     branch_summaries: Literal["ask", "never"] = "ask"
     """Ask whether to summarise the branch that a move leaves."""
     branch_summary_share: FixedShare = 0.10
@@ -134,7 +136,7 @@ class CompactionSettings(_Settings):
     """Largest share of the history budget for the files read or edited last, which are read again
     from disk after a compaction."""
     files_budget: FixedNumber = 24_000
-    """Smallest history budget with which files are read again after a compaction."""
+    """Smallest history budget, in tokens, for which files are read again after a compaction."""
     target_of_before: FixedShare = 0.90
     """Goal: history after a compaction is at most this share of the history before it."""
     target_of_budget: FixedShare = 0.60
@@ -145,11 +147,11 @@ class CompactionSettings(_Settings):
     failures_before_pause: FixedNumber = 2
     """Failures in a row after which automatic compaction pauses until the next user message."""
     minimum_budget: FixedNumber = 4_000
-    """Tokens of the history budget below which the user is warned at the start, with the largest
-    parts of the fixed overhead."""
+    """The user is warned at the start if the history budget has fewer tokens than this. The warning
+    names the largest parts of the fixed overhead."""
     overhead_share: FixedShare = 0.25
-    """Share of the window taken by prompt and tools above which the user is warned, with the
-    largest parts."""
+    """The user is warned if the prompt and tools take more than this share of the window. The
+    warning names the largest parts."""
 
     def reserve(self, window: int, max_output: int | None = None) -> int:
         """Return the tokens kept free for the answer, never more than half the window."""
@@ -164,12 +166,12 @@ class CompactionSettings(_Settings):
     def threshold_at(
         self, window: int, reserve: int, *, price_tier: int | None = None
     ) -> int | None:
-        """Return the request's tokens at which automatic compaction acts, None if it never does.
+        """Return the tokens above which automatic compaction starts, None if it never does.
 
         ``price_tier`` is the size of a request above which the model costs more per token. The
-        result is at most the window minus the reserve, above which there is no room for an answer.
-        A threshold in tokens left is taken as at most half the window, so that a number meant for a
-        large model doesn't make a small one unusable.
+        result is at most the window minus the reserve: a larger request leaves no room for an
+        answer. If the threshold is a number of tokens left, at most half the window is left, so
+        that a number meant for a large model doesn't make a small one unusable.
         """
         if not self.auto:
             return None
@@ -201,20 +203,20 @@ class CompactionSettings(_Settings):
 
 
 class PruneSettings(_Settings):
-    """Settings of pruning, the second defence: old tool outputs become placeholders.
+    """Settings of pruning: old tool outputs are replaced by placeholders.
 
-    ``prune = false`` is short for ``prune.when = "off"``.
+    ``prune = false`` means ``prune.when = "off"``.
     """
 
     when: Literal["auto", "run_end", "off"] = "auto"
-    """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end":
-    after every run; "off": only on request."""
+    """When to prune. "auto": under pressure, while the provider's cache is cold, and at a model
+    switch; "run_end": after every run; "off": only on request."""
     protect_tokens: Tokens = 15_000
-    """Amount of the newest tool output that is never pruned, in tokens."""
+    """This many tokens of the newest tool output are never pruned."""
     protect_share: FixedShare = 0.15
     """Largest share of the history budget that ``protect_tokens`` may protect."""
     protect_turns: FixedNumber = 2
-    """Number of newest turns whose tool outputs are protected if the context is not under
+    """Number of newest turns whose tool outputs are protected while the context is not under
     pressure."""
     protect_steps: FixedNumber = 4
     """Number of newest steps whose tool outputs are protected even under pressure."""
@@ -229,27 +231,27 @@ class PruneSettings(_Settings):
     """Share of the history budget that a prune must free, if that is less than
     ``minimum_tokens``."""
     room_tokens: FixedNumber = 12_000
-    """Tokens of the history budget to be free after a prune under pressure, so that the next one is
-    many steps away."""
+    """Tokens of the history budget that a prune under pressure leaves free, so that the next prune
+    is many steps away."""
     room_least: FixedShare = 0.30
-    """Smallest share of the history budget to be free after a prune under pressure."""
+    """Smallest share of the history budget that a prune under pressure leaves free."""
     room_large: FixedShare = 0.40
     """Replaces ``room_least`` for a history budget of at least ``large_budget`` tokens, because
     reading a long request uncached after each prune is expensive."""
     large_budget: FixedNumber = 90_000
     """Smallest history budget, in tokens, that counts as large."""
     room_most: FixedShare = 0.50
-    """Largest share of the history budget that ``room_tokens`` may require."""
+    """Largest share of the history budget that ``room_tokens`` may keep free."""
     notes_share: FixedShare = 0.10
     """Largest share of the history budget for the notes of one prune: lines of the cleared outputs
-    that are still in use, added to the placeholders."""
+    with names still in use, added to the placeholders."""
     notes_of_freed: FixedShare = 0.30
     """Largest share of the tokens freed by a prune that its notes may take."""
     notes_of_freed_large: FixedShare = 0.15
     """Replaces ``notes_of_freed`` for a history budget of at least ``large_budget`` tokens, because
     notes stay until the next compaction."""
     names_in_use: FixedNumber = 3_000
-    """Maximum number of names by which outputs are ranked and lines for notes are chosen."""
+    """Maximum number of names that are used to rank outputs and to choose the lines for notes."""
     pressure: FixedShare = 0.95
     """Share of the request's size limit (``ContextSize.limit``) above which the context is under
     pressure."""
@@ -277,9 +279,9 @@ class PruneSettings(_Settings):
         return min(self.minimum_tokens, round(budget * self.minimum_share))
 
     def wanted_tokens(self, history: int, budget: int) -> int:
-        """Return how many of ``history`` tokens a prune under pressure should free; 0: none.
+        """Return how many tokens a prune under pressure should free, 0 if none.
 
-        ``budget`` is the history budget.
+        ``history`` is the size of the history, ``budget`` the history budget, in tokens.
         """
         if self._is_large(budget):
             least = self.room_large
@@ -293,26 +295,26 @@ class PruneSettings(_Settings):
 
 
 class TruncationSettings(_Settings):
-    """Settings of truncation, the first defence: limits of one tool output. The smallest one applies."""
+    """Settings of truncation: the limits of one tool output. The smallest limit applies."""
 
     lines: int = Field(default=2_000, ge=10)
-    """Lines of one output."""
+    """Maximum lines of one output."""
     bytes: int = Field(default=50 * 1024, ge=1_024)
-    """Bytes of one output, as UTF-8."""
+    """Maximum bytes of one output, as UTF-8."""
     line_chars: int = Field(default=2_000, ge=80)
-    """Characters of one line."""
+    """Maximum characters of one line."""
     window_share: Share = 0.10
-    """Share of the window one output may take when the window is nearly full."""
+    """Share of the window that one output may take when the window is nearly full."""
     roomy_share: FixedShare = 0.30
     """Share of the window that one output may take while much of the window is free."""
     free_share: FixedShare = 0.40
     """Share of the window's free tokens that one output may take: at least ``window_share`` and
     at most ``roomy_share`` of the window."""
     roomy_window: FixedNumber = 24_000
-    """Tokens of the window below which an output always takes at most ``window_share``, because
-    a larger one would push out everything else."""
+    """In a window of fewer tokens than this, an output always takes at most ``window_share``: a
+    larger output would push out everything else."""
     error_lines: FixedNumber = 20
-    """Maximum error-looking lines shown from the part of an output that was left out."""
+    """Maximum number of error-looking lines shown from the omitted part of an output."""
     short_rereads: bool = True
     """Answer a repeated read with one line if the same lines are already in context, or with a diff
     if they changed and the diff is shorter. Repeating the read once more returns all lines."""
@@ -341,8 +343,8 @@ class CacheSettings(_Settings):
     """Settings of the provider's prompt cache: its lifetime, and when the user is warned."""
 
     ttl: Literal["auto", "5m", "1h"] = "auto"
-    """How long Anthropic keeps a prompt prefix. An hour costs more to write: "auto" requests it if
-    the pauses of the conversation make it cheaper."""
+    """How long Anthropic caches a prompt prefix. An hour costs more to write, so "auto" requests it
+    only if the pauses in the conversation make it cheaper."""
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use, unless an hour was requested."""
     keep_warm: bool = Field(default=False, json_schema_extra=ONLY_USER)
@@ -350,16 +352,16 @@ class CacheSettings(_Settings):
     at most twice in a pause and only if that is expected to save more than it costs. `/cost` lists
     each ping."""
     warn_tokens: Tokens = 50_000
-    """Number of uncached tokens from which you are warned, and asked before a switch of the model,
-    effort or agent. 0: never."""
+    """You are warned if at least this many tokens of the conversation are no longer cached. You are
+    asked before you switch the model, effort or agent if that leaves as many uncached. 0: never."""
 
 
 class ModelContextSettings(_Settings):
     """Settings that replace the general ones for one model, or for all that match a pattern."""
 
     window: int | None = Field(default=None, ge=1_024)
-    """Context window in tokens, if the catalog doesn't know it or the server is configured for a
-    smaller one."""
+    """Size of the context window in tokens. Set it if the catalog doesn't know the window, or if
+    the server is configured for a smaller one."""
     threshold: Threshold = None
     """Replaces ``compaction.threshold``."""
     reserved: Tokens | None = None
@@ -372,27 +374,28 @@ class ContextSettings(_Settings):
     """All settings of the context engine."""
 
     compaction: CompactionSettings = CompactionSettings.model_construct()
-    """Summaries."""
+    """Settings of summaries."""
     prune: PruneSettings = PruneSettings.model_construct()
-    """Old tool outputs."""
+    """Settings for old tool outputs."""
     truncation: TruncationSettings = TruncationSettings.model_construct()
-    """New tool outputs."""
+    """Settings for new tool outputs."""
     images: ImageSettings = ImageSettings.model_construct()
-    """Images."""
+    """Settings for images."""
     cache: CacheSettings = CacheSettings.model_construct()
-    """The provider's prompt cache."""
+    """Settings of the provider's prompt cache."""
     window: int | None = Field(default=None, ge=1_024)
-    """Maximum tokens to use of any model's window."""
+    """Maximum tokens to use, however large a model's window is."""
     unknown_window: int = Field(default=32_768, ge=1_024)
     """Window in tokens assumed for a model that the catalog doesn't know."""
     models: dict[str, ModelContextSettings] = Field(default_factory=dict)
     """Settings per model; a name may contain ``*``, and the longest matching name applies."""
 
     def for_model(self, model: str) -> "ContextSettings":
-        """Return the settings for a model, with those of its best match in ``models`` applied.
+        """Return these settings for a model, overridden by the best match in ``models``.
 
-        The best match is the model's own name, or else the longest matching pattern. The smaller
-        window applies. The result has no ``models``; if none matches, it is this object unchanged.
+        The best match is the model's own name, or else the longest matching pattern. Of two
+        windows, the smaller one applies. The result has no ``models``; if nothing matches, it is
+        this object unchanged.
         """
         names = [name for name in self.models if name == model or fnmatchcase(model, name)]
         if not names:

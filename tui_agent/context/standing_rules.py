@@ -70,7 +70,7 @@ def rules_in(text: str) -> Iterator[str]:
 
 
 def binds(sentence: str) -> bool:
-    """Return True if a sentence is a rule: an order or a duty that isn't a question or too long."""
+    """Return True if a sentence is a rule: an order or a duty, not too long and no question."""
     if len(sentence) > MAX_CHARS or sentence.endswith("?"):
         return False
     if len(sentence.split()) < MIN_WORDS or _NO_ORDER.search(sentence):

@@ -1,8 +1,8 @@
-"""Writes summaries: decides which model calls to make, and judges the answers; the caller makes the calls.
+"""Writes summaries: decides which model calls to make, and judges the answers.
 
-``summarise`` is a generator: it yields the calls to make (they may run at the same time), is sent
-their answers, and returns the summary or why there is none. It decides on retries, chunks and
-merging.
+``summarise`` is a generator: it yields calls, which the caller makes (they may run at the same
+time). It receives the answers and returns the summary, or the reason why there is none. It decides
+on retries, chunks and merging.
 """
 
 import re
@@ -91,9 +91,10 @@ class SummaryTask:
     """One text to write: a summary of ``blocks``, made with the prompt ``prompt``.
 
     ``previous`` is the earlier summary to update; without blocks it is returned unchanged.
-    ``focus`` is what the user asked to stress. ``share`` is the task's share of the whole summary's
-    length. With ``live`` the model first summarises the live conversation, and the blocks are used
-    if that answer is rejected; ``begins`` is the message at which the part to summarise begins.
+    ``focus`` is what the user wants the summary to stress. ``share`` is the task's share of the
+    whole summary's length. With ``live``, the model first summarises the live conversation; the
+    blocks are used if that answer is rejected. ``begins`` is the beginning of the message where the
+    part to summarise starts.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
@@ -110,7 +111,7 @@ class SummaryCall:
     """One model call to make; ``attempt`` counts from 1.
 
     For a live call, ``instruction`` and ``text`` are appended to the conversation's next request;
-    for others they are the system message and the user message.
+    for other calls they are the system message and the user message.
     """
 
     instruction: str
@@ -126,8 +127,8 @@ class SummaryCall:
 class SummaryAnswer:
     """A model's answer to a `SummaryCall`.
 
-    ``finish`` is the finish reason, ``tool_calls`` the number of calls, ``is_thinking`` whether it
-    contains reasoning, ``error`` why the call failed, or None.
+    ``finish`` is the finish reason, ``tool_calls`` the number of calls, ``is_thinking`` whether the
+    answer contains reasoning. ``error`` is why the call failed; None if it did not.
     """
 
     text: str = ""
@@ -155,11 +156,11 @@ class SummaryFailure:
     is_unfit: bool = False
     """Whether the model answered, but not with a summary; the program then lists the entries."""
     thinking_refused: bool = False
-    """Whether a call that contains the model's raw thinking was refused."""
+    """Whether a call that contained the model's raw thinking was refused."""
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
-"""Yields calls to make, is sent their answers in the same order, and returns the summary or a
+"""Yields calls to make, receives their answers in the same order, and returns the summary or a
 failure."""
 
 
@@ -171,11 +172,11 @@ def choose_input(
     serialised_tokens: int,
     cache_warm: bool,
 ) -> InputMode:
-    """Choose whether the summariser reads the live conversation or its text.
+    """Choose whether the summariser reads the live conversation or the conversation as text.
 
-    ``live_tokens`` is the size of the conversation's next request, ``serialised_tokens`` that of
-    its text. ``cache_warm``: the summariser is the conversation's own model, and the provider still
-    has the conversation cached. "live" is chosen only if the request fits the window with the
+    ``live_tokens`` is the size of the conversation's next request, ``serialised_tokens`` the size
+    of the text. ``cache_warm``: the summariser is the conversation's own model, and the provider
+    still has the conversation cached. "live" is chosen only if the request fits the window with the
     instruction and the answer; "auto" chooses whichever costs less.
     """
     fits = live_tokens + limits.max_output + 1_000 <= limits.window * (1 - _MARGIN)
@@ -232,7 +233,7 @@ def summarise(
 ) -> Summarising:
     """Summarise the tasks, and return their texts joined in order, or a `SummaryFailure`.
 
-    A generator that yields calls and is sent their answers, see `Summarising`.
+    A generator that yields calls and receives their answers (see `Summarising`).
     """
     controller = _Controller(prompts, limits, count)
     results: dict[int, str] = {}
@@ -276,9 +277,10 @@ def _without_thinking(task: SummaryTask) -> SummaryTask:
 
 
 def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
-    """Return a request with only the messages before the one made from an entry.
+    """Return a request with only the messages before the message made from an entry.
 
-    None if the entry has no message, is in the first one, or isn't the first entry of its message.
+    Returns None if the entry has no message, is in the first message, or isn't the first entry in
+    its message.
     """
     at = next((at for at, message in enumerate(live.messages) if entry_id in message.origin), 0)
     if not at or min(live.messages[at].origin) < entry_id:
@@ -290,7 +292,7 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
     """Return the model request for a call.
 
     ``live`` is the conversation's next request, needed for a live call. Its tools and tool choice
-    stay, because a change would break the provider's cache.
+    stay unchanged, because a change would break the provider's cache.
     """
     if call.live and live is not None:
         asked = Message(
@@ -333,7 +335,7 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
 
 @frozen
 class _Controller:
-    """Makes the calls for tasks, within a summariser's limits."""
+    """Builds the calls for tasks, within a summariser's limits."""
 
     prompts: SummaryPrompts
     limits: SummariserLimits
@@ -342,7 +344,7 @@ class _Controller:
     def calls(self, task: SummaryTask, *, live: bool = False) -> tuple[SummaryCall, ...]:
         """Return the calls of a task: one, or one for each chunk if the blocks don't fit one call.
 
-        () for a task without blocks, unless ``live``.
+        Returns () for a task without blocks, unless ``live``.
         """
         instruction: str = getattr(self.prompts, task.prompt)
         frame = self._frame(task)
@@ -355,14 +357,14 @@ class _Controller:
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
-        # Chunks are summarised without the previous summary, which is added when merging them.
+        # Chunks are summarised without the previous summary: it is added when they are merged.
         alone = instruction
         if task.prompt == "compaction_update":
             alone = self.prompts.compaction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
     def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
-        """Return calls that each merge as many texts as fit: at least two, except for the last."""
+        """Return calls that each merge as many texts as fit: at least two, except the last call."""
         frame = self._frame(task)
         room = self._room(self.prompts.merge_chunks, frame)
         parts = [_tagged("part", fit(text, room // 2 - 16, self.count)) for text in texts]

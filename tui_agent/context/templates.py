@@ -36,11 +36,11 @@ class Templates:
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Replaces the note "unchanged since entry ``id``" of a read when that entry is no longer sent."""
+    """Replaces a read's note "unchanged since entry ``id``" when that entry is no longer sent."""
     tool_images: str = "[images]"
     """Precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"
-    """A first user message for a history that has none left; providers require one."""
+    """The first user message of a history that has lost its own; providers require one."""
     empty_output: str = "(no output)"
     """Replaces the output of a tool that printed nothing."""
 

@@ -34,14 +34,14 @@ from tui_agent.session.entries import (
 )
 
 MESSAGE_TOKENS = 4
-"""Tokens of each message besides its text: start, role, separator, end (OpenAI cookbook, "How to
-count tokens with tiktoken")."""
+"""Tokens of each message in addition to its text: start, role, separator, end (OpenAI cookbook,
+"How to count tokens with tiktoken")."""
 CALL_TOKENS = 8
-"""Tokens of each tool call besides its name and arguments: id and markup."""
+"""Tokens of each tool call in addition to its name and arguments: id and markup."""
 REQUEST_TOKENS = 3
 """Tokens at the end of each request that open the answer (same source)."""
 TOOLS_TOKENS = 12
-"""Tokens of a request's list of tools besides the tools themselves."""
+"""Tokens of a request's list of tools in addition to the tools themselves."""
 UNKNOWN_IMAGE_TOKENS = 1_100
 """Tokens assumed for an image of unknown size: between the providers' smallest and largest."""
 PAGE_TOKENS = 2_500
@@ -121,7 +121,7 @@ class TokenCounter:
     def messages_for(
         self, entry: Entry, view: ContextView, asked: ModelTraits | None = None
     ) -> list[Message]:
-        """Return the messages that an entry of a view contributes to a request to ``asked``.
+        """Return the messages that an entry of a view contributes to a request to a model.
 
         Placeholders for missing tool results are left out. ``asked`` None means the model that made
         the entry or, if no model did, this counter's model.
@@ -146,7 +146,7 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images; with ``sent``, only of those with these blobs."""
+        """Return the tokens of an entry's images; with ``sent``, only of those images."""
         return sum(
             picture_tokens(image, self.model)
             for image in entry.images
@@ -211,7 +211,7 @@ def _count(text: str, encoding: str) -> int:
 
 
 def _work(text: str) -> int:
-    """Return how long counting a text takes, as a number of ASCII characters that would take as long.
+    """Return the effort of counting a text, as the number of ASCII characters that take as long.
 
     Scripts without spaces take longer, because their pieces are long and rarely repeat.
     """
@@ -236,9 +236,9 @@ def picture_tokens(picture: ImagePart | Picture, model: str) -> int:
 
 
 def image_tokens(width: int, height: int, model: str) -> int:
-    """Return a model's tokens for an image of a size in pixels, by the provider's published rule.
+    """Return a model's tokens for an image, by the provider's published rule.
 
-    A width or height of 0 means unknown: `UNKNOWN_IMAGE_TOKENS`.
+    ``width`` and ``height`` are in pixels; if one is 0 (unknown), returns `UNKNOWN_IMAGE_TOKENS`.
 
     Claude: patches of 28 pixels after fitting the long edge to 1,568 pixels (2,576 from 4.7 on)
     (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or

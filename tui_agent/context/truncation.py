@@ -1,8 +1,9 @@
-"""Truncation, the first defence: shortens a tool output to its limits when it is recorded.
+"""Truncation: shortens a tool output to its limits when it is recorded.
 
-No text is lost: the caller (``tools.outputs``) stores the whole output and passes a hint that says
-how to get it. `cut_middle` is also used for texts cut by a prune and for placeholders. Counts are
-exact; lines are numbered as in the whole output, and bytes are UTF-8 bytes.
+Truncation is the first defence against a full context window. No text is lost: the caller
+(``tools.outputs``) stores the whole output and passes a hint that says how to get it. `cut_middle`
+is also used for texts cut by a prune and for placeholders. Counts are exact; lines are numbered as
+in the whole output, and bytes are UTF-8 bytes.
 """
 
 import re
@@ -81,7 +82,7 @@ _PLACE = LazyPattern(
 
 _PLACED = LazyPattern(r"\.\w{1,5}:\d+(?::\d+)?: ")
 _POINTER = LazyPattern(r"\s*--> \S+:\d+")
-"""Matches a line by Rust's compiler that gives the file of the error on the previous line."""
+"""Matches a line of the Rust compiler that gives the file of the error on the previous line."""
 
 _MAX_LINE_CHARS = 2_000
 """Maximum characters of a line that are searched for errors."""
@@ -90,7 +91,8 @@ _MAX_LINES_JUDGED = 8_000
 """Maximum lines with an error word that are matched against ``_ERROR``: the first and the last."""
 
 _MAX_SIMILAR_LINES = 3
-"""Number of lines that differ only in numbers; any further such lines rank below all others."""
+"""How many lines that differ only in numbers are ranked as usual; further ones rank below all
+others."""
 
 NOTE_BYTES = 200
 """Bytes of a cut output reserved for the note about what was left out."""
@@ -99,7 +101,7 @@ ERROR_SHARE = 0.2
 """Largest share of a cut output that error-looking lines from the middle may take."""
 
 ERROR_LINE_CHARS = 240
-"""Maximum number of characters shown of an error-looking line."""
+"""Maximum characters shown of an error-looking line."""
 
 
 def error_looking(lines: Sequence[str]) -> list[int]:
@@ -130,9 +132,9 @@ def most_informative(lines: Sequence[str], most: int) -> list[int]:
     """Return the indexes of at most ``most`` error-looking lines, the most informative first.
 
     Certain errors come before lines that only contain an error word; lines that differ from three
-    earlier ones only in numbers come last. If a rank has too many lines, its first and last ones
-    are taken. A line with an error's location (``--> src/main.rs:3``) stays with the error before
-    it.
+    earlier ones only in numbers come last. If a rank has too many lines, only its first and last
+    lines are taken. A line with an error's location (``--> src/main.rs:3``) stays with the error
+    before it.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
@@ -207,7 +209,7 @@ def truncate(
     ``keep`` "head" keeps the beginning, for reads and listings, which can continue at an offset;
     "ends" keeps the beginning, the end and up to ``error_lines`` error-looking lines from between,
     for commands. Lines are kept or left out whole, but overlong lines are cut in their middle.
-    ``hint`` says how to get the rest and is added to the note; ``{next}`` in it becomes
+    ``hint`` says how to get the rest and is added to the note; ``{next}`` in the hint becomes
     ``next_line``. ``first_line`` is the number of the text's first line.
     """
     lines = text.split("\n")
@@ -317,7 +319,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit, at least one, and how many of their bytes are kept."""
+        """Return the first lines that fit (at least one), and how many of their bytes are kept."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:

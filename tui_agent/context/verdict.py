@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
 """Verdicts that end a turn if the answer has no calls."""
 NUDGED = frozenset({Verdict.SILENT, Verdict.THINKING, Verdict.PROMISED})
-"""Verdicts after which the model is asked once to answer again."""
+"""Verdicts after which the model is asked once more for an answer."""
 
 _FINISHES = {
     "pause": Verdict.PAUSED,

@@ -1,7 +1,7 @@
 """Resolves a path of entries into the view that a request is made from.
 
-A view has the last compaction, the entries that it keeps and the later ones, each with the state
-that edits and prunes gave it. A path may be whole (from the root) or active
+A view has the last compaction, the entries that it keeps and all later ones. Each entry has the
+state that edits and prunes gave it. A path may be whole (from the root) or active
 (``Session.active_path``); both resolve to the same view. All functions are pure.
 """
 
@@ -43,7 +43,7 @@ class EntryState(StrEnum):
     MASKED = "masked"
     """Replaced with a placeholder by the user; screens say "cleared"."""
     DROPPED = "dropped"
-    """Removed by the user, a call together with its result; screens say "hidden"."""
+    """Removed by the user; a call is removed together with its result. Screens say "hidden"."""
     PINNED = "pinned"
     """Sent unchanged, never pruned, and carried verbatim through compactions."""
 
@@ -55,16 +55,17 @@ class EntryState(StrEnum):
 
 @frozen
 class ContextView:
-    """The parts of a request: head, compaction, the entries that it keeps or precedes, their states.
+    """The parts of a request: head, compaction, and entries with their states.
 
     ``entries`` are the entries that ``compaction`` keeps and those after it, of every kind, in
-    order, without ``compaction`` itself; all entries of the path if it is None. ``states``,
-    ``kept_chars`` (characters that a prune left of each text) and ``notes`` (texts added to
-    placeholders) are by entry id, and have only the entries that an edit or prune changed.
-    ``results`` has, by an answer's id, one result or None for each of its calls. ``pinned`` are the
-    pinned entries that the compaction carries, without those unpinned since. ``rewrites`` has, for
-    each entry that changed earlier entries, the id of the first one it changed (0: all) and its own
-    id: the requests of the answers between them differ from what is sent now.
+    order, without ``compaction`` itself. If ``compaction`` is None, they are all entries of the
+    path. ``states``, ``kept_chars`` (characters that a prune left of each text) and ``notes``
+    (texts added to placeholders) are keyed by entry id, and have only the entries that an edit or
+    prune changed. ``results`` has, by an answer's id, one result or None for each of its calls.
+    ``pinned`` are the pinned entries that the compaction carries, except those unpinned since.
+    ``rewrites`` has, for each entry that changed earlier entries, the id of the first changed entry
+    (0: all) and its own id. The answers between these two ids were made from requests that differ
+    from what is sent now.
     """
 
     system: SystemEntry | None
@@ -86,7 +87,7 @@ class ContextView:
 
     @property
     def reasoning_from(self) -> int:
-        """The first entry id whose reasoning may be sent: after the last refused one; 0: any."""
+        """The lowest id of an entry whose reasoning may be sent; 0 if none was refused."""
         refused = [target for target, parts in self.left_out.items() if REASONING in parts]
         return max(refused, default=-1) + 1
 
@@ -105,7 +106,7 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Return True if the view has the entry and sends it unchanged; also True for None."""
+        """Return True if the view has the entry and sends it unchanged, or if there is no id."""
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
@@ -121,24 +122,24 @@ class ContextView:
 def resolve(path: Sequence[Entry]) -> ContextView:
     """Return the view of a path (oldest entry first).
 
-    The view's compaction is the last one that can be sent to the path's model; it keeps nothing if
-    its first kept entry is not on the path before it. The last system entry applies wherever it is.
-    The latest edit or prune of an entry decides its state, except that a prune never changes a
-    pinned entry.
+    The view's compaction is the last one that can be sent to the path's model. If its first kept
+    entry isn't before it on the path, the compaction keeps nothing. The last system entry applies
+    wherever it is. The latest edit or prune of an entry decides its state, except that a prune
+    never changes a pinned entry.
 
-    A result belongs to the last answer before it, and there to the first call with its call id that
-    has no result yet. A result that comes after the next answer belongs to no call, because the call
-    was already sent as interrupted.
+    A result belongs to the last answer before it: to that answer's first call with the same call id
+    and no result yet. A result that comes after the next answer belongs to no call, because the
+    call was already sent as interrupted.
     """
     compaction, entries = _kept(path, _head(path)[1])
     return _resolved(path, compaction, entries)
 
 
 def resolve_all(entries: Sequence[Entry]) -> ContextView:
-    """Return the view of entries in which no compaction leaves any out.
+    """Return a view with all the entries, including those that a compaction has summarised.
 
-    Use it for texts other than requests, such as a branch's summary: the user's edits then also
-    apply to entries that a compaction has summarised since.
+    Use it for texts other than requests, such as a branch's summary. The user's edits then also
+    apply to entries that were summarised later.
     """
     return _resolved(entries, None, tuple(entries))
 
@@ -274,10 +275,10 @@ class _Edits:
             self.states[entry.target] = _STATE_OF_ACTION[entry.action]
 
     def _restore(self, target: int) -> None:
-        """Undo edits of an entry, and send parts of it again that a provider refused.
+        """Undo edits of an entry, including the removal of parts that a provider refused.
 
-        A cleared, hidden or pinned entry becomes live, with the content the user last gave it; an
-        entry that is live already gets its stored content back.
+        A cleared, hidden or pinned entry becomes live, with the content that the user last gave it.
+        If the entry is already live, its stored content is restored.
         """
         self.left_out.pop(target, None)
         if self.states.pop(target, None) is None:
@@ -294,8 +295,8 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
     """Return the effects of all prunes and edits of a view, applied in order.
 
-    Those whose target comes later or is not in the view have no effect, except that an edit unpins
-    an entry that the compaction carries.
+    A prune or edit has no effect if its target comes later or is not in the view, except that an
+    edit unpins an entry that the compaction carries.
     """
     edits = _Edits()
     seen: set[int] = set()

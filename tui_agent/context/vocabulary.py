@@ -32,7 +32,8 @@ SLOTS = {"o200k_base": 1 << 19, "cl100k_base": 1 << 18}
 """Number of slots of each encoding's hash table: a power of two; about 0.4 of them are in use."""
 
 PIECE_CHARS = 128
-"""Maximum length of a piece that is counted at once, in characters: time grows with its square."""
+"""Maximum length, in characters, of a piece that is counted at once: the time grows with the square
+of the length."""
 
 REMEMBERED_PIECES = 16_384
 """Number of pieces of text whose counts are cached (about 3 MB), because pieces recur in texts."""
@@ -72,7 +73,7 @@ _UNICODE = {
 
 
 class Vocabulary:
-    """The tokens of one encoding. May be used from any thread."""
+    """The tokens of one encoding. Thread-safe."""
 
     def __init__(self, name: str) -> None:
         """Map the file of the encoding ``name``, one of ``COUNTS``.

@@ -41,8 +41,8 @@ class AddressSetting:
 class Addresses:
     """Finds the address to use for a model or provider, and where it comes from.
 
-    It is taken from the settings of the model, or else of the provider, or else from the
-    environment, or else it is the provider's default.
+    The address is taken from the first of these that has one: the settings of the model, the
+    settings of the provider, the environment, the provider's default.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ def _origin(url: str) -> tuple[str, str, int] | None:
 
 
 def plain_url(url: str) -> str:
-    """Return a URL without user, password, query and trailing slash, to store and show it."""
+    """Return a URL without user, password, query and trailing slash, for storing and showing."""
     parts = split(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme.lower(), host.lower(), parts.path.rstrip("/"), "", ""))

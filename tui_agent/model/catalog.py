@@ -1,10 +1,10 @@
 """The catalog: context windows, prices and abilities of models.
 
-Each fact comes from the first of these sources that has it: the user's settings, the server's answer
-if it was asked, the price list with its corrections, and facts about the model's family. A gateway
-is assumed to offer the maker's window and prices. On a server at a private address, a window of at
-most ``ASSUMED_WINDOW`` is assumed, except for models whose makers don't publish the weights. The
-price list is read when it is first needed.
+Each fact comes from the first of these sources that has it: the user's settings, the server's
+answer (if it was asked), the price list with its corrections, and facts about the model's family. A
+gateway is assumed to offer the maker's window and prices. On a server at a private address, a
+window of at most ``ASSUMED_WINDOW`` is assumed, except for models whose makers don't publish the
+weights. The price list is read when it is first needed.
 
 This module asks no server (``discovery`` does), and doesn't know windows learnt from refused
 requests: `CatalogDirectory.with_learnt` adds those.
@@ -52,8 +52,8 @@ _REGION = LazyPattern(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that forward requests to the models of other makers, at the makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}
-"""Subscriptions that limit models to smaller windows. Their rows are not used for the same models at
-other providers."""
+"""Subscriptions that limit models to smaller windows. Their rows in the price list are not used for
+the same models at other providers."""
 
 _OWN_ONLY = frozenset(
     {
@@ -70,7 +70,7 @@ _OWN_ONLY = frozenset(
         "xiaomi_mimo",
     }
 )
-"""Providers that serve only models that they make."""
+"""Providers that serve only their own models."""
 _MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {
     "github_copilot"
 }
@@ -117,7 +117,8 @@ class ModelInfo:
     """Effort levels that the model accepts, lowest first: empty if the model is known not to
     reason, all levels for an unknown model."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
-    """What is sent for ``Effort.MAX`` in OpenAI's format: "max" only if the model is known to have it."""
+    """The value sent for ``Effort.MAX`` in OpenAI's format: "max" only if the model is known to
+    accept it."""
     responses_only: bool = False
     """Whether the model answers only in OpenAI's Responses format, not in chat completions."""
     without_tools: bool = False
@@ -126,12 +127,11 @@ class ModelInfo:
     small: bool = False
     """Whether the model has so few parameters that many tools confuse it."""
     tiny: bool = False
-    """Whether the model has too few parameters to call tools; requests to it are made by
-    ``model.steps``."""
+    """Whether the model has too few parameters to call tools; ``model.steps`` builds its requests."""
     origin: Origin = "catalog"
     """Source of ``context_window``."""
     deprecated_on: str | None = None
-    """The model's announced last day at its provider, as an ISO date; None if none is known."""
+    """The announced last day of the model at its provider, as an ISO date; None if unknown."""
 
     @property
     def name(self) -> str:
@@ -140,7 +140,7 @@ class ModelInfo:
     def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
         """Return the price of a request and its answer in US dollars, None if prices are unknown.
 
-        ``hour_writes`` is the number of tokens in ``usage.cache_write`` cached for an hour.
+        ``hour_writes`` is how many of the tokens in ``usage.cache_write`` are cached for an hour.
         """
         prices = None
         for row in self.prices:
@@ -160,10 +160,10 @@ class ModelInfo:
         )
 
     def cache_miss_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
-        """Return what a prompt of ``tokens`` tokens costs more if it is no longer cached.
+        """Return how much more a prompt of ``tokens`` tokens costs if it is no longer cached.
 
-        In US dollars, at least 0; None if prices are unknown. ``for_hour``: the prompt is then
-        cached again for an hour.
+        The result is in US dollars and at least 0; None if prices are unknown. ``for_hour``: the
+        prompt is then cached again for an hour.
         """
         uncached = Usage(cache_write=tokens) if self.cache_marks else Usage(input=tokens)
         price = self.cost(uncached, hour_writes=uncached.cache_write * for_hour)
@@ -213,7 +213,7 @@ class Catalog:
         self._infos.clear()
 
     def info(self, model: str) -> ModelInfo:
-        """Return the facts about a model; an unknown one gets the window ``ASSUMED_WINDOW``."""
+        """Return the facts about a model; an unknown model has the window ``ASSUMED_WINDOW``."""
         known = self._infos.get(model)
         if known is None:
             known = self._infos[model] = self._build(model)
@@ -248,7 +248,7 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
-        """Yield chat models that are not in the settings but offered by servers named there.
+        """Yield chat models that are not in the settings, but offered by servers in the settings.
 
         Each comes with the base URL of its server.
         """
@@ -270,7 +270,7 @@ class Catalog:
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return False if the price list has the name only for other purposes, such as embeddings."""
+        """Return False if the price list has the name only for other uses, such as embeddings."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
@@ -300,7 +300,7 @@ class Catalog:
     def served_name(self, model: str) -> str:
         """Return the key under which facts learnt about a model are stored.
 
-        It is the id; for a model at an address set by the user, ``id at URL``.
+        The key is the model's id or, for a model at an address set by the user, ``id at URL``.
         """
         place = self.place(model)
         if place.source:
@@ -384,8 +384,8 @@ class Catalog:
     def provider(self, model: str) -> str:
         """Return the id of a model's provider, from the prefix of ``model``.
 
-        For a name without a prefix it is from the price list, or "openai" if the list doesn't have
-        the name.
+        For a name without a prefix, the id is taken from the price list; it is "openai" if the list
+        doesn't have the name.
         """
         prefix, slash, _name = model.partition("/")
         if slash:
@@ -410,8 +410,8 @@ class Catalog:
     def _related(self, model: str) -> Row | None:
         """Return a row for the same model under another spelling or provider.
 
-        The maker's own row is preferred. If only other providers have the model, it is a row with
-        the median window, without prices. None if there is no row.
+        The maker's own row is preferred. If only other providers have the model, a row with the
+        median window is returned, without prices. Returns None if there is no row.
         """
         spelling = spelled(model)
         found = self._rows.named_like(spelling)
@@ -597,7 +597,7 @@ def _overlaid(
     origin: Origin,
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
-    """Return ``info`` with the facts that ``said`` states: a server's answer or the settings.
+    """Return ``info``, overridden by the facts in ``said`` (a server's answer or the settings).
 
     A ``window`` of None and empty ``prices`` replace nothing. ``origin`` is the window's source.
     """
@@ -616,7 +616,7 @@ def _overlaid(
 def _prices_of(
     said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None
 ) -> tuple[Prices, ...]:
-    """Return the prices that a server or the settings state, in US dollars per ``tokens`` tokens.
+    """Return the prices in ``said``, which states them in US dollars per ``tokens`` tokens.
 
     Empty if the input or output price is missing; a missing cache price is the input price.
     ``hour_write``: price of caching for an hour as a multiple of the input price, None if unknown.

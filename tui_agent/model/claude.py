@@ -1,9 +1,9 @@
 """The thinking parameters that each Claude model accepts in Anthropic's Messages format.
 
 Sources: platform.claude.com/docs, "Thinking", "Effort", "Preserved thinking" and the "What's new"
-page of each model; docs.aws.amazon.com, "Adaptive thinking". A model is found by its family and
-version in any spelling of its name; one that is newer than the table is treated like the newest of
-its family.
+page of each model; docs.aws.amazon.com, "Adaptive thinking". A model is found by the family and
+version in its name, however it is spelled. A version newer than the table is treated like the
+newest one of its family.
 """
 
 from functools import lru_cache
@@ -36,8 +36,8 @@ BUDGETS = {
     Effort.XHIGH: 24_576,
     Effort.MAX: 32_000,
 }
-"""Thinking budgets in tokens, by effort. Anthropic accepts no less than 1,024 and reports little
-gain above 32,000."""
+"""Thinking budgets in tokens, by effort. Anthropic accepts no less than 1,024, and reports little
+benefit above 32,000."""
 
 MIN_BUDGET = BUDGETS[Effort.MINIMAL]
 
@@ -107,15 +107,15 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
     "fable": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
     "mythos": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
 }
-"""The generations of each family, newest first, by their first version (major, minor)."""
+"""The generations of each family, newest first, each with its first version (major, minor)."""
 
 
 @lru_cache(maxsize=256)
 def claude(name: str) -> Claude | None:
     """Return the thinking parameters of a Claude model; None for any other model.
 
-    ``name`` may have any spelling. A Claude of an unknown family gets the parameters of the newest
-    models.
+    ``name`` may be spelled in any way. For a Claude model of an unknown family, the parameters of
+    the newest models are returned.
     """
     name = name.lower()
     if "claude" not in name:

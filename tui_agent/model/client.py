@@ -1,9 +1,9 @@
 """Sends model requests to providers and streams the answers.
 
-Providers with a format in ``wires`` are called from this process, all others through litellm in a
-process of its own (``hosted``). After a refusal the request is sent again in another form:
-``refusals`` finds the refused part, ``forms`` chooses the form, and a form that worked is stored
-(``learnt``). The agent does all other retries.
+Providers with a format in ``wires`` are called from this process, all others through litellm, which
+runs in a separate process (``hosted``). If a server refuses a request, it is sent again in another
+form: ``refusals`` finds the refused part, ``forms`` chooses the form, and a form that worked is
+stored (``learnt``). The agent does all other retries.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class _Tries:
 class ProviderClient:
     """Streams the answers of all providers' models.
 
-    The process with litellm is started only if a model needs it.
+    The process that runs litellm is started only if a model needs it.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class ProviderClient:
     ) -> None:
         """Create a client; nothing is loaded or connected yet.
 
-        ``log_path`` is the log file of the process with litellm. ``prompt`` returns a file of
+        ``log_path`` is the log file of the process that runs litellm. ``prompt`` returns a file of
         ``prompts/`` by name: the instructions for models that can't call tools, in which
-        ``{tools}`` stands for the tools.
+        ``{tools}`` is replaced by the tools.
         """
         self._router = router
         self._learnt = learnt or LearntFacts()
@@ -141,11 +141,11 @@ class ProviderClient:
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
         self._marks_ends: set[str] = set()
-        """Served models that have marked the end of an answer since the program started."""
+        """Served names of models that have marked the end of an answer since the program started."""
 
     @property
     def hosted(self) -> "HostClient":
-        """The client of the process with litellm. It starts the process with the first call."""
+        """The client of the process that runs litellm. Its first call starts the process."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -154,10 +154,10 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Start loading what requests to a model need, in the background.
+        """Start loading, in the background, what requests to a model need.
 
-        For a model behind litellm, this is the process with litellm; for others, the modules and
-        the HTTP client, which only the first call loads.
+        For a model called through litellm, this is the process that runs litellm; for other models,
+        the modules and the HTTP client, which are loaded only once.
         """
         if self._router.wire(model) is None:
             self.hosted.warm()
@@ -190,9 +190,9 @@ class ProviderClient:
 
         If the server refuses a part of the request before the answer begins, the request is sent
         again in another form (see ``refusals`` and ``forms``), up to ``MAX_TRIES`` times in all.
-        The first event is then a ``PartLeftOut``, as it is if a picture can't be read. A
-        ``PartLeftOut`` also precedes ``Finished`` if the answer lacks the end mark that its server
-        usually sends.
+        The first event is then a ``PartLeftOut``. This is also the case if a picture can't be read.
+        A ``PartLeftOut`` also precedes ``Finished`` if the answer lacks the end mark that its
+        server usually sends.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -227,8 +227,8 @@ class ProviderClient:
     def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
         """Return a notice if an answer has no end mark though the server is expected to send one.
 
-        Also stores whether the server marks ends. A server that has marked none since the program
-        started is stored as one that never does, so its notice comes only once.
+        Also stores whether the server marks ends. A server that has marked no end since the program
+        started is stored as never marking ends, so the user sees the notice only once.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
@@ -283,8 +283,8 @@ class ProviderClient:
     ) -> tuple[Shape, Refusal] | None:
         """Return the next shape to try and the refused part.
 
-        None if the error refuses no part, if the part can't be changed further, or if the request
-        is a compaction or a ping.
+        Return None if the error refuses no part, if the part can't be changed further, or if the
+        request is a compaction or a ping.
         """
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
         if attempt.request.compact or attempt.request.ping:
@@ -403,8 +403,8 @@ def _load_wire(name: WireName) -> "Wire":
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
     """Return a server's form without the parts that are known not to work on a route.
 
-    These are tools if the model takes none. For a model server on the user's own network, separate
-    consecutive messages of one role are another such part.
+    If the model takes no tools, the form has none. For a model server on the user's own network,
+    consecutive messages of one role are joined.
     """
     known: dict[str, Any] = {}
     if route.info.without_tools:

@@ -122,7 +122,8 @@ class DemoClient:
         """Return the usage to report, in tokens.
 
         The longest beginning shared with one of the last requests counts as read from the cache. As
-        with a provider, a request for a summary or a title doesn't push the conversation out of it.
+        with a provider, a request for a summary or a title doesn't push the conversation out of the
+        cache.
         """
         shared = max((_shared_lines(before, lines) for before in self._cached), default=0)
         self._cached.append(lines)
@@ -140,7 +141,7 @@ class DemoClient:
 
 
 def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
-    """Return how many lines are the same at the beginning of two requests."""
+    """Return how many lines at the beginning of two requests are the same."""
     shared = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -150,7 +151,7 @@ def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
-    """Return the program's own estimate of tokens, so that usage and estimate are equal."""
+    """Estimate tokens as the program does, so that reported usage and estimate are equal."""
     sizes = first_calibration(DEMO_MODEL)
     return round(sum(sizes.apply(MESSAGE_TOKENS + rough_count(line.decode())) for line in lines))
 

@@ -1,8 +1,8 @@
 """The demo model's script, and the choice of the next answer from it.
 
 No state is kept: the position in a scenario is found in the request, so that the script continues
-after a resume, a retry, a branch or a denied permission. For that, the ids of the script's tool
-calls contain the names of scenario and step.
+after a resume, a retry, a branch or a denied permission. To make this possible, the ids of the
+script's tool calls contain the names of scenario and step.
 """
 
 import re
@@ -28,18 +28,18 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
-"""Text by which the prompt for a summary of the conversation is recognised."""
+"""Text that identifies the prompt for a summary of the conversation."""
 _JUDGE = "whether a coding agent has reached its goal"
-"""Text by which the prompt for judging a goal is recognised."""
+"""Text that identifies the prompt for judging a goal."""
 _COMPARE = "attempts at the same task"
-"""Text by which the prompt for a comparison of a race's runners is recognised."""
+"""Text that identifies the prompt for comparing a race's runners."""
 _DENIED = re.compile(
     r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE
 )
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
 """Number of characters at the start of a result that are searched for a denial, because a file's
-content may have such words too."""
+content may have such words, too."""
 
 
 class _Data(BaseModel):
@@ -80,8 +80,8 @@ class Branch(_Data):
 class DemoStep(_Data):
     """One answer: its thinking and text, and the tool calls in it.
 
-    The first of ``branches`` that fits the results names the next step, else ``next``; if that is
-    None, the following step of the scenario comes next.
+    The first of ``branches`` that fits the results names the next step; if none fits, ``next``
+    does. If ``next`` is None, the following step of the scenario comes next.
     """
 
     name: str = Field(pattern="^[a-z]+$")
@@ -95,8 +95,8 @@ class DemoStep(_Data):
 class Scenario(_Data):
     """A sequence of steps, chosen by a phrase in the user's message.
 
-    ``help`` is its line in the menu, "" for none. ``takes`` are names of scenarios that are played
-    in turn instead of this one if the same request comes again.
+    ``help`` is the scenario's line in the menu, "" for none. ``takes`` are names of scenarios that
+    are played in turn instead of this one if the same request comes again.
     """
 
     name: str = Field(pattern="^[a-z]+$")
@@ -181,7 +181,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
 
 
 def _small_answer(script: DemoScript, messages: tuple[Message, ...]) -> str:
-    """Return the answer to a request of the program itself, such as one for a title (no tools)."""
+    """Return the answer to one of the program's own requests, such as for a title (no tools)."""
     wish = " ".join(
         message.text for message in messages if message.role in {"system", "user"}
     ).lower()
@@ -262,9 +262,9 @@ def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
 
 
 def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> str:
-    """Return the answer's text with a greeting before the first answer of a session.
+    """Return the answer's text, with a greeting before it in the first answer of a session.
 
-    After a message sent during the run, an acknowledgement comes first instead.
+    In the answer to a message sent during the run, an acknowledgement comes first instead.
     """
     if all(message.role != "assistant" for message in messages):
         return f"{script.greeting.strip()}\n\n{text}"
@@ -296,7 +296,7 @@ def _says(text: str, phrase: str) -> bool:
 
 
 def pieces(text: str, size: int = 12) -> Iterator[str]:
-    """Yield a text in pieces of a few words, each except the last with at least ``size`` characters."""
+    """Yield a text in pieces of a few words; all but the last have at least ``size`` characters."""
     piece = ""
     for word in re.findall(rf"\s*\S{{1,{size * 2}}}|\s+$", text):
         piece += word

@@ -28,8 +28,8 @@ from tui_agent.model.providers import WireName, provider_of
 _WITH_DOCUMENTS = frozenset({"messages", "responses", "gemini"})
 """Formats in which a PDF can be sent."""
 _ASKED_AGAIN = 60.0
-"""Minimum seconds between two requests for a server's facts. They are repeated, because a server
-may be restarted with another window."""
+"""Minimum seconds between two requests for a server's facts. The requests are repeated because a
+server may be restarted with another window."""
 _STORED = 0.01
 """A learnt token size is written to disk only if it has changed by more than this share. Each answer
 corrects the sizes a little, and writing the file every time would delay what the user sees."""
@@ -105,8 +105,8 @@ class CatalogDirectory:
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts with the window learnt from a refused request, if it is smaller.
 
-        A learnt window is ignored once the catalog or the server states a different window than when
-        it was learnt.
+        A learnt window is ignored if the window that the catalog or the server states has changed
+        since then.
         """
         served = self._catalog.served_name(info.id)
         stated = info.context_window
@@ -137,7 +137,7 @@ class CatalogDirectory:
         )
 
     def _takes_documents(self, info: ModelInfo) -> bool:
-        """Return whether a model accepts unchanged PDFs.
+        """Return whether a model accepts PDF files unchanged.
 
         The model must have vision and be at its provider's own address, and both the provider and
         the format must accept PDFs.
@@ -203,8 +203,8 @@ class CatalogDirectory:
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Store a model's window, in tokens, learnt from a refused request.
 
-        It is stored on disk if the provider named it, else (``named`` False) kept only in memory. A
-        named window replaces one that was not named.
+        If the provider named the window, it is stored on disk; else (``named`` False) it is kept
+        only in memory. A named window replaces one that was not named.
         """
         served = self._catalog.served_name(model)
         stated = self._catalog.info(model).context_window
@@ -240,7 +240,7 @@ class CatalogDirectory:
 
 
 def _is_news(sizes: Mapping[str, float], stored: Mapping[str, float]) -> bool:
-    """Return True if any size is new, or differs from its stored value by more than the share `_STORED`."""
+    """Return True if any size is new, or differs from its stored value by over 1 % (`_STORED`)."""
     return any(
         not isclose(size, stored.get(name, 0.0), rel_tol=_STORED) for name, size in sizes.items()
     )

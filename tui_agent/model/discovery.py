@@ -1,9 +1,9 @@
-"""Asks model servers for their models, with windows, abilities and prices, and tests keys.
+"""Asks model servers for their models, with windows, abilities and prices. Also tests API keys.
 
-When the user lists or chooses models, the user's own servers are asked, and gateways whose lists
-state windows and prices. The page for choosing a model also tries the usual ports of this machine.
-When a session uses a model on this machine or its network, the model's server is asked, too. An API
-key is sent only to the host that it belongs to.
+When the user lists or chooses models, the user's own servers are asked, and so are gateways whose
+lists state windows and prices. The page for choosing a model also tries the usual ports of this
+machine. When a session uses a model on this machine or its network, the model's server is asked,
+too. An API key is sent only to the host that it belongs to.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
 
 TIMEOUT = 0.7
-"""Time limit of each answer of a server on this machine or a private network, in seconds."""
+"""Time limit for each answer of a server on this machine or a private network, in seconds."""
 REMOTE_TIMEOUT = 5.0
-"""Time limit of each answer of a server on the internet, in seconds."""
+"""Time limit for each answer of a server on the internet, in seconds."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
-"""Maximum number of an Ollama server's models that are read, because each needs a request."""
+"""Maximum number of an Ollama server's models whose facts are read: each model needs a request."""
 _SMALLEST_WINDOW = 1024
 _LARGEST_WINDOW = 1e9
 _SMALL = 4e9
@@ -86,7 +86,7 @@ class Server:
 
 @frozen
 class ServerReply:
-    """The result of asking a server; ``problem`` is "" if it answered."""
+    """The result of asking a server; ``problem`` is "" if the server answered."""
 
     server: Server
     problem: str = ""
@@ -99,8 +99,8 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     """Return the servers whose list of models is worth asking for, one for each address.
 
     First come the servers of ``models`` (model ids) at addresses that the user set or that are
-    private, then all providers whose address the user set, then gateways such as OpenRouter for
-    which there is a key.
+    private, then all providers whose address the user set, then gateways such as OpenRouter that
+    the user has a key for.
     """
     found: dict[str, Server] = {}
 
@@ -139,7 +139,7 @@ async def refresh(
 ) -> list[ServerReply]:
     """Ask servers in parallel, store their answers in ``served``, and return a reply for each.
 
-    If a server gives no usable answer, its earlier answer stays. ``seconds`` is as in ``ask``.
+    If a server gives no usable answer, its earlier answer is kept. ``seconds`` is as in ``ask``.
     """
 
     async def one(server: Server) -> ServerReply:
@@ -191,7 +191,7 @@ def _refusal(status: int) -> str:
 
 
 class _Asker:
-    """Gets JSON from one server, without following redirects, which might leak the key."""
+    """Fetches JSON from one server; doesn't follow redirects, because they might leak the key."""
 
     def __init__(self, connections: Http, headers: Mapping[str, str], timeout: float) -> None:
         self._connections = connections
@@ -301,11 +301,11 @@ def _limits(row: dict[str, Any]) -> dict[str, Any]:
 def _windows(row: dict[str, Any]) -> Iterator[Any]:
     """Yield the values of all fields that may state the window, the most exact one first.
 
-    A missing field gives None.
+    The value of a missing field is None.
     """
     yield row.get("loaded_context_length")  # LM Studio: the size it runs with
     yield row.get("max_model_len")  # vLLM
-    yield _limits(row).get("context_length")  # OpenRouter: of the best of its hosts
+    yield _limits(row).get("context_length")  # OpenRouter: the window at its best host
     yield row.get("context_length")  # OpenRouter, Together, Fireworks
     yield row.get("context_window")  # Vercel, Groq
     yield row.get("max_context_length")  # LM Studio, Mistral
@@ -326,7 +326,8 @@ def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
 def _abilities(row: dict[str, Any]) -> dict[str, bool]:
     """Return ``tools``, ``reasoning`` and ``vision``, as far as a server's row states them.
 
-    An ability is False only if a complete list, of supported parameters or input types, lacks it.
+    An ability is False only if the row has a complete list of supported parameters or input types,
+    and the list lacks the ability.
     """
     words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
     for flags in (table_in(row, "capabilities"), table_in(row, "capabilities", "supports")):
@@ -394,8 +395,9 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
     """Return a model from Ollama's answer to ``/api/show``.
 
-    The window is ``num_ctx`` of the model file, or else the model's own up to ``ASSUMED_WINDOW``,
-    because a larger one takes much memory. Old versions of Ollama don't send ``capabilities``.
+    The window is ``num_ctx`` of the model file, or else the model's own window, but at most
+    ``ASSUMED_WINDOW``, because a larger window takes much memory. Old versions of Ollama don't send
+    ``capabilities``.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = table_in(shown, "model_info")
@@ -442,7 +444,7 @@ def _sizes(parameters: object) -> dict[str, bool]:
 def _count(
     value: object, least: int = _SMALLEST_WINDOW, *, most: float = _LARGEST_WINDOW
 ) -> int | None:
-    """Return a number as int; None if it is no number, below ``least``, or ``most`` or more."""
+    """Return a number as int; None if it is no number, below ``least``, or not below ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if least <= value < most:
@@ -478,8 +480,8 @@ class Trial:
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
     """Test a key with a free request to the provider's ``key_path``, usually its list of models.
 
-    Some providers also answer this request without a key. So if it succeeds, it is repeated without
-    the key, and the key counts as accepted only if that request is refused.
+    Some providers also answer this request without a key. So if the request succeeds, it is
+    repeated without the key. The key counts as accepted only if the second request is refused.
     """
     name = provider.name
     secret = secret.strip()

@@ -18,7 +18,7 @@ PAGE = LazyPattern(
 )
 _TITLE = LazyPattern(r"<(title|h1|message)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _STATUS_TAG = LazyPattern(r"<([45]\d\d)>\s*")
-"""The status at the beginning of DashScope's messages."""
+"""Matches the status at the beginning of DashScope's messages."""
 _CODE_KEYS = ("code", "type", "status", "reason", "error_type", "__type")
 _WORD_KEYS = (
     "message",
@@ -65,8 +65,8 @@ _ANSWER_KEYS = frozenset(
         "x_groq",
     }
 )
-"""Keys of answers and events in any format; a document with a message and none of these is an
-error."""
+"""Keys of answers and events in any format; a document that has a message but none of these keys is
+an error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
 
@@ -76,9 +76,9 @@ class ErrorBody:
 
     ``words`` is the innermost message. ``codes`` are the error's codes and types, outermost first,
     in lower case with letters and digits only: ``rate_limit_exceeded`` is ``ratelimitexceeded``.
-    ``status`` is the HTTP status that the body states, None if it states none; errors within a
-    stream have no other. ``place`` is the faulty part of the request as the provider writes it
-    (``messages[1].role``), "" if it names none.
+    ``status`` is the HTTP status that the body states, None if it states none; an error within a
+    stream has no other status. ``place`` is the faulty part of the request as the provider writes
+    it (``messages[1].role``), "" if it names none.
     """
 
     words: str = ""
@@ -146,14 +146,14 @@ def read_body(text: str) -> ErrorBody:
 
 
 def _codes(level: dict[str, Any]) -> Iterator[str]:
-    """Yield the codes and types in an error's object, in lower case, letters and digits only."""
+    """Yield an error object's codes and types in lower case, with letters and digits only."""
     for key in _CODE_KEYS:
         if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
             yield code
 
 
 def _status(levels: Iterable[dict[str, Any]]) -> int | None:
-    """Return the first HTTP status from 400 to 599 in an error's objects, written as number or text."""
+    """Return the first HTTP status (400 to 599) in an error's objects, whether number or text."""
     for level in levels:
         for key in _STATUS_KEYS:
             value = level.get(key)
@@ -229,7 +229,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _said(data: dict[str, Any]) -> object:
-    """Return an object's message: the first value that isn't empty of ``_WORD_KEYS``, else None."""
+    """Return an object's message: the first non-empty value under `_WORD_KEYS`, else None."""
     for key in _WORD_KEYS:
         if data.get(key):
             return data[key]

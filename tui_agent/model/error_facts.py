@@ -61,7 +61,7 @@ _TEXT_LENGTH = 20_000
 def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
     """Return an exception's facts as keyword arguments of `errors.Failure`, without secrets.
 
-    ``secrets`` are texts to replace, besides those that look like secrets.
+    ``secrets`` are texts to replace, besides texts that look like secrets.
     """
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)

@@ -22,11 +22,11 @@ Cause = Literal[
     "closed",
     "broken",
 ]
-"""Why a connection could not be made or failed. ``stalled``: no more data came within the time
+"""Why a connection could not be made or failed. ``stalled``: no more data arrived within the time
 limit; ``broken``: the answer could not be parsed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
-"""Error messages without content."""
+"""Error messages that say nothing."""
 DETAIL_LENGTH = 300
 """Maximum characters of a provider's error text that a message quotes."""
 
@@ -151,8 +151,8 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
     ),
 }
 """Providers' error codes of each kind. Codes that occur with several kinds
-(``invalid_request_error``, ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) are missing: there, status
-and message decide."""
+(``invalid_request_error``, ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) are left out, because for
+them the status and the message decide."""
 
 _UNUSABLE_SAMPLE = frozenset(
     {
@@ -207,7 +207,7 @@ _LOADING = LazyPattern(
     r"\bloading (?:the )?model|model\b.{0,80}\b(?:is|still|currently) (?:being )?load(?:ing|ed)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches messages of llama.cpp, Hugging Face and LM Studio while they load a model."""
+"""Matches messages that llama.cpp, Hugging Face and LM Studio send while they load a model."""
 _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)",
     re.IGNORECASE,
@@ -215,7 +215,8 @@ _RATE = LazyPattern(
 _UNKNOWN_PROVIDER = LazyPattern(r"llm provider not provided", re.IGNORECASE)
 """Matches litellm's message about a provider that it doesn't know."""
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
-"""Matches messages about an unknown item of the request, to tell it from an unknown model."""
+"""Matches messages about an unknown item of the request, which must not be taken for an unknown
+model."""
 _MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
@@ -234,7 +235,7 @@ _KINDS = {
 _NOT_OF_A_PART = {401, 402, 403, 429}
 """HTTP statuses that are always about the account, whatever the message says."""
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
-"""Parts refused by a model's chat template, whatever the status; waiting never helps."""
+"""Parts that a model's chat template refuses, whatever the status; waiting never helps."""
 _MAY_NAME_A_PART = {
     ErrorKind.UNKNOWN,
     ErrorKind.NOT_FOUND,
@@ -245,7 +246,7 @@ _MAY_NAME_A_PART = {
 
 _SENTENCES = {
     ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
-    ErrorKind.QUOTA: "{name} says the account has no credit or quota left{detail}. Check plan and billing there.",
+    ErrorKind.QUOTA: "{name} says the account has no credit or quota left{detail}. Check your plan and billing there.",
     ErrorKind.RATE_LIMIT: "{name} limits the rate of requests{detail}.{asked}",
     ErrorKind.OVERLOADED: "{name} failed{number}{detail}.{asked}",
     ErrorKind.LOADING: "{name} is loading the model.",
@@ -256,7 +257,7 @@ _SENTENCES = {
     ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
 }
 _NEEDS_KEY = "{name} needs a key{detail}. What to do: {key}."
-_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. It got no key. What to do: {key}."
+_REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. No key was sent. What to do: {key}."
 _FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
 _NO_PROVIDER = (
     'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
@@ -264,12 +265,12 @@ _NO_PROVIDER = (
 _UNREADABLE = "{name} could not read what {model} wrote{detail}."
 
 _BROKEN_CONNECTIONS: dict[Cause, str] = {
-    "refused": "Nothing answers at {address}: check that the server runs and the address is right.",
+    "refused": "Nothing answers at {address}: check that the server is running and the address is right.",
     "unresolved": "Can't reach {address}. Check the network or base_url.",
     "certificate": "The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE.",
     "connect_timeout": "{address} could not be reached{waited}: check the network.",
     "timeout": "{name} did not begin to answer{waited}.",
-    "stalled": "{name} stopped in the middle of the answer: nothing came{waited}.",
+    "stalled": "{name} stopped in the middle of the answer: no more data came{waited}.",
     "broken": "{name} sent something that can't be read{detail}.",
     "closed": "The connection to {name} broke before the answer was complete.",
 }
@@ -346,7 +347,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
             window=overflow.window,
             sent=overflow.sent,
         )
-    # The whole body is searched, as Google states the wait outside the message.
+    # The whole body is searched, because Google states the wait outside the message.
     wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
     if part in _OF_TEMPLATES or (part is not None and kind in _MAY_NAME_A_PART):
@@ -434,7 +435,7 @@ def _message(
         key=target.key,
         detail=_detail(body.words),
         number=f" ({status})" if status else "",
-        asked=f" It asks to wait {spoken(wait)}." if wait else "",
+        asked=f" It asks for a wait of {spoken(wait)}." if wait else "",
     )
 
 
@@ -450,12 +451,12 @@ def _detail(text: str) -> str:
 def _overflow_message(overflow: Overflow, target: Target) -> str:
     if overflow.per_minute is not None:
         return (
-            f"The request alone ({overflow.sent:,} tokens) is over the {overflow.per_minute:,} tokens per minute "
+            f"The request alone ({overflow.sent:,} tokens) exceeds the {overflow.per_minute:,} tokens per minute "
             f"that {target.provider} allows this account: compact the session, or choose another model."
         )
     sizes = [f"{size:,}" for size in (overflow.sent, overflow.window) if size]
     numbers = {0: "", 1: " ({} tokens)", 2: " ({} tokens of {})"}[len(sizes)].format(*sizes)
     return (
-        f"The request is larger than {target.model} takes{numbers}: compact the session, or choose a "
+        f"The request is larger than {target.model} accepts{numbers}: compact the session, or choose a "
         "model with a larger context window."
     )

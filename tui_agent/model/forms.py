@@ -29,7 +29,8 @@ from tui_agent.whole_numbers import whole_number
 MAX_TRIES = 3
 """Maximum number of times that one request is sent, each time in another form."""
 SHORT_ID_CHARS = 9
-"""Exact length of the shortest call ids, in characters: ASCII letters and digits (Mistral)."""
+"""Length, in characters, of the shortest call ids: ASCII letters and digits. Mistral accepts only
+this length."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
 """Answer inserted between a tool result and a user message, if a server requires alternating roles."""
@@ -43,7 +44,7 @@ _STEP = LazyPattern(r"\w+")
 
 @frozen
 class Remedy:
-    """Texts about how a request is changed after a provider refused a part of it."""
+    """Describes how a request is changed after a provider has refused a part of it."""
 
     tried: str
     """The changes that are tried, in order; a table cell of ``docs/models.md``."""
@@ -84,9 +85,9 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} accepts no pictures with this model: a note replaces each picture.",
     ),
     Part.PICTURE: Remedy(
-        "without the picture that the error points to; else without the oldest ones above a maximum that the "
-        "error names; else without those since the last answer (if that is none or all of them, without the "
-        "older half); then without any",
+        "without the picture that the error points to; else without the oldest pictures above the maximum "
+        "that the error names; else without the pictures since the last answer (if that is none or all of "
+        "them, without the older half); then without any picture",
         "session",
         "{name} can't read a picture or a document: it is left out.",
     ),
@@ -97,14 +98,14 @@ REMEDIES: Mapping[Part, Remedy] = {
         "the answer's text.",
     ),
     Part.TOOL_COUNT: Remedy(
-        "as many tools as the error allows, else half of them: those that were called, then the first ones",
+        "as many tools as the error allows, else half of them: first the tools that were called, then the others",
         "server",
         "{name} accepts fewer tools than there are. Left out: {parts}.",
     ),
     Part.TOOL: Remedy(
         "only names, types and descriptions of the tool's parameters; then without the tool",
         "server",
-        "{name} refuses the schema of {parts}: it is sent simplified, or left out if that is refused too.",
+        "{name} refuses the schema of {parts}: a simpler one is sent. If that is refused, too, the tool is left out.",
     ),
     Part.CACHE_MARKS: Remedy(
         "no cache marks", "server", "{name} accepts no cache marks: requests are sent without them."
@@ -115,14 +116,14 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} accepts only short call ids: longer ones are replaced.",
     ),
     Part.REASONING: Remedy(
-        "without the reasoning of earlier answers; then without asking for any",
+        "without the reasoning of earlier answers; then without requesting reasoning",
         "session",
         "{name} refuses the reasoning: the request is sent without it.",
     ),
     Part.FIELD: Remedy(
-        "without the named fields; then without any that can be left out",
+        "without the named fields; then without all optional fields",
         "server",
-        "{name} doesn't accept fields of the request ({parts}): they are left out.",
+        "{name} doesn't accept some fields of the request ({parts}): they are left out.",
     ),
     Part.ROOM: Remedy(
         "the longest answer that the error names as the limit; no limit if the prompt alone fits the window",
@@ -131,7 +132,8 @@ REMEDIES: Mapping[Part, Remedy] = {
     ),
     Part.SUMMARY_THINKING: Remedy("the summary is requested once more without it", "request", ""),
 }
-"""The change after each refused part, in the order of the table in ``docs/models.md``."""
+"""The change made after a refusal, by refused part, in the order of the table in
+``docs/models.md``."""
 
 
 class ServerForm(BaseModel):
@@ -140,7 +142,7 @@ class ServerForm(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     wire: WireName | None = None
-    """The format used in place of one that the server lacks; None for the usual one."""
+    """The format used instead of a format that the server lacks; None for the usual one."""
     roles: Literal["apart", "joined", "alternating"] = "apart"
     """``apart``: messages are sent as they are. ``joined``: consecutive user or assistant messages
     are joined. ``alternating``: in addition, an answer is inserted between a tool result and a user
@@ -211,7 +213,7 @@ class Shape:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """Fields left out of the body: of this request only, and of all requests to the server."""
+        """All fields left out of the body, for this request or for all requests to the server."""
         return self.fields | frozenset(self.form.fields)
 
     @property
@@ -224,7 +226,7 @@ class Refused:
     """A refused request: its shape, the body that was sent, and the error's body."""
 
     request: ModelRequest
-    """The request in the form for all providers, before ``shape`` was applied."""
+    """The request in the provider-independent form, before ``shape`` was applied."""
     shape: Shape
     sent: object
     """The JSON body as it was sent, in the provider's format."""
@@ -270,7 +272,8 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
         case Part.ROOM:
             return replace(now, fields=now.fields | set(refusal.names))
         case Part.FIELD:
-            # A server that refuses one field after another gets none of them in the last try.
+            # If a server refuses one field after another, the last try leaves out every optional
+            # field.
             if refused.is_last_try:
                 names = tuple(refused.optional)
             else:
@@ -317,7 +320,7 @@ def shaped(
 def _message_taken(message: Message, shape: Shape) -> Message:
     """Return a message without the parts that a server doesn't accept.
 
-    Where the server needs it, notes replace pictures, and a system message becomes a user message.
+    If the server requires it, notes replace pictures, and a system message becomes a user message.
     """
     form = shape.form
     if not form.pictures:
@@ -336,7 +339,7 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
     """Return the names of the tools left out because the server limits their number.
 
-    Empty if it sets no limit. Tools that the server refuses in any form are not included.
+    Empty if the server sets no limit. Tools that the server refuses in any form are not included.
     """
     if not form.tool_count:
         return []
@@ -350,7 +353,7 @@ def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the request's tools that a server accepts, in their order, some with simpler schemas.
+    """Return the tools that a server accepts, in their original order, some with simpler schemas.
 
     If there are too many, tools that the conversation has called are kept first.
     """
@@ -412,9 +415,9 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
 
 
 def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
-    """Return the messages with call ids that a server accepts; ids that fit already stay.
+    """Return the messages with call ids that a server accepts; ids that already fit are kept.
 
-    Others become ``c00000000``, ``c00000001`` and so on, nine characters each.
+    Other ids become ``c00000000``, ``c00000001`` and so on, nine characters each.
     """
     given = calls_in(messages)
     kept = {call_id for call_id in given if _fits(call_id, longest)}
@@ -454,7 +457,7 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
-    """Return a message with a note in place of each picture in ``blobs``."""
+    """Return a message in which a note replaces each picture in ``blobs``."""
     if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
@@ -469,10 +472,10 @@ def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
 def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
     """Return the blobs of all pictures to leave out of the next try.
 
-    These are the ones left out so far and, of the others, the first of these choices that applies:
-    the picture that the error points to; all but the newest ``taken`` ones (0: no maximum is
-    known); the pictures since the last answer, if there are older ones; the older half, if this is
-    not the last try and there are several; all.
+    They are the pictures left out so far and, of the others, the first of these that applies: the
+    picture that the error points to; all but the newest ``taken`` ones (0: no maximum is known);
+    the pictures since the last answer, if there are older ones; the older half, if this is not the
+    last try and there are several; all.
     """
     now = refused.shape
     messages = refused.request.messages
@@ -493,7 +496,7 @@ def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
 
 
 def _picture_at(refused: Refused) -> str:
-    """Return the blob of the picture at the path an error names, "" for none.
+    """Return the blob of the picture at the path that an error names, "" if there is none.
 
     Such a path is, for example, ``messages.1.content.0.image``.
     """
@@ -556,7 +559,7 @@ def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
 
 
 def _plain_property(value: object) -> dict[str, Any]:
-    """Return a parameter's schema with its type and description only; objects become texts."""
+    """Return a parameter's schema with only its type and description; objects become texts."""
     said = as_dict(value)
     kind = said.get("type")
     if isinstance(kind, list):
@@ -578,7 +581,7 @@ def _reasoning_out(refused: Refused) -> Shape | None:
     """Return the shape after reasoning was refused; None if it is neither sent nor requested.
 
     Reasoning of earlier answers is left out of this request, or of all requests to a server that
-    doesn't know the field. If none was sent, none is requested from that server any more.
+    doesn't know the field. If none was sent, reasoning is no longer requested from that server.
     """
     now = refused.shape
     has_any = any(message.reasoning for message in refused.request.messages)

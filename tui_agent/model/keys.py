@@ -13,7 +13,7 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 @frozen
 class Key:
-    """An API key. ``source`` says in messages where it is from: a variable, a table, or a login."""
+    """An API key. ``source`` tells the user where it comes from: a variable, a table or a login."""
 
     secret: SecretStr
     source: str
@@ -22,10 +22,10 @@ class Key:
 class Keys:
     """Finds the key of a provider or model.
 
-    Tried in this order: the settings of the model, those of the provider, the provider's
-    environment variables, a key stored by ``/login``. A key is found only for requests to a server
-    that it belongs to: the server that the key's settings table is about, the server that the
-    environment sets for the provider, or the provider's own server.
+    These are searched in this order: the settings of the model, the settings of the provider, the
+    provider's environment variables, the keys stored by ``/login``. A key is found only for
+    requests to a server that it belongs to: the server that the key's settings table is about, the
+    server that the environment sets for the provider, or the provider's own server.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Keys:
     def find(self, provider: Provider, model: str | None = None) -> Key | None:
         """Return the key for requests to a model, or, without ``model``, to the provider.
 
-        None if there is no key, or none that belongs to the server at that address.
+        None if there is no key, or none that belongs to the server to be called.
         """
         for table, settings in self._tables(provider, model):
             if key := self._set_up(table, settings):
@@ -77,7 +77,7 @@ class Keys:
     def _takes_login(self, provider: Provider, model: str | None) -> bool:
         """Return whether a stored key belongs to the model's server.
 
-        Such keys are entered for the provider at its present address, and tested there.
+        Stored keys were entered for the provider at its current address, and tested there.
         """
         place = self._addresses.of(provider, model)
         return self.is_at_provider(provider, model) or is_same_server(place.url, provider.url)
@@ -90,7 +90,7 @@ class Keys:
         return None
 
     def _of(self, variable: str) -> Key | None:
-        """Return the key in an environment variable, without surrounding space; None if it is empty."""
+        """Return the key in an environment variable, stripped of white space; None if empty."""
         value = self._environ.get(variable, "").strip()
         if value:
             return Key(SecretStr(value), variable)
@@ -111,8 +111,8 @@ class Keys:
             step = f"set {(*provider.keys, f'{provider.id.upper()}_API_KEY')[0]}"
         elif unsent:
             step = (
-                f'set api_key_env = "{unsent[0]}" under [{place.source}]; by itself that variable is '
-                f"sent only to {provider.name}'s own server"
+                f'set api_key_env = "{unsent[0]}" under [{place.source}]; otherwise the key in '
+                f"that variable is sent only to {provider.name}'s own server"
             )
         else:
             step = f"set api_key_env or api_key under [{place.source}]"

@@ -2,7 +2,7 @@
 
 They are calibrations of token estimates, windows that providers named in refusals, and the form of
 requests that each server accepts. ``directory`` and ``client`` decide what is learnt. The file is
-read once; a program that saves overwrites what another one has stored in the meantime.
+read once. When a program saves it, this overwrites what another program has stored in the meantime.
 """
 
 import json
@@ -29,12 +29,13 @@ class LearntModels(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
     token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Real tokens per counted token, by class of characters. Keys may be ``NAME as WIRE``."""
+    """The model's own tokens per counted token, by class of characters. Keys may be ``NAME as
+    WIRE``."""
     windows: dict[str, int] = Field(default_factory=dict)
     """Context windows that providers named in refusals, in tokens."""
     contradicted: dict[str, int] = Field(default_factory=dict)
-    """The catalog's window, in tokens, when the one in ``windows`` was learnt. If the catalog's has
-    changed since then, the learnt one is ignored."""
+    """The catalog's window, in tokens, at the time when the window in ``windows`` was learnt. If
+    the catalog's window has changed since then, the learnt window is ignored."""
     forms: dict[str, ServerForm] = Field(default_factory=dict)
     """The forms of requests that servers accept, where they differ from the default."""
     alternating: tuple[str, ...] = Field(default=(), exclude=True)
@@ -81,7 +82,7 @@ def _load(path: Path | None) -> LearntModels:
     try:
         models = LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as error:
-        log.warning("can't read the learnt facts about models, starting without: %s", error)
+        log.warning("can't read the learnt facts about models, starting without them: %s", error)
         return LearntModels.model_construct()
     for served in models.alternating:
         models.forms.setdefault(served, ServerForm(roles="alternating"))

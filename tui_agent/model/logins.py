@@ -1,7 +1,7 @@
-"""Stores API keys, entered or got by signing in, in the system's keyring or in a file.
+"""Stores API keys, entered or obtained by signing in, in the system's keyring or in a file.
 
-The file, readable only by its owner, has an entry for each provider; if the key is in the keyring,
-the entry only notes that. Other running instances see a change at their next request.
+The file, readable only by its owner, has an entry for each provider. If a key is in the keyring,
+the entry only says so. Other running instances see a change at their next request.
 """
 
 import json
@@ -96,8 +96,8 @@ class Logins:
     def keep(self, provider: str, key: str) -> str:
         """Store a provider's key, replacing the former one.
 
-        Return "the system's keyring" or the file's path. Raises LoginError if the file can't be
-        written.
+        Return where the key is stored: "the system's keyring" or the file's path. Raises LoginError
+        if the file can't be written.
         """
         with self._alone():
             kept = dict(self._read())
@@ -169,10 +169,10 @@ class Logins:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Lock the file against other programs while the block reads and writes it.
+        """Lock the file against other programs while the ``with`` block reads and writes it.
 
         Raises LoginError if another program keeps the lock for more than ``_PATIENCE`` seconds, or
-        if the lock's file can't be written.
+        if the lock file can't be written.
         """
         with closing(self._lock(".lock")) as lock:
             if not lock.take(timeout=_PATIENCE):

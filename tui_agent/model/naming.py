@@ -1,4 +1,4 @@
-"""Recognises one model in the different spellings of gateways, clouds and hosts, and its maker.
+"""Recognises a model and its maker, however gateways, clouds and hosts spell the name.
 
 A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``. This module also has the
 possible verdicts on a name that the user enters, with their messages; `Catalog.judge` decides.
@@ -11,17 +11,18 @@ from enum import StrEnum
 from tui_agent.lazy import LazyPattern, frozen
 
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
-"""Bedrock's revision at the end of a name: ``-v1:0``."""
+"""Matches Bedrock's revision at the end of a name: ``-v1:0``."""
 _MANNER = LazyPattern(r":[^:\d]*$")
-"""A suffix for how a model is served: ``:free``, ``:nitro``, ``:thinking``. A suffix with a digit
-is a size and doesn't match."""
+"""Matches a suffix that says how a model is served: ``:free``, ``:nitro``, ``:thinking``. A suffix
+with a digit is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 """Matches a region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
 """Matches the "p" that Fireworks writes for a decimal point: ``4p6`` means 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
-"""A hyphen before a number. It is removed: qwen-3 is qwen3. Four digits are a date: no match."""
+"""Matches a hyphen before a number, to remove it: qwen-3 is qwen3. Four digits are a date and don't
+match."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
 """Matches a Claude name with the version before the family; both orders occur."""
 _QUALIFIERS = tuple(
@@ -38,7 +39,7 @@ _QUALIFIERS = tuple(
 def spelled(name: str) -> str:
     """Return the canonical spelling of a model's name: lower case, without maker and gateway.
 
-    ``us.anthropic.claude-4.5-sonnet-v1:0`` becomes ``claude-sonnet4-5``. Dates stay.
+    ``us.anthropic.claude-4.5-sonnet-v1:0`` becomes ``claude-sonnet4-5``. Dates are kept.
     """
     name = name.strip().lower().rpartition("/")[2]
     name = _MANNER.sub("", _REVISION_OF_CLOUD.sub("", name))
@@ -49,7 +50,7 @@ def spelled(name: str) -> str:
 
 
 def broader(spelling: str) -> Iterator[str]:
-    """Yield a spelling, then shorter ones, each with one more date, "latest" or "preview" removed."""
+    """Yield a spelling, then shorter ones, removing one date, "latest" or "preview" at a time."""
     yield spelling
     found = True
     while found:
@@ -66,7 +67,7 @@ def broader(spelling: str) -> Iterator[str]:
 class Maker:
     """The maker of a family of models; ``names`` is a pattern for the start of their spellings.
 
-    ``open``: the weights are open, so that other providers may serve them with other windows.
+    ``open``: the weights are open, so other providers may serve them with other windows.
     ``provider`` is the id of the maker's own provider.
     """
 
@@ -135,7 +136,7 @@ class NameVerdict:
 
     @property
     def taken(self) -> str:
-        """The message that ``only`` is used for the name; "" without it."""
+        """The message that ``only`` is used instead of the name; "" if there is no ``only``."""
         if self.only:
             return f"“{self.model}” is {self.only}, the only model with this name."
         return ""
@@ -156,7 +157,7 @@ class NameVerdict:
                     f" tui-agent models --all lists the known models. For a server of your own, add "
                     f'[models."{self.model}"] with its base_url to config.toml.'
                 )
-                name = " Names are written provider/name."
+                name = " Model names have the form provider/name."
                 if "/" in self.model:
                     name = ""
                 return f"There is no model “{self.model}”.{meant or f'{name}{how}'}"

@@ -118,11 +118,11 @@ _ANSWER = LazyPattern(
     rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}",
     re.IGNORECASE,
 )
-"""The answer's limit, which some providers include in the number of requested tokens."""
+"""Matches the answer's limit, which some providers include in the number of requested tokens."""
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _MAX_DIGITS = 15
-"""Maximum digits of a number that are read; a longer number is no plausible size."""
+"""Maximum digits of a number that is read; a longer number is no plausible size."""
 _SMALLEST_WINDOW = 256
 """Smallest number, in tokens, that counts as a window; some messages state the excess instead."""
 
@@ -142,8 +142,8 @@ class Overflow:
 def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> Overflow | None:
     """Return the overflow that an error message describes; None for any other error.
 
-    ``throttled``: status or code are those of a rate limit. Such an error is an overflow only if
-    the request alone exceeds the limit per minute.
+    ``throttled``: the status or the code is that of a rate limit. Such an error is an overflow only
+    if the request alone exceeds the limit per minute.
     """
     if throttled or status == 429 or _RATE.search(text):
         match = _PER_MINUTE.search(text)

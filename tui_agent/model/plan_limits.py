@@ -1,6 +1,6 @@
 """Reads a subscription's usage limits from the headers of an answer, and words notices about them.
 
-`PlanUse` keeps the latest ones in memory and decides when a notice is due; the agent shows it.
+`PlanUse` keeps the latest limits in memory and decides when a notice is due; the agent shows it.
 
 Anthropic sends such headers for subscriptions, OpenAI for ChatGPT plans. They state the used share
 of each time window, such as five hours. Limits per minute are ignored: they reset too soon.
@@ -15,7 +15,7 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""Used share of a window from which the user is warned; 1 is all of it."""
+"""The user is warned when at least this share of a window is used; 1 is all of it."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
 """Used shares at which a notice is shown, highest first."""

@@ -88,7 +88,7 @@ class PriceList:
 
     @cached_property
     def closed(self) -> set[str]:
-        """Spellings that are in the list only for models that can't chat, such as embedding models."""
+        """Spellings in the list that belong only to models that can't chat, such as embeddings."""
         others = {spelled(name) for name in self._names if name not in self.all}
         return others.difference(map(spelled, self.all))
 
@@ -117,8 +117,9 @@ class PriceList:
     def corrections(self) -> dict[str, Any]:
         """The parsed corrections file, {} if there is none.
 
-        Each table in ``row`` has the ``names`` it corrects and a row's fields; each in ``family``
-        has a ``pattern`` and the minimal facts for a model of which only the family is known.
+        Each table in ``row`` has the ``names`` that it corrects and the corrected fields. Each
+        table in ``family`` has a ``pattern``, and the basic facts about a model of which only the
+        family is known.
         """
         if self._corrections is None:
             return {}

@@ -105,10 +105,10 @@ class PlanSeen:
 
 @frozen
 class PartLeftOut:
-    """A notice that parts of the request were changed or left out, as the provider can't use them.
+    """A notice that parts of the request that the provider can't use were changed or left out.
 
-    It precedes the first piece of the answer; just before the end, it only warns that the answer may
-    be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;
+    It precedes the first piece of the answer; just before the end, it only warns that the answer
+    may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;
     ``reasoning`` is True if the reasoning of earlier answers was left out. Both have to be left out
     of later requests, too.
     """

@@ -119,7 +119,8 @@ class ChatFormat:
     """Field for the session's id, so that its requests reach the same prompt cache; "" if there is
     none."""
     cache_key_header: str = ""
-    """Header for the session's id, with the same purpose; "" if there is none."""
+    """Header for the session's id, so that its requests reach the same prompt cache; "" if there is
+    none."""
     asks_for_usage: bool = True
     """Whether to send ``stream_options``, without which most providers report no usage."""
     prompt_progress: bool = False
@@ -136,11 +137,11 @@ class MessagesFormat:
     """A provider's extensions of Anthropic's Messages format."""
 
     betas: bool = False
-    """Whether it accepts Anthropic's beta headers and their fields."""
+    """Whether the provider accepts Anthropic's beta headers and their fields."""
     compacts: bool = False
-    """Whether it can compact a conversation into a signed block on request."""
+    """Whether the provider can compact a conversation into a signed block on request."""
     searches: bool = False
-    """Whether it has a web search tool that runs at the provider."""
+    """Whether the provider itself runs a web search tool."""
 
 
 @frozen
@@ -154,17 +155,18 @@ class ResponsesFormat:
     """Pattern of names of models that return encrypted reasoning, even if the catalog doesn't know
     them; "": the provider has none."""
     summary: str = ""
-    """Value of ``reasoning.summary`` to send; "": a summary comes without asking."""
+    """Value of ``reasoning.summary`` to send; "": the provider sends a summary without being asked."""
     system: Literal["system", "developer", "instructions"] = "system"
     """Role of the message with the system text; ``instructions``: the text is sent in that field."""
     cache_key: bool = False
     """Whether to send the session's id, so that its requests reach the same prompt cache."""
     images_in_results: bool = False
-    """Whether it accepts images in a tool's result."""
+    """Whether the provider accepts images in a tool's result."""
     compacts: bool = False
-    """Whether it has ``/responses/compact``, which turns a conversation into one opaque item."""
+    """Whether the provider has ``/responses/compact``, which turns a conversation into one opaque
+    item."""
     searches: bool = False
-    """Whether it has a web search tool that runs at the provider."""
+    """Whether the provider itself runs a web search tool."""
 
 
 @frozen
@@ -192,13 +194,14 @@ class Provider:
     """A provider of models: how to reach it, and its variants of the formats."""
 
     id: str
-    """The prefix of its models' ids, such as ``openai``."""
+    """The prefix of the provider's model ids, such as ``openai``."""
     name: str
     """Display name."""
     keys: tuple[str, ...] = ()
-    """Environment variables for its API key; the first that is set is used. Empty if it needs none."""
+    """Environment variables for the API key; the first that is set is used. Empty if no key is
+    needed."""
     parameters: Parameters = field(default_factory=dict)
-    """Its other environment variables, by litellm's name for the parameter."""
+    """Other environment variables of the provider, by litellm's name for the parameter."""
     required: tuple[str, ...] = ()
     """Names of the parameters that must be set; ``api_base`` if the provider has no fixed
     address."""
@@ -227,33 +230,35 @@ class Provider:
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
-    """Returns the endpoint for base URL, model name, format and parameters; None: the base URL is
-    the endpoint for all models."""
+    """Returns the endpoint for a base URL, a model name, a format and the parameters; None: the
+    base URL is the endpoint for all models."""
     model_name: Callable[[str], str] | None = None
-    """Returns the provider's name for a model from the id's part after the slash; None: they are
-    the same."""
+    """Returns the provider's name for a model from the part of the id after the slash; None: both
+    are the same."""
     empty_body_is_overflow: bool = False
     """Whether status 400 with an empty body means that the request is too long."""
     lists_models: bool = False
-    """Whether to request its list of models, which states the windows and prices of many models."""
+    """Whether to request the provider's list of models, which states the windows and prices of
+    many."""
     keys_page: str = ""
     """URL of the page where users create keys."""
     key_path: str = "/models"
     """Path, after the base URL, of a free GET request that tests a key."""
     pictures: PictureLimits = STANDARD
-    """Limits of the pictures the provider accepts."""
+    """Limits of the pictures that the provider accepts."""
     documents: bool = False
-    """Whether it accepts PDF files as they are; not used for chat completions."""
+    """Whether the provider accepts PDF files unchanged; not used for chat completions."""
     sign_in: SignIn | None = None
     """URLs of the browser sign-in; None if the provider doesn't offer one to other programs."""
     sign_in_note: str = ""
     """Note about signing in, for the login page; "" for none."""
     account: tuple[str, str, str] = ("", "", "")
-    """(header, claim, field): the header that carries the account's id, and where the id is in the
-    key, a JSON Web Token (RFC 7519); empty strings if there is no such header."""
+    """(header, claim, field): the header that carries the account's id, and the claim and the field
+    in which the id is found in the key, a JSON Web Token (RFC 7519). Empty strings if there is no
+    such header."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
-        """Return the header with the key, and the one with the account's id if there is one.
+        """Return the header with the key and, if there is one, the header with the account's id.
 
         ``bearer``: send the key as a bearer token, whatever ``auth`` says.
         """
@@ -348,7 +353,8 @@ _MISTRAL = ChatFormat(
 def _chat(id: str, name: str, url: str, *keys: str, **fields: Any) -> Provider:  # noqa: A002 - as the field's name
     """Return a provider that uses chat completions.
 
-    Unless ``fields`` says otherwise, the variable ``<ID>_API_BASE`` replaces its address.
+    Unless ``fields`` says otherwise, the variable ``<ID>_API_BASE`` replaces the provider's
+    address.
     """
     return Provider(
         id,
@@ -715,8 +721,8 @@ PROVIDERS = {provider.id: provider for provider in _TABLE}
 def provider_of(name: str) -> Provider:
     """Return the provider with an id or an alias such as ``google``.
 
-    An unknown name gives a new provider with the key variable ``<NAME>_API_KEY``. It is called
-    through litellm, or, if litellm doesn't know it either, as a server of the user's own.
+    For an unknown name, returns a new provider with the key variable ``<NAME>_API_KEY``. It is
+    called through litellm or, if litellm doesn't know it either, as the user's own server.
     """
     if name.startswith("vertex_ai-"):
         name = name.partition("-")[0]

@@ -1,7 +1,7 @@
 """Finds the part of a request that a provider refuses, from the provider's error message.
 
 The patterns match the wording of providers' documentation, chat templates and public reports; the
-tests have an example of each. ``forms`` decides how the request is changed, ``client`` sends it
+tests have an example of each. ``forms`` decides how the request is changed, and ``client`` sends it
 again.
 """
 
@@ -105,7 +105,7 @@ class Sent:
     has_effort: bool = False
     """Whether the request asked for a reasoning effort."""
     can_change_format: bool = False
-    """Whether the address may support chat completions in place of the refused format."""
+    """Whether the address may support chat completions instead of the refused format."""
 
 
 _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
@@ -310,8 +310,8 @@ def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
 def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
     """Return the fields that limit the answer's length, after an overflow of the context window.
 
-    None if the request has no such field, or unless the error's numbers show that the prompt alone
-    fits the window.
+    Returns None if the request has no such field, or if the error's numbers don't show that the
+    prompt alone fits the window.
     """
     limits = tuple(name for name in sent.optional if name in _LIMITS)
     fits = error.sent and error.window and error.sent < error.window
@@ -323,7 +323,7 @@ def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
 def _answer_limit(said: str, sent: Sent) -> Refusal | None:
     """Return a refusal with the limit for the answer's length, in tokens, that an error names.
 
-    None if it names none below the length that was asked for.
+    None if the error names no limit below the requested length.
     """
     match = _ANSWER_LIMIT.search(said)
     if match is None or not sent.answer_tokens:

@@ -1,4 +1,4 @@
-"""Converts a request's pictures to types and sizes that its provider accepts, and caches the results."""
+"""Converts a request's pictures to types and sizes that its provider accepts, with a cache."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ class PictureFitter:
     async def fit(
         self, request: ModelRequest, limits: PictureLimits
     ) -> tuple[ModelRequest, dict[str, str]]:
-        """Return the request with pictures converted to fit the limits, and the unreadable ones.
+        """Return the request with pictures that fit the limits, and the unreadable pictures.
 
         Pictures that fit already, PDFs and lost blobs stay unchanged. The second value maps the
         blob of each picture that can't be converted to the reason, such as "a web page".
@@ -65,7 +65,7 @@ def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
-    """Return the request with converted pictures; ``made`` has them by the blob of the original."""
+    """Return the request with converted pictures; ``made`` has these by the original's blob."""
     if not made:
         return request
     blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}

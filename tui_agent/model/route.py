@@ -41,10 +41,11 @@ _FOR_LITELLM = {
     "extra_body",
     "organization",
 }
-"""Options in the settings that are for litellm's call, not fields of a request's body."""
+"""Options in the settings that are arguments of litellm's call, not fields of a request's body."""
 
 _TINY_TEMPERATURE = 0.2
-"""Temperature for tiny models, which don't follow ``model.steps`` at servers' higher defaults."""
+"""Temperature for tiny models, which don't follow ``model.steps`` at the higher defaults of
+servers."""
 _CREDENTIALS = LazyPattern(r"(?i)auth|cookie|key|token|secret|password")
 """Matches names of headers that hold credentials."""
 _VERSIONED = LazyPattern(r"/v\d+\w*$")
@@ -65,20 +66,20 @@ class Route:
     provider: Provider
     target: Target
     parameters: dict[str, Any] = field(default_factory=dict)
-    """Arguments for litellm, without the key; empty with a wire."""
+    """Arguments for litellm, without the key; empty if there is a ``wire``."""
     key: SecretStr | None = None
     bearer: bool = False
     """Whether to send the key as a bearer token, whatever the provider's ``auth`` says."""
     is_small_server: bool = False
-    """Whether the server is a local one or an OpenAI-compatible one at an address set by the user;
-    it may not follow the format exactly."""
+    """Whether the server is a local one, or an OpenAI-compatible one at an address that the user
+    set. Such a server may not follow the format exactly."""
     end_marks: bool = True
-    """Whether the server marks the end of an answer. If so, an answer without the mark is cut
-    off."""
+    """Whether the server marks the end of an answer. If so, an answer without the mark counts as
+    cut off."""
     is_own_server: bool = False
     """Whether the model runs on a model server at a private address, such as llama.cpp."""
     is_elsewhere: bool = False
-    """Whether the user set the address, so that the server may not be the provider's."""
+    """Whether the user set the address; the server may then not be the provider's own."""
     wire: WireName | None = None
     """The format of the request; None: litellm makes the call."""
     name: str = ""
@@ -135,10 +136,10 @@ class Router:
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def wire(self, model: str) -> WireName | None:
-        """Return a model's format, from the settings or else its provider's; None for litellm.
+        """Return a model's format: from the settings, or else its provider's; None for litellm.
 
-        A provider that neither this program nor litellm knows is the user's own server, which is
-        sent chat completions.
+        A provider that neither this program nor litellm knows is taken as the user's own server;
+        its format is chat completions.
         """
         provider = provider_of(self.catalog.provider(model))
         settings = self._models.get(model, _NO_MODEL_SETTINGS)
@@ -174,7 +175,7 @@ class Router:
         ):
             raise ModelError(
                 ErrorKind.INVALID_REQUEST,
-                f"The address “{redact(url)}” can't be used. Check {place.source or 'base_url'}: it has to be like "
+                f"The address “{redact(url)}” can't be used. Check {place.source or 'base_url'}: it must look like "
                 "http://localhost:8080/v1.",
             )
         if url is None and self.catalog.is_new_provider(provider):
@@ -229,7 +230,7 @@ class Router:
     def _provider_headers(self, provider: Provider, model: str) -> Mapping[str, str]:
         """Return the headers in the settings of a model's provider.
 
-        If the model has another server than its provider, headers with credentials are left out.
+        If the model's server isn't its provider's, headers with credentials are left out.
         """
         headers = self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).headers
         if self.keys.is_at_provider(provider, model):
@@ -283,8 +284,8 @@ def _native(
 def wire_base(url: str, wire: WireName | None) -> str:
     """Return the base URL to which the wire's path is appended, without a slash at its end.
 
-    If the user has included a path such as ``/chat/completions``, it is removed, for Ollama also
-    ``/v1`` and ``/api``. For Anthropic's format ``/v1`` is added if the URL has no version, because
+    A path such as ``/chat/completions`` in the user's URL is removed; for Ollama, so are ``/v1``
+    and ``/api``. For Anthropic's format, ``/v1`` is added if the URL has no version, because
     ANTHROPIC_BASE_URL is usually set without one.
     """
     url = url.rstrip("/")

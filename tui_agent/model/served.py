@@ -1,7 +1,7 @@
 """Stores on disk what model servers report about their models, with the time of each answer.
 
-``discovery`` asks the servers and stores their answers here. A catalog that has used an older answer
-must then drop it (`Catalog.forget`).
+``discovery`` asks the servers and stores their answers here. After that, a catalog that has used an
+older answer must forget it (`Catalog.forget`).
 """
 
 import json
@@ -23,7 +23,7 @@ _DAY = 86_400.0
 
 
 class ServedModel(BaseModel):
-    """What a server reports about one of its models; None for what it does not report.
+    """What a server reports about one of its models; facts that it does not report are None.
 
     Sizes are in tokens, prices in US dollars per token.
     """

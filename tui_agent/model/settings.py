@@ -27,7 +27,7 @@ class ModelSettings(_Table):
     api_key_env: str | None = Field(default=None, description="Environment variable with the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
     context_window: int | None = Field(
-        default=None, ge=1_024, description="Tokens of the context window."
+        default=None, ge=1_024, description="Size of the context window in tokens."
     )
     max_output: int | None = Field(default=None, ge=1, description="Maximum tokens of an answer.")
     vision: bool | None = Field(default=None, description="The model accepts images.")
@@ -38,7 +38,7 @@ class ModelSettings(_Table):
     )
     tiny: bool | None = Field(
         default=None,
-        description="The model gets no tools: it names a file to read, and writes whole files.",
+        description="The model is given no tools: it names a file to read, and writes whole files.",
     )
     reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
     cache_marks: bool | None = Field(
@@ -101,7 +101,7 @@ class ProviderSettings(_Table):
 
 
 class RetrySettings(_Table):
-    """``[retry]``: number of attempts and waits after failed requests."""
+    """``[retry]``: how often a failing request is sent, and how long to wait in between."""
 
     attempts: int = Field(
         default=5, ge=1, le=50, description="Maximum number of times that a request is sent."
@@ -123,16 +123,16 @@ class RetrySettings(_Table):
 
 
 class HostSettings(_Table):
-    """``[host]``: time limits of providers, and of the process with litellm."""
+    """``[host]``: time limits for providers, and for the process that runs litellm."""
 
     connect_timeout: float = Field(
-        default=20.0, gt=0, description="Seconds to connect to a provider."
+        default=20.0, gt=0, description="Maximum seconds to connect to a provider."
     )
     first_byte_timeout: float = Field(
-        default=600.0, gt=0, description="Seconds until an answer begins."
+        default=600.0, gt=0, description="Maximum seconds until an answer begins."
     )
     stall_timeout: float = Field(
-        default=300.0, gt=0, description="Seconds that an answer may pause."
+        default=300.0, gt=0, description="Maximum seconds that an answer may pause."
     )
     start_timeout: Annotated[float, FIXED] = 90.0
     """Time limit for litellm's process to start, in seconds."""

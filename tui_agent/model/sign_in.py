@@ -1,4 +1,4 @@
-"""Gets an API key from a provider by a sign-in in the user's browser (OAuth with PKCE).
+"""Obtains an API key from a provider: the user signs in with the browser (OAuth with PKCE).
 
 This module listens on a local port and exchanges the code for the key. The caller opens the browser
 and stores the key.
@@ -39,7 +39,8 @@ class SignInError(UserFacingError):
 class BrowserSignIn:
     """A browser sign-in, as a context manager that listens on a local port.
 
-    Open ``url`` in the browser, then await ``key``. The code arrives at the port, or through ``paste``.
+    Open ``url`` in the browser, then await ``key``. The code is received at the port, or through
+    ``paste``.
     """
 
     def __init__(self, provider: Provider, how: SignIn, *, seconds: float = SECONDS) -> None:
@@ -159,5 +160,5 @@ async def _post(provider: Provider, url: str, given: dict[str, str]) -> dict[str
     words = next(filter(None, map(as_text, said)), "")
     why = one_line(redact(words, given.values()), 120) or f"status {response.status_code}"
     raise SignInError(
-        f"{provider.name} refused the sign-in ({why}). Sign in again: a code works once."
+        f"{provider.name} refused the sign-in ({why}). Sign in again: a code works only once."
     )

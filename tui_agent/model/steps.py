@@ -1,9 +1,9 @@
-"""Makes requests for models too small for tools, and reads tool calls from their answers.
+"""Builds requests for models too small for tools, and reads calls from their answers.
 
-A model below a billion parameters copies the calls and schemas that it sees instead of making
-calls, so it is shown neither: the files that it has read come before the task, and the last sentence
-says how it may answer. It answers with a file's name to read it, or with the whole new file in a
-fence. ``forms`` uses `in_steps`, the agent `read_step`.
+A model with fewer than a billion parameters copies the calls and schemas that it sees instead of
+making calls, so it is shown neither: the files that it has read come before the task, and the last
+sentence says how it may answer. It answers with a file's name to read it, or with the whole new
+file in a fence. ``forms`` uses `in_steps`, the agent `read_step`.
 """
 
 import json
@@ -36,7 +36,7 @@ _NAME = LazyPattern(r"[\w./-]*\w\.\w+")
 _WORD = LazyPattern(r"[^\W\d_]{3,}")
 _QUOTES = "`'\"*"
 _OUTER = LazyPattern(r"^[^\W\d_].*$", re.MULTILINE)
-"""A line that begins with a letter: not indented, and neither a bracket nor a comment."""
+"""Matches a line that begins with a letter: not indented, and neither a bracket nor a comment."""
 
 
 def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelRequest:
@@ -89,7 +89,7 @@ def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
 def _results(messages: Sequence[Message], asked: int) -> list[str]:
     """Return the texts of the results from message ``asked`` on, failed ones included.
 
-    Results of whole files read or written are left out, as the files are shown separately.
+    Results of whole files read or written are left out, because the files are shown separately.
     """
     calls = calls_in(messages)
     results = []
@@ -127,8 +127,8 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
     """Return the ``write`` or ``read`` call that a tiny model's answer means; None if it has none.
 
     A code fence with a whole file becomes a ``write`` call, ``READ name`` a ``read`` call. The
-    returned text is the answer before the call. ``messages`` are those of the request before
-    `in_steps` changed it.
+    returned text is the answer before the call. ``messages`` are the request's messages before
+    `in_steps` changed them.
     """
     files = files_seen(messages)
     task = next((one.text for one in reversed(messages) if one.role == "user"), "")
@@ -147,10 +147,10 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 
 
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
-    """Return the path of the file that a fence contains, by the text before it; "" if unknown.
+    """Return the path of the file in a fence, judging by the text before it; "" if unknown.
 
-    It is the last seen file named there, else the only file seen, else the last name on the line
-    before the fence.
+    The path is that of the last file named there that the model has seen, else of the only file
+    that it has seen, else the last name on the line before the fence.
     """
     names: list[str] = _NAME.findall(prose)
     seen = [name for name in names if name in files]
@@ -163,7 +163,7 @@ def _path_of(prose: str, files: Mapping[str, str]) -> str:
 
 
 def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
-    """Return whether a file may be written for the task, as tiny models write others by mistake.
+    """Return whether a file may be written for the task: tiny models write others by mistake.
 
     The task must contain a new file's path. A file that was seen must share a word with the task,
     in its path or content.
@@ -177,7 +177,8 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 def _is_in_place_of(text: str, before: str) -> bool:
     """Return True if ``text`` can replace the file ``before``, and isn't just an excerpt of it.
 
-    It needs at least as many unindented lines as the file, and at least half of the file's.
+    ``text`` needs at least as many unindented lines as the file, and must have at least half of the
+    file's unindented lines.
     """
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)

@@ -1,4 +1,4 @@
-"""Assembles the native tool calls of a streamed answer from their pieces, and gives them unique ids.
+"""Assembles the native tool calls of a streamed answer from pieces, and gives them unique ids.
 
 Providers number and split calls in different ways; all known ways are understood. Calls that a
 model writes in its answer's text are read by ``text_calls``.
@@ -52,7 +52,7 @@ class CallIds:
         self._new = new
 
     def take(self, given: str | None) -> str:
-        """Return the id for a call: the provider's ``given`` one if it is free.
+        """Return the id for a call: the provider's ``given`` id if it is free.
 
         If that id is taken, a number is appended (``abc_2``). If none is given, the id is new.
         """
@@ -115,7 +115,7 @@ class StreamedCalls:
         return position, call, arguments
 
     def _position(self, index: Any, given: str, tool: str, arguments: str) -> int:
-        """Return the index in ``calls`` of a piece's call, which is added if it is new.
+        """Return the index in ``calls`` of the call that a piece belongs to; a new call is added.
 
         Some servers number all calls 0, some number none, some repeat the id in every piece, and
         some send no ids at all.

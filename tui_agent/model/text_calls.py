@@ -36,7 +36,8 @@ _BETWEEN = LazyPattern(
 _LEAKED = LazyPattern(
     r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL
 )
-"""The end of the text, or a stop token and what the model invented after it, such as a result."""
+"""Matches the end of the text, or a stop token and what the model invented after it, such as a
+result."""
 _FUNCTION = LazyPattern(r"\s*<(?:function=|invoke name=)\"?([\w.:-]+)\"?>\s*")
 _PARAMETER = LazyPattern(
     r"\s*<parameter(?:=| name=\")([^>\n\"]+)\"?>\n?(.*?)\n?</parameter>"
@@ -63,14 +64,15 @@ _SHOWS = LazyPattern(
     r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Words that show that a text only quotes or explains a call, even if it begins with "I'll"."""
+"""Matches words of a text that only quotes or explains a call, even if it begins with "I'll"."""
 _FORMAL = LazyPattern(
     r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
     r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"
     r"|document\w*|your?|Hermes|Qwen|Mistral|Llama|answers?)\b",
     re.IGNORECASE,
 )
-"""Words of a text that is about calls, unless it also announces a next step (``_INTENT``)."""
+"""Matches words of a text about calls. They don't matter if the text also announces a next step
+(``_INTENT``)."""
 _INTENT = LazyPattern(
     r"\b(?:I(?:['’]ll|['’]m going to| will| am going to| need to| have to| must| want to| should)|let(?:['’]s| me| us)"
     r"|ich (?:werde|lese|muss)|lass mich|je vais|voy a|vou)\b|让我|我(?:将|来|会|先|需要)|давай|сейчас",
@@ -114,7 +116,7 @@ class _NoCallError(Exception):
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
-    """Return the calls at the end of an answer's text; None if it makes none.
+    """Return the calls at the end of an answer's text; None if it has none.
 
     ``tools`` are the request's tools by name, ``check`` tests a call's arguments. If a call can't
     be read or isn't valid, the result has a problem and no calls. If, in this case, the answer
@@ -168,7 +170,7 @@ def _begin(text: str) -> int | None:
 def _leads_in(prose: str, *, marked: bool) -> bool:
     """Return whether the last paragraph of ``prose`` announces a call instead of explaining one.
 
-    ``marked``: a tag such as ``<tool_call>`` follows, so that no announcement is needed.
+    ``marked``: a tag such as ``<tool_call>`` follows, so no announcement is needed.
     """
     last = prose.rstrip().rpartition("\n\n")[2].lstrip()
     if _SHOWS.search(last) or last.startswith(">"):
@@ -307,8 +309,8 @@ class _Scanner:
     def _literal(self, error: Exception) -> Any:
         """Return the rest of the text, up to its last bracket, as a Python literal.
 
-        ``error`` is the JSON parser's, for the message. Raises _UnreadableError if the text is no
-        literal but is clearly meant as a call, else _NoCallError.
+        ``error`` is the JSON parser's error, for the message. Raises _UnreadableError if the text
+        is no literal but is clearly meant as a call, else _NoCallError.
         """
         rest = self._text[self._at :]
         value_text = rest[: max(rest.rfind("}"), rest.rfind("]")) + 1]

@@ -70,7 +70,7 @@ class Renamed:
         return bool(self.names) or any(self.inner.values())
 
     def back(self, value: Any) -> Any:
-        """Return a JSON value with the tool's own property names in place of the new ones."""
+        """Return a JSON value with the tool's own property names instead of the new ones."""
         if isinstance(value, list) and "*" in self.inner:
             return [self.inner["*"].back(item) for item in value]
         if not isinstance(value, dict):
@@ -150,7 +150,7 @@ class MendedTools:
         return replace(request, tools=tools, messages=messages)
 
     def back(self, event: ModelEvent) -> ModelEvent:
-        """Return an event of the answer; a complete call gets the tool's own property names."""
+        """Return an event of the answer; complete calls have the original property names again."""
         if not isinstance(event, ToolCallReady):
             return event
         mended = self._renamed().get(event.tool)
@@ -205,7 +205,7 @@ class _Place:
     depth: int
     """Nesting level; 1 at the top."""
     seen: tuple[str, ...]
-    """References that were followed on the way, to stop at circular ones."""
+    """References followed so far, so that circular ones are noticed."""
     renamed: Renamed
     """Receives the renamed properties of the schema."""
 
@@ -243,9 +243,10 @@ class _Mender:
         return self._object(given, _Place(1, (), renamed))
 
     def _part(self, schema: object, place: "_Place") -> Schema:
-        """Return a nested schema converted; {} if it isn't an object or ``MAX_PARTS`` are exceeded.
+        """Return the converted nested schema; {} if it isn't an object, or there are too many.
 
-        One that is deeper than ``MAX_DEPTH`` keeps only its description.
+        At most ``MAX_PARTS`` schemas are converted. A schema that is nested deeper than
+        ``MAX_DEPTH`` keeps only its description.
         """
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > MAX_PARTS:
@@ -339,7 +340,7 @@ class _Mender:
     def _flat(self, schema: object, seen: tuple[str, ...]) -> Schema:
         """Return a copy of the schema with its own ``$ref`` and ``allOf`` inlined.
 
-        Those of nested schemas stay. A circular reference becomes {}; ``nullable`` becomes the
+        Those of nested schemas are kept. A circular reference becomes {}; ``nullable`` becomes the
         type ``null``.
         """
         flat = dict(as_dict(schema))
@@ -394,7 +395,7 @@ def _references(schema: object) -> tuple[str, ...]:
 
 
 def _place_of(key: str, given: Mapping[str, Any]) -> int:
-    """Return a keyword's sort key: its position in ``given``; a new type is first, others last."""
+    """Return a keyword's sort key: its position in ``given``; a new ``type`` first, others last."""
     if key in given:
         return list(given).index(key)
     if key == "type":
@@ -425,7 +426,7 @@ def _types(schema: Schema) -> list[str]:
 
 
 def _values(value: object, types: Iterable[str]) -> list[Any]:
-    """Return the distinct values of an enumeration that have one of ``types`` (if empty, any type)."""
+    """Return an enumeration's distinct values that have one of ``types`` (if empty: any type)."""
     kinds = set(types)
     fitting = [item for item in as_list(value) if not kinds or _type_of(item) & kinds]
     unique = {json.dumps(item, sort_keys=True, default=str): item for item in fitting}
@@ -447,7 +448,7 @@ def _type_of(value: object) -> set[str]:
 
 
 def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
-    """Return the new names of required properties, each once, without any that ``made`` lacks."""
+    """Return the new names of those required properties that ``made`` has, without duplicates."""
     new = renamed.new_names
     needed: dict[str, None] = {}
     for name in as_list(schema.get("required")):
@@ -459,8 +460,8 @@ def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
 def _is_sound(key: str, value: object) -> bool:
     """Return whether a keyword is known and its value is valid, so that it can be kept unchanged.
 
-    By JSON Schema 2020-12. Always False for ``type``, ``enum`` and keywords that contain schemas,
-    which are converted elsewhere.
+    The rules are those of JSON Schema 2020-12. Always False for ``type``, ``enum`` and keywords
+    that contain schemas, which are converted elsewhere.
     """
     if isinstance(value, bool):
         return key in {"uniqueItems", "default", "const"}

@@ -22,7 +22,7 @@ _IN_TEXT = LazyPattern(
     rf"((?:{_SPOKEN}(?:,? and |,? ?))+)",
     re.IGNORECASE,
 )
-"""A wait in a message, such as ``try again in 1 hour and 5 minutes``."""
+"""Matches a wait in a message, such as ``try again in 1 hour and 5 minutes``."""
 _SPOKEN_PIECE = LazyPattern(_SPOKEN)
 
 _LIMITS = (
@@ -38,11 +38,11 @@ _LIMITS = (
 """Names of rate limit headers; ``{}`` is ``remaining`` (requests or tokens left) or ``reset``."""
 
 _EPOCH = 1_000_000_000.0
-"""Larger numbers are times since the epoch (seconds, or milliseconds), smaller ones are durations
-in seconds."""
+"""Numbers above this are times since the epoch (in seconds or milliseconds); smaller numbers are
+durations in seconds."""
 
 _LONGEST = 1e15
-"""Larger numbers, in seconds or milliseconds, are no plausible times."""
+"""Numbers above this, in seconds or milliseconds, are no plausible times."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
 """Errors after which the same request may succeed. A server that is still loading a model is waited
@@ -56,7 +56,7 @@ LOADING_PATIENCE = 900.0
 
 
 def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:
-    """Return the seconds that the provider asks to wait, by its headers or else the error ``text``.
+    """Return the seconds that the provider asks to wait, in headers or error ``text``.
 
     None if neither names a wait. ``now`` is in seconds since the epoch.
     """
@@ -80,7 +80,7 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
 
 
 def span(value: str | None, *, now: float) -> float | None:
-    """Return the seconds from ``now`` that a header's value means; None if it can't be parsed.
+    """Return the seconds from ``now`` that a header's value states; None if it can't be parsed.
 
     It may be a number of seconds, a duration (``6m0s``), a date, or a time since the epoch. Times
     in the past give 0.

@@ -125,7 +125,7 @@ class HostClient:
     async def answer(
         self, call: dict[str, Any], reader: Reader
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Call litellm in the model host and yield the events that ``reader`` makes of its chunks.
+        """Call litellm in the model host; yield the events that ``reader`` makes from the chunks.
 
         ``call`` are the arguments of ``litellm.acompletion``. Closing the iterator early cancels
         the request.
@@ -214,13 +214,13 @@ class HostClient:
             reason = "it hung"
         raise ModelError(
             ErrorKind.HOST,
-            f"The process that talks to providers ended ({reason}); it is restarted.",
+            f"The process that talks to providers ended ({reason}); it is being restarted.",
         )
 
     # -- the process ------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Start the host in the background, unless it runs already or this client is closed."""
+        """Start the host in the background, unless it is running or this client is closed."""
         if (
             not self._closed
             and self._starting is None

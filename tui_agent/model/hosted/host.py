@@ -1,11 +1,11 @@
 """The model host: the process that runs litellm and answers requests sent as JSON lines.
 
-``python -m tui_agent.model.hosted.host`` reads stdin, writes stdout, logs to stderr, and ends with
-its parent. The lines are described in ``tui_agent.model.hosted.lines``. A request is retried only
-once, without parameters that the model lacks, and only before the answer begins.
+``python -m tui_agent.model.hosted.host`` reads stdin, writes stdout, logs to stderr, and exits when
+its parent does. The lines are described in ``tui_agent.model.hosted.lines``. A request is retried
+only once, without parameters that the model lacks, and only before the answer begins.
 
 litellm is loaded without its own output, network access, and parts that chat requests don't use. A
-later version in which the replaced parts are missing works as well, but takes more memory.
+later version of litellm without the replaced parts also works, but takes more memory.
 """
 
 import asyncio
@@ -160,7 +160,7 @@ def load() -> Any:
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
     # litellm assembles the whole answer at its end only for its logs, which are off.
     litellm.stream_chunk_builder = lambda *_, **__: None
-    # litellm reports "stop" for every piece of Gemini's answers, so that one that was cut off looks
+    # litellm reports "stop" for every piece of Gemini's answers, so a cut-off answer looks
     # complete.
     try:
         gemini = importlib.import_module(
@@ -246,7 +246,7 @@ class Caller:
     async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
         """Send an answer's chunks; return the provider's finish reason, None if it sent none.
 
-        litellm reports "stop" even if the connection broke; None is returned then.
+        litellm reports "stop" even if the connection broke; in that case, None is returned.
         """
         chunks = aiter(stream)
         finish: str | None = None
@@ -288,7 +288,7 @@ async def _within(seconds: float, cause: str) -> AsyncIterator[None]:
 
 
 async def _close(stream: Any) -> None:
-    """Close litellm's stream, and so the connection to the provider; errors are only logged."""
+    """Close litellm's stream and its connection to the provider; errors are only logged."""
     close = getattr(stream, "aclose", None)
     if close is None:
         return
@@ -300,7 +300,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return the delta of a litellm chunk, only the fields in ``_FIELDS``, and the finish reason."""
+    """Return a litellm chunk's delta (only the fields in ``_FIELDS``) and its finish reason."""
     choices = getattr(chunk, "choices", None)
     choice = {}
     if choices:
@@ -336,7 +336,7 @@ def _says_why(stream: Any) -> bool:
 def _watch_parent(incoming: int, serving: threading.Event) -> None:
     """Wait until the parent closes the pipe ``incoming``, then end this process.
 
-    If ``serving`` is set, connections get time to be closed first.
+    If ``serving`` is set, connections are given time to close first.
     """
     poll = select.poll()
     poll.register(incoming, 0)

@@ -35,7 +35,7 @@ LAST: Final = frozenset({FINISHED, FAILED})
 def encode(document: Any) -> bytes:
     """Return a value as one line of JSON, with a line feed at the end.
 
-    It is ASCII, so that lone surrogates and unusual line separators are preserved.
+    The line is ASCII, so that lone surrogates and unusual line separators are preserved.
     """
     return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
 

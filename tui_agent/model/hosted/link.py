@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
-"""Seconds the host process gets to end on its own before it is killed."""
+"""Seconds that the host process has to end by itself before it is killed."""
 
 
 COMMAND = isolated_module("tui_agent.model.hosted.host")
@@ -106,7 +106,7 @@ class Link:
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
-        """Send a line to the host; does nothing if it has ended, which the inboxes report."""
+        """Send a line to the host; do nothing if the host has ended: the inboxes report that."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 

@@ -1,7 +1,7 @@
 """The chat completions format of OpenAI, in the variants of other providers.
 
-Requests differ by ``route.chat``. Answers of all known variants are read, whatever the provider:
-calls with any numbering, reasoning in five places, usage in any chunk.
+``route.chat`` describes the variant for requests. Answers in all known variants are read, whatever
+the provider: calls with any numbering, reasoning in five places, usage in any chunk.
 """
 
 import json
@@ -403,7 +403,7 @@ def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
-    """Return the numbers of a usage report by the names of `usage_of`, None for missing ones.
+    """Return the numbers of a usage report under the names in `usage_of`; missing ones are None.
 
     ``apart``: the provider's ``completion_tokens`` don't include reasoning, so it is added. It is
     added, too, if the report's other numbers show this.
@@ -439,14 +439,15 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 class _Blocks:
     """Assembles blocks of reasoning from streamed pieces.
 
-    A piece with another type, index or id than the last block begins a new one, as do a redacted
-    block and text after a signature.
+    A piece whose type, index or id differs from the last block's begins a new block. So do a
+    redacted block and text after a signature.
     """
 
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []
         self._pieces: dict[str, list[str]] = {}
-        """Text pieces of the last block, by key; joined only at its end to avoid quadratic time."""
+        """Text pieces of the last block, by key; joined only at the block's end, to avoid quadratic
+        time."""
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, dict):

@@ -70,7 +70,7 @@ _BUDGETS = {
     Effort.XHIGH: 24_576,
     Effort.MAX: 24_576,
 }
-"""Thinking budgets of Gemini 2 models, in tokens; the last is the largest all of them accept."""
+"""Thinking budgets of Gemini 2 models, in tokens; the last is the largest that all of them accept."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _contents(
             results += _result(message, request, tools, given)
             continue
         if results:
-            # The results of one answer's calls must be in one message, as many as there were calls.
+            # The results of one answer's calls must be in one message: one result for each call.
             yield {"role": "user", "parts": results}
             results = []
         if message.role == "assistant":
@@ -190,7 +190,8 @@ def _answer(
     """Yield the parts of an answer in their original order, each with its signature.
 
     If they no longer fit the message, the text comes first, then the calls with their signatures.
-    ``signs``: the model needs a signature on the first call, so one without gets a placeholder.
+    ``signs``: the model needs a signature on the first call; if the call has none, a placeholder is
+    sent.
     """
     calls = calls_in([message])
     written = [item for item in kept if "call" in item]
@@ -217,7 +218,7 @@ def _answer(
 def _fits(
     message: Message, kept: Sequence[dict[str, Any]], written: Sequence[dict[str, Any]]
 ) -> bool:
-    """Return whether the kept parts have the answer's length of text and its calls, in order."""
+    """Return whether the kept parts have as much text as the answer, and its calls in order."""
     chars = 0
     for item in kept:
         if isinstance(item.get("text"), int):
@@ -329,12 +330,12 @@ class GeminiReader(Reader):
             if text:
                 return [TextDelta(text)]
             return []
-        # Any other part, such as of a tool run by Google, is kept and sent back unchanged.
+        # Any other part, such as one of a tool that Google runs, is kept and sent back unchanged.
         self._kept.append({"part": part})
         return []
 
     def _keep_text(self, size: int, signature: dict[str, str]) -> None:
-        """Keep the length of a text piece; pieces without signatures are kept as one."""
+        """Record the length of a piece of text; adjacent pieces without signatures are joined."""
         last = self._kept[-1] if self._kept else {}
         if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
             last["text"] += size

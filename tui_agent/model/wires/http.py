@@ -1,6 +1,6 @@
 """Sends the wires' calls and reads the answers: connections, time limits, server-sent events.
 
-Proxies and certificates are those of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE,
+Proxies and certificates are taken from the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE,
 SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are never reached through a proxy.
 """
 
@@ -43,7 +43,7 @@ _ERROR_BODY = 64 << 10
 """Maximum bytes read of an error response."""
 
 FINISH_GRACE_SECONDS = 2.0
-"""Seconds to wait for usage and the final event after the finish reason has come."""
+"""Seconds to wait for usage and the final event after the finish reason."""
 
 _CLOSE_GRACE_SECONDS = 0.05
 """Seconds to wait after the final event for the end of the response, so that the connection can be
@@ -71,8 +71,8 @@ class EventDecoder:
         """An event name that came after data; it belongs to this event or to the next one."""
         self._data: list[str] = []
         self.heard = False
-        """Whether a part of an event, other than a comment, has come since this was last set to
-        False."""
+        """Whether any part of an event, except a comment, has been received since this was last set
+        to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
         """Add bytes and return the events that are now complete, as (name or "", data)."""
@@ -83,7 +83,7 @@ class EventDecoder:
         if self._rest:
             data = bytes(self._rest) + data
         if b"\r" in data:
-            # Of a line end \r\n, only \r may have been received yet.
+            # If the data ends with \r, this may be the first half of a line end \r\n.
             half = b"\r" if data.endswith(b"\r") else b""
             data = data.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n") + half
         *lines, rest = data.split(b"\n")
@@ -148,7 +148,7 @@ class DocumentDecoder:
     def __init__(self) -> None:
         self._rest = bytearray()
         self.heard = False
-        """Whether a part of a document has come since this was last set to False."""
+        """Whether any part of a document has been received since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
         """Add bytes and return the documents that are now complete, as ("", document).
@@ -328,7 +328,8 @@ class _Patience:
     def _allow(self, seconds: float) -> None:
         self._allowed = seconds
         self._left = seconds
-        """Seconds left; only time spent waiting counts, not that spent by the events' consumer."""
+        """Seconds left. Only time spent waiting for the provider counts, not time that the consumer
+        of the events takes."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
         """Start a new time limit after a piece was fed to the reader.
@@ -401,7 +402,7 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return the decoder for a body by its first bytes, because some servers send no event stream.
+    """Return the decoder for a body, judged by its first bytes: some servers send no event stream.
 
     Raises WireFailure for a web page or XML.
     """
@@ -494,7 +495,7 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return a TLS context with the environment's certificates, else the system's or certifi's.
 
-    Raises WireFailure if those that the environment names can't be read.
+    Raises WireFailure if the certificates that the environment names can't be read.
     """
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:

@@ -3,10 +3,10 @@
 Source: Anthropic's API reference ("Messages", "Streaming", "Tool use", "Thinking", "Prompt
 caching", "Stop reasons"); the thinking parameters of each model are in ``model.claude``.
 
-An answer's reasoning blob lists its content blocks in order. Blocks that are signed, encrypted or
-of the provider's own tools are kept unchanged. ``{"type": "text", "chars": n}`` and ``{"type":
-"tool_use"}`` are placeholders for the next ``n`` characters of the answer's text and for its next
-call; ``{"type": "added", "chars": n}`` is text for the user that isn't sent back.
+An answer's reasoning blob lists its content blocks in order. Blocks that are signed or encrypted,
+or belong to the provider's own tools, are kept unchanged. ``{"type": "text", "chars": n}`` and
+``{"type": "tool_use"}`` are placeholders for the next ``n`` characters of the answer's text and for
+its next call; ``{"type": "added", "chars": n}`` is text for the user that isn't sent back.
 """
 
 import json
@@ -67,8 +67,8 @@ _MARKABLE = {"text", "image", "document", "tool_use", "tool_result"}
 _THINKING = {"thinking", "redacted_thinking"}
 
 _SHORT_ANSWER = 8_192
-"""Requested answer limit, in tokens, below which the thinking budget is added to the limit; a
-larger limit includes thinking."""
+"""If the requested answer limit is below this number of tokens, the thinking budget is added to it;
+a larger limit includes thinking."""
 
 _WORDS = {**LEVELS, Effort.OFF: "low", Effort.XHIGH: "xhigh", Effort.MAX: "max"}
 """Anthropic's names for the effort levels; "low" stands for off if a model always thinks."""
@@ -99,7 +99,7 @@ _READABLE = {
     "tool_name",
     "model",
 }
-"""Fields in the blocks of the provider's own tools whose text is shown to the user."""
+"""Fields whose text is shown to the user, in the blocks of the provider's own tools."""
 
 _MAX_MESSAGE_CHARS = 240
 
@@ -271,7 +271,7 @@ def _system(request: ModelRequest, route: Route) -> list[ContentBlock]:
 def _turns(
     request: ModelRequest, route: Route, *, keep_thinking: bool, keep_summary: bool, signed: bool
 ) -> list[dict[str, Any]]:
-    """Return the messages of the request's body, with consecutive ones of one role joined.
+    """Return the messages of the request's body, with consecutive messages of one role joined.
 
     ``keep_thinking`` and ``keep_summary``: send thinking and the provider's own compaction back.
     ``signed``: the model accepts thinking only with its signature.
@@ -310,7 +310,7 @@ def _turns(
 
 
 def _tidy(turns: Sequence[dict[str, Any]]) -> None:
-    """Put tool results first in each user turn, and strip white space after a final answer.
+    """Put tool results first in each user turn, and strip white space from a final answer's end.
 
     The format requires both. The turns are changed in place.
     """
@@ -372,7 +372,7 @@ def _result(message: Message, request: ModelRequest) -> ContentBlock:
 def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[ContentBlock]:
     """Return an answer's blocks in their original order, if it is known and still fits the text.
 
-    Otherwise they are thinking, text and calls. ``signed``: the model accepts thinking only with
+    Otherwise the order is thinking, text, calls. ``signed``: the model accepts thinking only with
     its signature, so thinking without one is left out.
     """
     text = message.text
@@ -442,7 +442,7 @@ def _text_block(text: str) -> list[ContentBlock]:
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether thinking can be requested: it can't begin in the middle of a turn.
 
-    True for a new turn, and for one whose first block is thinking.
+    True for a new turn, and for a turn whose first block is thinking.
     """
     begun = None
     for turn in turns:
@@ -461,7 +461,7 @@ class _Part:
     block: ContentBlock
     """The block from its start event, with fields received later."""
     pieces: list[str] = field(default_factory=list)
-    """Pieces of its text, its thinking, or its arguments' JSON text."""
+    """Pieces of the block's text or thinking, or of the JSON text of its arguments."""
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
     """Number of characters that the block added to the answer's text."""
@@ -480,7 +480,7 @@ class _Part:
 
     @property
     def arguments(self) -> str:
-        """The call's arguments as JSON text: the streamed ones, else those in the block's start."""
+        """The call's arguments as JSON text: as streamed, or else from the block's start event."""
         return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
 
     def whole(self) -> ContentBlock:
@@ -495,7 +495,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Reads answers in Anthropic's format, including text and thinking blocks without a start event."""
+    """Reads answers in Anthropic's format; text and thinking blocks may have no start event."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -751,7 +751,7 @@ def _is_plain(kept: Iterable[ContentBlock]) -> bool:
 def tool_line(block: Mapping[str, Any]) -> str:
     """Return a line for the user with the input or output of one of the provider's own tools.
 
-    It is ``[tool] texts``, cut at ``_MAX_MESSAGE_CHARS`` characters.
+    The line is ``[tool] texts``, cut at ``_MAX_MESSAGE_CHARS`` characters.
     """
     kind = str(block.get("type"))
     if kind.endswith("tool_use"):

@@ -40,7 +40,7 @@ from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 _LEVELED = "gpt-oss"
-"""Part of the names of models that accept a thinking level; others accept only on or off
+"""Part of the names of models that accept a thinking level; other models accept only on or off
 (docs.ollama.com/capabilities/thinking)."""
 
 _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}

@@ -1,10 +1,10 @@
 """OpenAI's Responses format: builds requests and reads answers.
 
 Each request has the whole conversation as items, and nothing is stored at the provider (``store``
-is false, no ``previous_response_id``). The encrypted reasoning items of an answer are kept and sent
-back in their places. OpenAI refuses a reasoning item that isn't followed by its original item, so
-if that item has changed, the reasoning is left out. Source:
-https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
+is false, no ``previous_response_id``). The encrypted reasoning items of an answer are kept, and
+sent back in their original positions. OpenAI refuses a reasoning item that isn't followed by its
+original item, so if that item has changed, the reasoning is left out. Sources:
+https://platform.openai.com/docs/api-reference/responses; "Reasoning models" on the same site.
 """
 
 import json
@@ -81,7 +81,7 @@ _HOSTED = frozenset(
 """Items of tools run by the provider, which need no result; sent back unchanged, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
-"""Fields of a placeholder in the reasoning blob that adds nothing to the answer's text or call."""
+"""The fields of a placeholder that can be restored from the answer's text and calls alone."""
 
 _Part = tuple[str, int]
 """A part of an item: the kind of its text ("text", "summary", "content") and its index."""
@@ -220,7 +220,7 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
     """Return an answer's items, in their original order if it is known and still fits the text.
 
-    Otherwise they are the text and then the calls, without reasoning.
+    Otherwise the text is first, then the calls, without reasoning.
     """
     kept = kept_items(message, "responses")
     if kept is None or not _fits(kept, message):
@@ -231,7 +231,7 @@ def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
-    """Return whether the kept items have the answer's length of text and number of calls."""
+    """Return whether the kept items have as much text and as many calls as the answer."""
     total = 0
     calls = 0
     for item in kept:
@@ -299,10 +299,10 @@ def reader(request: ModelRequest, route: Route) -> "ResponsesReader | Compaction
 
 
 class CompactionReader(Reader):
-    """Reads the answer of ``/responses/compact``, a single JSON document.
+    """Reads the answer from ``/responses/compact``, a single JSON document.
 
-    All its items are kept to be sent back, except system and developer messages, which are in every
-    request anyway. Sources: OpenAI, "Compact a response"; xAI, "Context Compaction".
+    All items of the answer are kept to be sent back, except system and developer messages, which
+    are in every request anyway. Sources: OpenAI, "Compact a response"; xAI, "Context Compaction".
     """
 
     _document: Mapping[str, Any] = MappingProxyType({})
@@ -344,7 +344,7 @@ class _Item:
         return ""
 
     def rest_of(self, part: _Part, text: object) -> str:
-        """Return what follows in ``text`` after the pieces passed on; "" if it doesn't begin with them."""
+        """Return the part of ``text`` after the pieces passed on; "" if it begins differently."""
         sent = "".join(self.passed_on.get(part, ()))
         if isinstance(text, str) and text.startswith(sent):
             return text[len(sent) :]
@@ -388,7 +388,7 @@ class ResponsesReader(Reader):
         """The answer's text in order, as (item, number of characters); None for text that this
         program added for the user."""
         self._thought: tuple[int, str, int] | None = None
-        """Item (its ``id()``) and part of the last reasoning."""
+        """The last reasoning: its item (as ``id()``) and its part."""
         self._refused = False
         self._response: dict[str, Any] = {}
         """The provider's final object for the whole answer; {} until it is received."""
@@ -469,7 +469,7 @@ class ResponsesReader(Reader):
     def _take_response(self, response: dict[str, Any]) -> None:
         """Read the final object for the answer, and take from it the items that weren't streamed.
 
-        If it has another number of items than were streamed, its items are ignored.
+        If the number of its items differs from the number streamed, its items are ignored.
         """
         self.finished = self.done = True
         self._response = response
@@ -672,7 +672,7 @@ def _part_of(value: dict[str, Any], kind: str) -> _Part:
 
 
 def _source(note: dict[str, Any], text: str) -> str | None:
-    """Return a cited source as Markdown: a link or a file name; None if the text has it already."""
+    """Return a cited source as Markdown: a link or a file name; None if the text has it."""
     url = note.get("url")
     title = note.get("title")
     if isinstance(url, str) and url:
@@ -713,7 +713,7 @@ def _is_bare(place: Mapping[str, Any]) -> bool:
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
-    """Return the placeholder for a message or call, without the text, which the entry has."""
+    """Return the placeholder for a message or call; it omits the text, which the entry has."""
     whole = item.whole or {}
     fields: dict[str, Any] = {"type": item.type, **more}
     if own_id and isinstance(whole.get("id"), str):

@@ -30,7 +30,7 @@ class ThinkingTags:
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
         """Add a piece of content and return its events; a part that may be a tag is held back.
 
-        ``reasoned``: reasoning was received in a separate field, so that tags are just text.
+        ``reasoned``: reasoning was received in a separate field, so tags are just text.
         """
         if self._state == "text":
             return [TextDelta(text)]
@@ -128,7 +128,7 @@ class ThinkingTags:
 
 
 def _without_begun_tag(text: str) -> tuple[str, str]:
-    """Split a text before a begun closing tag at its end; the second part is "" if there is none."""
+    """Split off an unfinished closing tag at the end; the second part is "" if there is none."""
     for size in range(len(CLOSE) - 1, 0, -1):
         if text.endswith(CLOSE[:size]):
             return text[:-size], text[-size:]

@@ -2,7 +2,7 @@
 
 A wire implements one provider format: it builds the HTTP call for a request, and its reader turns
 the answer into events. Wires do no I/O and have no clock; ``http`` sends and receives for all of
-them. The same request always gives the same bytes.
+them. The same request always produces the same bytes.
 """
 
 import base64
@@ -34,11 +34,11 @@ PROGRESS = "return_progress"
 """llama.cpp's request field for progress reports on reading the prompt."""
 
 LOST_IMAGE = "[image: no longer available]"
-"""Text sent in place of a lost image, so that the conversation can continue."""
+"""Text sent instead of a lost image, so that the conversation can continue."""
 
 # -- usage --------------------------------------------------------------------------------------------------
 TICKS_PER_DOLLAR = 10_000_000_000
-"""xAI's unit of cost: ticks per US dollar."""
+"""xAI's ticks (its unit of cost) per US dollar."""
 
 MAX_TOKENS = 100_000_000
 """Largest plausible number of tokens; a usage report with a larger one is ignored."""
@@ -59,7 +59,7 @@ class Call:
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
-    """Return a `PromptProgress` if a llama.cpp event reports one and isn't the last, else []."""
+    """Return the progress in a llama.cpp event, in a list; [] if it has none or is complete."""
     match event.get("prompt_progress"):
         case {"processed": int(processed), "total": int(total)} if processed < total:
             return [PromptProgress(processed, total)]
@@ -91,11 +91,11 @@ class Reader(ABC):
         self.finished = False
         """Whether the provider has sent the finish reason; a broken connection is then harmless."""
         self.done = False
-        """Whether the format's final event has been received, so that no more data is needed."""
+        """Whether the format's final event has been received, so no more data is needed."""
 
     @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        """Add one server-sent event and return the model events that it makes.
+        """Add one server-sent event and return the resulting model events.
 
         ``event`` is the event's name, "" if it has none. If the server answers with one JSON
         document instead of a stream, that document is the only event.
@@ -131,7 +131,7 @@ class Reader(ABC):
         return ToolCallDelta(len(self.calls) - 1, call.call_id, tool, arguments)
 
     def count(self, numbers: Mapping[str, Any]) -> None:
-        """Add reported numbers to ``usage``. They replace earlier ones, except by 0 or None."""
+        """Add reported numbers to ``usage``, replacing earlier ones; 0 and None are ignored."""
         self.usage |= {name: value for name, value in numbers.items() if value}
 
     def report(
@@ -169,7 +169,7 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
     """Return the JSON object in an event's data.
 
     Raises:
-        WireFailure: the data is no JSON object (cause "broken"), or it is an error of the provider.
+        WireFailure: the data isn't a JSON object (cause "broken"), or it reports an error.
     """
     try:
         value = loads(data)
@@ -205,7 +205,7 @@ def cache_mark(request: ModelRequest) -> dict[str, str]:
 
 
 def stand_in(image: ImageRef) -> str:
-    """Return the text to send in place of an image or PDF: its own text, or ``LOST_IMAGE``."""
+    """Return the text to send instead of an image or PDF: its own text, or ``LOST_IMAGE``."""
     return image.text or LOST_IMAGE
 
 
@@ -253,7 +253,7 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 
 def kept_items(message: Message, name: str) -> list[Any] | None:
-    """Return the list under ``name`` in the message's reasoning blobs; None if none has one."""
+    """Return the list under ``name`` in the message's reasoning blobs; None if no blob has it."""
     for blob in blobs(message):
         if isinstance(items := blob.get(name), list):
             return items
@@ -280,8 +280,8 @@ def usage_of(reported: Mapping[str, Any]) -> Usage | None:
     """Return the usage for numbers that a provider reported; None if missing or not plausible.
 
     ``reported`` has prompt, completion, cache_read, cache_write and reasoning, in tokens.
-    ``prompt`` includes cached tokens, as with OpenAI; only if it is smaller than their number, it
-    is taken as the number of uncached tokens.
+    ``prompt`` is assumed to include cached tokens, as OpenAI's does. If it is smaller than the
+    number of cached tokens, it is taken as the number of uncached tokens.
     """
     prompt = _count(reported.get("prompt"))
     completion = _count(reported.get("completion"))
