@@ -282,9 +282,9 @@ async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> N
         (
             Effort.MAX,
             Effort.HIGH,
-            "has no effort max, so high is used. It has off, low, high.",
+            "has no effort level max, so high is used. It has off, low, high.",
         ),
-        (Effort.MINIMAL, Effort.LOW, "has no effort minimal, so low is used."),
+        (Effort.MINIMAL, Effort.LOW, "has no effort level minimal, so low is used."),
         (Effort.OFF, Effort.OFF, None),
     ],
 )

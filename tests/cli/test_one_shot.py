@@ -131,5 +131,5 @@ def test_a_session_goes_on_with_its_effort_until_another_is_asked_for(tmp_path: 
         asked = [call.json["reasoning"]["effort"] for call in server.calls]
     assert [run.returncode for run in (first, again, more)] == [0, 0, 0]
     assert asked == ["low", "low", "high"]
-    said = "openai/gpt-5-mini has no effort max, so high is used. It has"
+    said = "openai/gpt-5-mini has no effort level max, so high is used. It has"
     assert [said in run.stderr for run in (first, again, more)] == [False, False, True]

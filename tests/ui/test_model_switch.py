@@ -248,7 +248,7 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         (
             "max",
             (Effort.LOW, Effort.HIGH),
-            "test/model has no effort max, so high is used.",
+            "test/model has no effort level max, so high is used.",
             "high",
         ),
         (
@@ -260,7 +260,7 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         (
             "xhigh",
             (Effort.LOW, Effort.HIGH),
-            "test/model has no effort xhigh, so high is used.",
+            "test/model has no effort level xhigh, so high is used.",
             "high",
         ),
         ("low", (), "test/model can't be told how much to think: low has no effect.", None),

@@ -1,1 +1,1 @@
-"""Sessions: immutable entries, the tree they form, and the SQLite store that has them all."""
+"""Sessions: immutable entries, the tree that they form, and the SQLite store that holds them."""

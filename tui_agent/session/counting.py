@@ -3,22 +3,23 @@
 from collections.abc import Iterable
 
 Scripts = tuple[tuple[str, int], ...]
-"""Pairs of a class of characters (see ``context.calibration``) and its tokens, sorted by class."""
+"""Pairs of a character class (see ``context.calibration``) and its number of tokens, sorted."""
 
 
 class Count(int):
-    """A token count not yet corrected for a model; ``scripts`` has its tokens that aren't plain text.
+    """A token count that is not yet corrected for a model's tokenizer.
 
-    Tokenizers agree on English and code within a fifth, but differ by factors on other scripts. So
-    tokens are counted by class of characters, and corrected when the model is known. Sums and
-    differences are counts too; a plain ``int`` in them counts as ASCII.
+    ``scripts`` has the number of tokens in each character class except TEXT. Tokenizers differ by
+    up to a fifth on English and code, but much more on other scripts. So tokens are counted by
+    class, and corrected once the model is known. Sums and differences are counts, too; a plain
+    ``int`` in them counts as TEXT.
     """
 
     scripts: Scripts = ()
 
     @classmethod
     def of(cls, tokens: int, scripts: Iterable[tuple[str, int]]) -> "Count":
-        """Return a count of ``tokens`` tokens; ``scripts`` has those that aren't of the class TEXT."""
+        """Return a count of ``tokens``; ``scripts`` has the tokens of each class except TEXT."""
         count = cls(tokens)
         count.scripts = tuple(sorted((script, number) for script, number in scripts if number))
         return count

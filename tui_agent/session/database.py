@@ -1,15 +1,16 @@
-"""Opens, creates and migrates the SQLite file of all sessions, with a connection for each thread.
+"""Opens, creates and migrates the SQLite file of all sessions. Each thread has a connection.
 
 The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives a crash of the
 program. A power failure may lose the last transactions, but never corrupts the file.
 
 Before an older file is migrated it is backed up, and the backup is kept. The migration and its checks
-are one transaction, so that nothing changes if anything fails, and other SQLite clients may have the
-file open.
+run in one transaction: if anything fails, nothing changes. Other SQLite clients may have the file
+open meanwhile.
 
-A lock file next to the session file (suffix ``.lock``) is locked while a program has the store open
-for writing, and contains the session file's inode number. Once the session file has been found
-damaged, deleted or replaced, this program writes nothing more to it (`Database.refusal`).
+While a program has the store open for writing, it holds a lock on the file with the suffix
+``.lock`` next to the session file. The lock file contains the session file's inode number. Once a
+program finds the session file damaged, deleted or replaced, it writes nothing more to it
+(`Database.refusal`).
 """
 
 import contextlib
@@ -41,8 +42,8 @@ Migration = Sequence[str]
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
-        # Adds the subagent's name and the cost of model calls without an entry. A fork has entries
-        # older than itself and a subagent's session doesn't, which distinguishes the two.
+        # Adds columns for a subagent's name and the cost of model calls that have no entry. Only a
+        # fork has entries that are older than its session; a subagent's session has none.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
         """
@@ -62,11 +63,11 @@ MIGRATIONS: Mapping[int, Migration] = {
     ),
     # Empty migrations: the tables stay the same, but entries may have new fields or kinds that
     # older programs would mistake for damage.
-    4: (),  # a message can have the typed command line
-    5: (),  # effort changes
-    6: (),  # entries have fields for scripts, windows from notes, restored files …
+    4: (),  # messages can have the command line that the user typed
+    5: (),  # new kind: effort changes
+    6: (),  # new fields for scripts, windows from notes, restored files …
     7: (
-        # Runs without a screen have a key and an outcome; there are entries for checks.
+        # Adds a key and an outcome for runs without a screen. There is a new kind for checks.
         "ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
         "CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL",
@@ -74,7 +75,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     8: (),  # subagents work on branches of the session, not in sessions of their own
     9: (schema.SIDE_COSTS_TABLE,),  # costs of calls without an entry, with time and purpose
 }
-"""The migration from each older schema version, the first being 1, to the next."""
+"""The migration from each older schema version to the next, by the older version's number."""
 
 _COUNTED = (
     "sessions",
@@ -88,13 +89,13 @@ _COUNTED = (
     "unsent",
     "side_costs",
 )
-"""Tables that must have the same number of rows before and after a migration, if they existed before."""
+"""Tables in which a migration must not change the number of rows; older files lack some of them."""
 
 T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""Size to which the write-ahead log is cut after a larger transaction, such as a long fork."""
+"""Bytes to which the write-ahead log is cut after a larger transaction, such as a long fork."""
 
 _CACHED_KIB = 512
 """Page cache of each thread's connection, in KiB; small because the system caches the file anyway."""
@@ -144,13 +145,13 @@ def _free_backup_name(path: Path, found: int) -> Path:
 
 
 def _back_up(path: Path, backup: Path) -> None:
-    # The backup gets its name only once it is complete, as the program may be killed meanwhile.
+    # The backup gets its final name only once it is complete, because the program may be killed.
     unfinished = path.with_name(path.name + ".migrating")
     unfinished.unlink(missing_ok=True)
     try:
         with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(unfinished)) as new:
             old.backup(new)
-            # A single file without a journal, so that a rename moves all of it.
+            # With a journal beside it, a rename would not move the whole database.
             new.execute("PRAGMA journal_mode = DELETE")
         unfinished.chmod(0o600)
         _sync(unfinished)
@@ -199,13 +200,13 @@ class Database:
     Every thread has its own connection; only one thread writes at a time.
 
     Args:
-        path: The file; it and its directory are created when missing, unless ``read_only``.
+        path: The file. If it is missing, it is created with its directory, unless ``read_only``.
         busy_timeout: Milliseconds to wait for another program that is writing.
         read_only: Open for reading even if the file can be written.
         migrations: The migration from each older schema version to the next.
 
     Raises:
-        StoreError: the file can't be opened. A file with sessions was not changed.
+        StoreError: the file can't be opened. If it contains sessions, it was not changed.
     """
 
     def __init__(
@@ -257,7 +258,7 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Open a write transaction for a ``with`` block: committed at its end, undone if it raises.
+        """Open a write transaction for a ``with`` block; roll it back if the block raises.
 
         Raises:
             StoreError: the file can't be written, or SQLite reported an error; nothing was stored.
@@ -290,7 +291,10 @@ class Database:
             raise StoreBusy(f"Another program is using the session file {self.path}.")
 
     def close(self) -> None:
-        """Close all connections and unlock the file; it can't be used any more. Idempotent."""
+        """Close all connections and unlock the file. Idempotent.
+
+        Any later read or write raises StoreError.
+        """
         for connection in list(self._connections.values()):
             if connection is not self._opener:
                 connection.close()
@@ -314,10 +318,11 @@ class Database:
 
     @contextlib.contextmanager
     def _alone(self, lock: FileLock) -> Iterator[bool]:
-        """Hold the shared lock exclusively for a ``with`` block; gives False if other programs share it.
+        """Try to hold the shared lock exclusively for a ``with`` block; yield whether that worked.
 
-        The lock is free in the block then, because two programs that kept it shared while trying
-        would wait for each other forever. After the block, it is shared again.
+        If other programs share the lock, this program doesn't hold it in the block: two programs
+        that kept their shared locks while trying would wait for each other forever. After the
+        block, the lock is shared again.
         """
         lock.release()
         try:
@@ -330,12 +335,13 @@ class Database:
             self._share(lock)
 
     def _require_same_file(self, lock: FileLock) -> None:
-        """Refuse a file that replaced the one that other programs have open.
+        """Refuse the file at the path if it replaced a file that other programs still have open.
 
-        Their write-ahead log is still beside it, and SQLite would apply the log to this file.
+        The write-ahead log of the replaced file is still there, and SQLite would apply it to the
+        new file.
 
         Raises:
-            StoreBusy: they still had it open after the timeout.
+            StoreBusy: other programs still had the replaced file open after the timeout.
         """
         found = _identity(self.path)
         if found is None:
@@ -349,7 +355,8 @@ class Database:
                     return
             if time.monotonic() > deadline:
                 raise StoreBusy(
-                    f"The session file {self.path} was replaced while other programs have it open: close them first."
+                    f"The session file {self.path} was replaced, but other programs have the old "
+                    "file open: close them first."
                 )
 
     # -- connections -------------------------------------------------------------------------------
@@ -367,8 +374,8 @@ class Database:
     def _connection(self) -> sqlite3.Connection:
         """Return the calling thread's connection.
 
-        Once the file has been deleted or replaced, its path no longer leads to it, so a thread
-        without a connection gets the one that opened the file. SQLite lets threads share it.
+        After the file has been deleted or replaced, it can't be opened by its path. A thread
+        without a connection then shares the one that opened the file; SQLite allows this.
         """
         if self._opener is None:
             raise StoreUnavailable(f"The session file {self.path} has been closed.")
@@ -405,11 +412,11 @@ class Database:
     # -- a file that was deleted or replaced ---------------------------------------------------------
 
     def _is_replaced(self) -> bool:
-        """Return True if another file, or none, is at the path of the file that was opened."""
+        """Return True if the file that was opened is no longer at its path."""
         return self._file is not None and _identity(self.path) != self._file
 
     def _check_writable(self) -> None:
-        """Raise the refusal if there is one; the caller has the write lock."""
+        """Raise StoreError if nothing can be written any more. The caller holds the write lock."""
         if self.refusal is None and self._opener is not None and self._is_replaced():
             self.refusal = StoreReadOnly(
                 f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
@@ -420,10 +427,10 @@ class Database:
             raise self.refusal
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
-        """Move the write-ahead log of a replaced file into that file, which may still have a name.
+        """Write a replaced file's write-ahead log into that file, which may have been renamed.
 
         Otherwise, SQLite would apply the log to the file that is now at the path. Does nothing if
-        another program has the store open: it may have opened the new file, with this log.
+        another program has the store open, because it may use the log for the new file.
         """
         if self._presence is None:
             return
@@ -471,7 +478,7 @@ class Database:
         """Return the version of the file's schema, 0 for an empty file.
 
         Raises:
-            NotASessionFile: the file is another program's.
+            NotASessionFile: the file belongs to another program.
             SchemaTooNew: the file was written by a newer version of this program.
         """
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -503,7 +510,7 @@ class Database:
             if found == self._version:
                 break
             connection.close()
-            # Even if another program had it open, that program may have built the file.
+            # Another program that has the file open may have built it meanwhile: inspect it again.
             if not self._build_if_alone(lock) and time.monotonic() > deadline:
                 raise StoreBusy(
                     f"The session file {self.path} must be converted, but other programs have it open: "
@@ -575,7 +582,10 @@ class Database:
         return connection
 
     def _connect_for_reading(self) -> tuple[sqlite3.Connection, int]:
-        """Set the mode, and return a connection and the version of the file's schema."""
+        """Return a connection for reading and the version of the file's schema.
+
+        Also sets the mode of later connections.
+        """
         self._mode = "mode=ro"
         try:
             return self._connect_and_inspect(self._mode)
@@ -587,15 +597,16 @@ class Database:
             wal = self.path.with_name(self.path.name + "-wal")
             if is_there(wal) and wal.stat().st_size:
                 raise StoreUnavailable(
-                    f"The session file {self.path} was not closed properly and can't be read in a directory that "
-                    "can't be written. Copy it, with the files beside it, to a writable directory."
+                    f"The session file {self.path} was not closed properly and can't be read, because "
+                    "its directory can't be written. Copy it, with the files beside it, to a writable "
+                    "directory."
                 ) from error
         self._mode = "mode=ro&immutable=1"
         return self._connect_and_inspect(self._mode)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of the file at a path, None if none can be reached."""
+    """Return the device and inode of the file at a path; None if it can't be reached."""
     try:
         found = path.stat()
     except OSError:
@@ -608,9 +619,9 @@ def _primary(error: sqlite3.Error) -> int:
 
 
 def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
-    """Return ``fetch(ids)``; if a page of the file is damaged, only the rows of readable ids.
+    """Return ``fetch(ids)``, or only the rows that can be read if the file is damaged.
 
-    Calls ``lost`` with every id that can't be read.
+    Calls ``lost`` with the id of every row that can't be read.
     """
     try:
         return fetch(ids)

@@ -28,7 +28,7 @@ def save(
 ) -> None:
     """Store a draft, replacing the same writer's previous one.
 
-    ``origin`` is the writer's name, and the entry that the answer will follow (None: no entry).
+    ``origin`` is the writer's name and the id of the entry that the answer will follow, or None.
     """
     body = {
         name: getattr(text, name)
@@ -50,7 +50,7 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return (writer, entry that the answer follows, draft) for a session's drafts, oldest first.
+    """Return (writer, id of the entry before the answer, draft) for each draft, oldest first.
 
     A damaged draft is returned as an empty one.
     """
@@ -73,7 +73,7 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
 
 
 def entry_of(draft: DraftText) -> AssistantEntry | None:
-    """Return a draft as an interrupted answer; None if it has nothing to keep.
+    """Return a draft as an interrupted answer; None if it has no text, reasoning or call.
 
     Calls whose arguments are not yet a complete JSON object are left out.
     """

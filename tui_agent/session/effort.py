@@ -1,4 +1,4 @@
-"""The levels of effort, and the choice of one that a model supports."""
+"""The effort levels, and the choice of a level that the model supports."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,11 +6,11 @@ from enum import StrEnum
 from tui_agent.lazy import frozen
 
 DEFAULT_EFFORT = "default"
-"""Name shown when no level is chosen; the settings or else the provider's default then apply."""
+"""Name shown if no level is chosen: the settings' level or the provider's default then applies."""
 
 
 class Effort(StrEnum):
-    """How much a model is asked to think before it answers; the members ascend.
+    """How much a model is asked to think before it answers, in ascending order.
 
     "none" is accepted as another name of ``OFF``. Many models have only one of ``XHIGH`` and ``MAX``;
     ``MAX`` always means the highest level that the model has.
@@ -31,10 +31,10 @@ class Effort(StrEnum):
         return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
-        """Return which of ``levels`` to use for this level; None if there are none.
+        """Return the member of ``levels`` to use for this level; None if none is suitable.
 
-        If this level isn't among them, return the next lower one, because thinking costs money, or
-        the lowest if all are higher. OFF is returned only for OFF.
+        If this level isn't in ``levels``, return the next lower one, because thinking costs money;
+        or the lowest if all are higher. OFF is returned only for OFF.
         """
         if self in levels:
             return self
@@ -52,8 +52,9 @@ class Effort(StrEnum):
 class EffortInForce:
     """The effort of the next request.
 
-    ``chosen`` is the level set by an entry on the path, ``preset`` the settings' level for the
-    model, and ``levels`` the levels the model supports; empty if it has no setting for effort.
+    ``chosen`` is the level set by an entry on the path, and ``preset`` the settings' level for the
+    model; None if there is none. ``levels`` are the levels that the model supports, empty if its
+    effort can't be set.
     """
 
     model: str
@@ -75,20 +76,21 @@ class EffortInForce:
 
     @property
     def shortfall(self) -> str | None:
-        """A message that the model doesn't support the level in ``asked``, None if it does.
+        """A message to the user that the model doesn't support the level ``asked``, else None.
 
-        Also None if the settings name a level and the model has no levels at all, or name ``MAX``:
-        a model without a level of that name gets its highest.
+        For a level from the settings, there is no message if the model has no levels at all, or if
+        the level is ``MAX``, which stands for the model's highest level.
         """
         if self.asked is None or self.asked in self.levels:
             return None
         if self.chosen is None and self.asked is Effort.MAX:
             return None
         if not self.levels:
-            # The settings may name a level for all models, so only a choice deserves a message.
+            # A level in the settings may be meant for all models. Only a level that the user chose
+            # needs a message.
             if self.chosen:
                 return f"{self.model} can't be told how much to think: {self.asked} has no effect."
             return None
         has = ", ".join(level for level in Effort if level in self.levels)
         used = self.level or f"its {DEFAULT_EFFORT}"
-        return f"{self.model} has no effort {self.asked}, so {used} is used. It has {has}."
+        return f"{self.model} has no effort level {self.asked}, so {used} is used. It has {has}."

@@ -1,10 +1,11 @@
 """The entries of a session: a closed union of immutable records that form an append-only tree.
 
 What happens in a session is stored as entries; the leaf, its moves, labels, the title and drafts
-are stored separately. A compaction, prune, context edit or model change is also an entry: it changes
-how other entries are sent to the model, never the entries themselves. Ids are integers that ascend
-within a session and are written ``#412`` for people and models. Tokens are estimates, times are
-milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content kept in the store.
+are stored separately. A compaction, prune, context edit or model change is also an entry: it
+changes how other entries are sent to the model, never the entries themselves. Ids are integers that
+ascend within a session and are written ``#412`` for people and models. Token counts are estimates,
+times are in milliseconds since the epoch, and a blob is named by the hexadecimal SHA-256 digest of
+its content.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ AGENT_PREFIX = "agent:"
 SESSION_PREFIX = "session:"
 """Path prefix of a `FilePart` with text from another session (``session:1a2b3c4d#34``)."""
 DIAGNOSTICS_PREFIX = "diagnostics:"
-"""Path prefix of a `FilePart` with a checker's problems in one file (``diagnostics:src/a.py``).
+"""Path prefix of a `FilePart` with the problems found in one file (``diagnostics:src/a.py``).
 
 Its text begins with the number of new problems."""
 PLAN_PATH = "plan:"
@@ -35,21 +36,21 @@ _NAMED = ("#", SKILL_PREFIX, AGENT_PREFIX, SESSION_PREFIX, DIAGNOSTICS_PREFIX, P
 """Path prefixes of attached parts that are not files."""
 
 REASONING = "reasoning"
-"""Value in ``ContextEditEntry.parts`` for reasoning that a provider refused to accept back."""
+"""Value in ``ContextEditEntry.parts`` that stands for reasoning which a provider refused."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """Output of a tool call that was cut off before it returned."""
 
 ALL_TEXT = 1_000_000_000
-"""`PruneEntry.keep_chars` of a prune that removes only images: longer than any text."""
+"""Value of `PruneEntry.keep_chars` if only images are removed: greater than any text's length."""
 
 
 _OCCASIONS = {
     "btw": "side question",
     "check_failed": "the check failed",
     "diagnostics": "new problems",
-    "format_missed": "the answer has another format",
-    "goal_missed": "the goal isn't reached",
+    "format_missed": "the answer has the wrong format",
+    "goal_missed": "the goal hasn't been reached",
     "instructions": "a directory's instructions",
     "job": "background job",
     "repeating": "the answer repeated itself",
@@ -58,7 +59,7 @@ _OCCASIONS = {
     "step_limit": "the last step",
     "unread_call": "a tool call that can't be read",
 }
-"""Values of `UserEntry.synthetic` whose words for the user differ from the stored value."""
+"""Words shown for values of `UserEntry.synthetic`; a value not listed is shown as it is."""
 
 
 Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
@@ -67,7 +68,7 @@ Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "n
 "asked": a message by the user or by the program on their behalf; "attached": a file attached to
 such a message; "said": a model's answer or summary; "reasoned": a model's reasoning; "called": the
 arguments of a tool call, or the user's shell command; "returned": the output of a tool or command;
-"noted": written by the program for people.
+"noted": a note by the program for the user.
 """
 
 CONTENT: Final[tuple[Role, ...]] = ("asked", "attached", "said", "returned")
@@ -89,7 +90,8 @@ class Said(NamedTuple):
 class _Record(BaseModel):
     """Base of all stored records: frozen, and strict about unknown fields."""
 
-    # A class's validator is built with its first object; building all takes a tenth of the start-up time.
+    # A class's validator is built at its first use: building all takes a tenth of the start-up
+    # time.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -109,11 +111,11 @@ class TextPart(_Record):
 
 
 class FilePart(_Record):
-    """A file that the user attached with ``@path``; ``text`` is the part of it sent to the model.
+    """A file that the user attached with ``@path``.
 
-    The path may also name an entry (``#412``), a skill (``skill:pdf``), an agent
-    (``agent:explore``), a directory (``src/``), or an MCP server's resource
-    (``docs:memo://today``). `is_file` distinguishes these from files.
+    ``text`` is the part of the file that is sent to the model. The path may also name an entry
+    (``#412``), a skill (``skill:pdf``), an agent (``agent:explore``), a directory (``src/``), or an
+    MCP server's resource (``docs:memo://today``). `is_file` distinguishes these from files.
     """
 
     type: Literal["file"] = "file"
@@ -127,9 +129,9 @@ class FilePart(_Record):
 
 
 class ImagePart(_Record):
-    """An image, or a PDF with a number of pages, in the blob store.
+    """An image or a PDF in the blob store.
 
-    Width and height are pixels, 0 if unknown.
+    Width and height are in pixels, 0 if unknown. ``pages`` is the number of a PDF's pages.
     """
 
     type: Literal["image"] = "image"
@@ -142,7 +144,7 @@ class ImagePart(_Record):
 
     @property
     def kind(self) -> str:
-        """What texts call this part: "document" for a PDF, else "image"."""
+        """The word for this part in texts: "document" for a PDF, else "image"."""
         return "document" if self.mime == PDF else "image"
 
     @property
@@ -245,8 +247,8 @@ class ToolMetadata(_Record):
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     session: str | None = None
-    """Id of the subagent's session, in results of old versions; None now that subagents work on a
-    branch."""
+    """Id of the subagent's session in a result that an old version stored; otherwise None, because
+    subagents now work on a branch."""
     branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
     """The last entry of the subagent's branch, if the call ran a subagent."""
 
@@ -274,10 +276,11 @@ class PinnedText(_Record):
 
 
 class StateText(_Record):
-    """Tool state that a compaction keeps besides its summary: the to-do list, or a loaded skill."""
+    """Tool state that a compaction keeps besides its summary, such as the to-do list."""
 
     tool: str
-    """The tool that the state belongs to: todo or skill; or "plan" for the approved plan."""
+    """What the state is: "todo" or "skill" (the tool that it belongs to), or "plan" (the approved
+    plan)."""
     name: str = ""
     text: str
 
@@ -299,13 +302,13 @@ class SummaryDetails(_Record):
     """All standing rules found so far, including those in ``user_messages``; not sent to the
     model."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
-    """Number of rules that no longer fit; the user must be warned."""
+    """Number of rules left out because they no longer fit; the user must be warned."""
     untold: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Names that are still in use but missing in the summary; not sent to the model."""
+    """Names that are still in use but missing from the summary; not sent to the model."""
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
-    """Number of newest paths of each file list that are sent to the model; None: all."""
+    """How many of each file list's newest paths are sent to the model; None for all."""
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
     """Id of the newest entry that names each file, by path; sent to the model with the path."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
@@ -326,7 +329,7 @@ class FileChange(_Record):
     before: str | None = None
     after: str | None = None
     before_object: str = ""
-    """Id of the git object with the former content, if there is no blob of it."""
+    """Id of the git object with the content before the change, if no blob has it."""
     before_mode: int = 0
     """Permission bits; 0 if there was no file."""
     after_mode: int = 0
@@ -369,7 +372,7 @@ class RunnerState(StrEnum):
 class CheckResult(_Record):
     """The result of a race's check in one copy.
 
-    ``exit_code`` is None if it couldn't be run or took too long.
+    ``exit_code`` is None if the check couldn't be run or took too long.
     """
 
     exit_code: int | None
@@ -406,7 +409,7 @@ class RaceRunner(_Record):
     tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
-    """Seconds the runner worked, without its check."""
+    """Seconds the runner worked, excluding its check."""
 
     @property
     def rank(self) -> tuple[int, float, float]:
@@ -429,37 +432,38 @@ class EntryBase(_Record):
     """
 
     letter: ClassVar[str]
-    """One letter that stands for the kind in long lists; never `UNKNOWN_KIND`."""
+    """The letter that stands for the kind in compact lists of entries; never `UNKNOWN_KIND`."""
     is_message: ClassVar[bool | None] = False
     """Whether entries of this kind are sent to the model as messages; None: it depends on the
     entry, see `is_sent`."""
     sets_state: ClassVar[bool] = False
-    """Whether only the last entry of this kind on a path applies: head, model, mode, effort."""
+    """Whether only the last entry of this kind on a path has effect: head, model, mode, effort."""
     edits_view: ClassVar[bool] = False
-    """Whether such an entry changes how other entries are sent to the model."""
+    """Whether an entry of this kind changes how other entries are sent to the model."""
     breaks_prefix: ClassVar[bool] = False
-    """Whether such an entry changes earlier parts of the request, so that the next request may not
-    begin with the last one."""
+    """Whether an entry of this kind changes earlier parts of the request, so that the next request
+    may no longer begin with the previous one."""
     frees_room: ClassVar[bool] = False
-    """Whether such an entry makes the next request smaller."""
+    """Whether an entry of this kind makes the next request smaller."""
     costs: ClassVar[bool] = False
-    """Whether such an entry is the result of a request, with a model, usage and cost."""
+    """Whether an entry of this kind results from a request, and has a model, usage and cost."""
     starts_turn: ClassVar[bool] = False
-    """Whether such an entry begins a turn if it is sent to the model."""
+    """Whether an entry of this kind begins a turn if it is sent to the model."""
     follows_calls: ClassVar[bool] = False
-    """Whether such an entry belongs to the tool calls of the answer before it."""
+    """Whether an entry of this kind belongs to the tool calls of the answer before it."""
     is_dialogue: ClassVar[bool] = False
-    """Whether such an entry is a message by the user or the model, not a result or a record."""
+    """Whether an entry of this kind is a message by the user or the model."""
     is_mentionable: ClassVar[bool] = False
-    """Whether the prompt's completion offers such entries, because they have text worth citing."""
+    """Whether the prompt's completion offers entries of this kind, because their text is worth
+    citing."""
     in_outline: ClassVar[bool] = False
-    """Whether such an entry has a row in the outline of a path."""
+    """Whether an entry of this kind has a row in the outline of a path."""
     is_shown: ClassVar[bool] = True
-    """Whether the transcript shows anything for such an entry."""
+    """Whether the transcript shows anything for an entry of this kind."""
     is_marker: ClassVar[bool] = False
-    """Whether the transcript shows such an entry as a single line."""
+    """Whether the transcript shows an entry of this kind as a single line."""
     is_quiet: ClassVar[bool] = False
-    """Whether the tree hides such entries unless it shows everything."""
+    """Whether the tree hides entries of this kind unless it shows everything."""
     undone_alone: ClassVar[bool | None] = False
     """Whether undo removes only this entry when it is the last one on a path, instead of its whole
     turn; None: it depends on the entry."""
@@ -470,7 +474,7 @@ class EntryBase(_Record):
     preview: str = ""
     tokens: int = 0
     scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
-    """The tokens outside ASCII, by class of characters (see `Scripts`)."""
+    """The tokens that are outside ASCII or are digits, by character class (see `Scripts`)."""
 
     @property
     def is_sent(self) -> bool:
@@ -494,8 +498,8 @@ class EntryBase(_Record):
         return [said.text for said in self.said() if said.role in roles]
 
 
-# Pydantic reads the annotations of every base class again for each kind; without these the program
-# starts 2 ms sooner.
+# For each kind, Pydantic reads the annotations of every base class again. Deleting those of the
+# class variables makes the program start 2 ms sooner.
 for _name in EntryBase.__class_vars__:
     del EntryBase.__annotations__[_name]
 
@@ -508,9 +512,10 @@ class BookkeepingEntry(EntryBase):
 
 
 class SystemEntry(BookkeepingEntry):
-    """The head of later requests: system prompt and tools, and the opening message.
+    """The beginning of later requests: the system prompt, the tools and the opening message.
 
-    Prompt and tools are the same in all projects. The last system entry on the path applies.
+    The prompt and the tools are the same in all projects. The last system entry on the path
+    applies.
     """
 
     letter = "f"
@@ -522,8 +527,8 @@ class SystemEntry(BookkeepingEntry):
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
     opening: str = Field(default="", exclude_if=lambda text: not text)
-    """Text about this session's project, sent as the first message; "" in older sessions, which
-    have it as the second of ``blocks``."""
+    """Text about this session's project, sent as the first message; "" in older sessions, where
+    it is the second of ``blocks``."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
     mode: str = "build"
@@ -645,7 +650,7 @@ class AssistantEntry(EntryBase):
     """A sentence about the failure, or about why the provider refused to answer."""
     interrupted: bool = False
     estimate: int = 0
-    """The request's estimated tokens; their comparison with ``usage`` calibrates later estimates."""
+    """Estimated tokens of the request, compared with ``usage`` to calibrate later estimates."""
     started_at: int = 0
     first_token_at: int | None = None
 
@@ -678,7 +683,7 @@ class ToolResultEntry(EntryBase):
     """The result of a tool call.
 
     ``output`` is the text sent to the model; ``full_output`` is the blob with the whole output,
-    None if ``output`` is whole.
+    None if ``output`` is the whole output.
     """
 
     letter = "c"
@@ -764,13 +769,13 @@ class CompactionEntry(SummaryEntry):
         """Return True if this compaction can be sent to ``model``.
 
         A provider's ``item`` can only be sent to the model that made it; any other model is sent
-        the summarised entries themselves. None or "" (model unknown) counts as a model that can.
+        the summarised entries themselves. Also True if the model is unknown (None or "").
         """
         return self.item is None or not model or self.model == model
 
 
 class BranchSummaryEntry(SummaryEntry):
-    """A summary of the branch with the leaf ``from_id``, on the branch that the user moved to."""
+    """A summary of the branch that ends at ``from_id``, stored where the user moved to."""
 
     letter = "i"
     undone_alone = True
@@ -801,7 +806,7 @@ class RaceEntry(BookkeepingEntry):
     """The check command that ran in each copy, "" for none."""
     runners: tuple[RaceRunner, ...]
     taken: int | None = None
-    """The number, from 1, of the runner that was taken; None for none."""
+    """Number of the runner that was taken, counted from 1; None if none was."""
     saved: float = 0.0
     """US dollars saved by stopping the other runners early, at the rate they were spending."""
     comparison: str = ""
@@ -856,11 +861,11 @@ class SubagentEntry(BookkeepingEntry):
     task: str
     call_id: str
     call: int | None = None
-    """The answer with the tool call, under which the tree shows the branch."""
+    """The answer that has the tool call; the tree shows the branch below it."""
 
 
 class PruneEntry(BookkeepingEntry):
-    """Clears or cuts entries in later requests: old outputs, long arguments, images."""
+    """Clears or shortens old outputs, long arguments or images in later requests."""
 
     letter = "j"
     undone_alone = True
@@ -874,10 +879,11 @@ class PruneEntry(BookkeepingEntry):
     tokens_freed: int
     reason: str
     keep_chars: int = 0
-    """Characters kept of each target's head and tail; 0 for a placeholder alone."""
+    """How many characters of each of a target's texts are kept, from its beginning and end; 0 to
+    replace the target with a placeholder."""
     notes: tuple[str, ...] = ()
-    """A text to add to the placeholder of each of ``targets``, in their order; empty if none has
-    one."""
+    """Texts to add to the targets' placeholders, one for each of ``targets``; empty if no text is
+    added."""
 
     @property
     def removes_images(self) -> bool:
@@ -920,7 +926,7 @@ class ContextEditEntry(BookkeepingEntry):
     """For a ``leave_out``: the blobs of the images left out, or `REASONING`, which also leaves out
     the reasoning of all earlier answers."""
     note: str = Field(default="", exclude_if=lambda note: not note)
-    """For a ``leave_out``: why the parts are left out, for people."""
+    """For a ``leave_out``: the reason, in words for the user."""
 
 
 class ModelChangeEntry(BookkeepingEntry):
@@ -935,11 +941,11 @@ class ModelChangeEntry(BookkeepingEntry):
     kind: Literal["model_change"] = "model_change"
     model: str
     stands_in_for: str | None = Field(default=None, exclude_if=lambda model: model is None)
-    """The model chosen by the user, which this one replaces for as long as it can't be used."""
+    """The chosen model, if it can't be used and ``model`` stands in for it; else None."""
 
     @property
     def label(self) -> str:
-        """The model's name for people, with the model it stands in for, if any."""
+        """Text for the user: the model's name, and the model that it stands in for, if any."""
         if self.stands_in_for:
             return f"{self.model}, standing in for {self.stands_in_for}"
         return self.model
@@ -992,8 +998,8 @@ class CheckpointEntry(BookkeepingEntry):
     omitted: int = 0
     """Number of further changed files that are not in ``files``, because there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
-    """Set if this checkpoint records that the user restored files without moving in the tree: the
-    entry whose files were restored, 0 for the beginning of the session."""
+    """The entry to whose state the user restored the files without moving in the tree, 0 for the
+    beginning of the session; None if this checkpoint records no such restore."""
 
     def said(self) -> Iterator[Said]:
         for change in self.files:
@@ -1078,8 +1084,8 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 def prompt_text(parts: Sequence[UserPart]) -> str:
     """Return a message as text for the prompt, to edit and send it again.
 
-    This is the typed text, followed by ``@path`` for each attachment that it doesn't name; or a
-    command line alone, because sending it again attaches its files.
+    This is the typed text, followed by ``@path`` for each attachment that it doesn't name. For a
+    message made from a command line, it is only that line.
     """
     text = typed_text(parts)
     if command_line(parts) is not None:

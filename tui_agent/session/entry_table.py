@@ -1,8 +1,8 @@
 """The SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-Also those on the columns of a session's row that depend on its entries: leaf, last id, model, first
-message. The functions run in the caller's transaction. ``session`` is always a session's number in
-the file.
+Also the statements on the columns of a session's row that depend on its entries: leaf, last id,
+model, first message. The functions run in the caller's transaction. ``session`` is always a
+session's number in the file.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ _COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda 
 """SQL condition for the entries that were made by a request."""
 
 _GRACE_MS = 3600 * 1000
-"""Milliseconds an unused blob is kept after it was stored, because the entry that needs it may not
+"""How many milliseconds an unused blob is kept after it was stored: the entry that needs it may not
 have been appended yet."""
 
 
@@ -206,9 +206,9 @@ def spine_rows(connection: sqlite3.Connection, session: int, ids: range) -> list
 def tree_rows(
     connection: sqlite3.Connection, session: int, ids: range
 ) -> list[tuple[Sequence[int], bytes, list[int]]]:
-    """Return [(ids, letters, tokens)] of the entries in a range of ids, [] if there are none.
+    """Return a list with one tuple (ids, letters, tokens) for all entries in a range of ids.
 
-    These are the columns of `skeleton.Headers`.
+    The tuple has the columns of `skeleton.Headers`. The list is empty if there are no entries.
     """
     found = _columns(
         connection,
@@ -222,11 +222,11 @@ def tree_rows(
 def _columns(
     connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str
 ) -> list[Any]:
-    """Return [(ids, *columns)] of the entries in a span, [] if there are none.
+    """Return a list with one tuple (ids, *columns) for all entries in a span.
 
-    ``span`` is (session, first id, last id), ``each`` the SQL columns to select of each entry, and
-    ``together`` the SQL aggregates over them that make the result's columns. Aggregating in SQLite
-    is four times as fast as fetching 100,000 rows.
+    The list is empty if there are no entries. ``span`` is (session, first id, last id). ``each``
+    has the SQL columns to select of each entry, and ``together`` the SQL aggregates over them that
+    make the result's columns. Aggregating in SQLite is four times as fast as fetching 100,000 rows.
     """
     there = "FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id"
     count, low, high, *found = connection.execute(
@@ -242,7 +242,7 @@ def _columns(
 
 
 def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[int, float]]:
-    """Return (id, US dollars) of the entries in a range that cost something, ascending."""
+    """Return (id, US dollars) for each entry in a range that has a cost, ascending by id."""
     return connection.execute(
         "SELECT e.id, json_extract(b.body, '$.cost') AS cost "  # noqa: S608 - a constant
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
@@ -330,7 +330,7 @@ def headers_of(
 def load(
     connection: sqlite3.Connection, session: int, ids: Iterable[int], damaged: Callable[[int], None]
 ) -> list[Entry]:
-    """Return entries in the order of ``ids``; unknown and unreadable ones are left out.
+    """Return entries in the order of ``ids``, without unknown and unreadable entries.
 
     Calls ``damaged`` with the id of every entry that exists but can't be read.
     """

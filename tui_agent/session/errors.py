@@ -45,7 +45,7 @@ class StoreFull(StoreError):
 class StoreDamaged(StoreError):
     """The session file has unreadable pages.
 
-    It is no longer written to, so that the damage doesn't spread.
+    Nothing more is written to it, so that the damage doesn't spread.
     """
 
 
@@ -72,7 +72,7 @@ class SessionNotFound(StoreError):
 class AmbiguousSession(StoreError):
     """Several sessions' ids begin or end with the given text.
 
-    ``ids`` has up to ten of them, most recently used first; the message names them.
+    ``ids`` has up to ten of these ids, most recently used first; the message lists them.
     """
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
@@ -148,8 +148,8 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_CORRUPT: (
         StoreDamaged,
         (
-            "The session file {path} is damaged and no longer written to. What can be read is shown; "
-            "make a copy of the file."
+            "The session file {path} is damaged, so nothing more is written to it. What can be read "
+            "is shown; make a copy of the file."
         ),
     ),
     sqlite3.SQLITE_NOTADB: (
@@ -158,7 +158,7 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     ),
     sqlite3.SQLITE_CANTOPEN: (
         StoreUnavailable,
-        "The session file {path} can't be opened: check path and permissions.",
+        "The session file {path} can't be opened: check its path and permissions.",
     ),
     sqlite3.SQLITE_IOERR: (
         StoreUnavailable,

@@ -54,9 +54,9 @@ def begin(
 ) -> int:
     """Insert the session for a fork of ``source`` at ``at_entry``, and return its number.
 
-    ``fork`` is the new session's id and the token of the program that makes it. Until `finish`, the
-    session is marked as deleted by that program, so that it isn't listed, and is purged if the fork
-    isn't completed.
+    ``fork`` is the new session's id and the token of the program that makes it. Until `finish` is
+    called, the session is marked as deleted by that program. So it isn't listed, and it is purged
+    if the fork isn't completed.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
@@ -87,7 +87,7 @@ def path_to(
 ) -> tuple[int | None, Sequence[int]]:
     """Return the leaf of a fork at ``entry_id``, and the ids of the entries to copy, ascending.
 
-    The entries on the path are copied, along with the branches of subagents called there. Subagent
+    The entries on the path are copied, along with the branches of subagents started there. Subagent
     entries on the path itself are left out, so that a fork made on a subagent's branch becomes an
     ordinary conversation.
     """
@@ -109,7 +109,7 @@ def path_to(
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    """Copy entries, with their ids, into a session inserted by `begin`; index the readable ones."""
+    """Copy entries, keeping their ids, into the fork's session; index the readable entries."""
     marks = ", ".join("?" * len(ids))
     connection.execute(
         "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only

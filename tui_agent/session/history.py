@@ -34,7 +34,7 @@ _ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
 class Leg:
     """A part of the leaf's history: one move, or a run of appended entries.
 
-    The leaf was ``start`` before it and ``end`` after it (None: the beginning of the session).
+    The leaf was ``start`` before the leg and ``end`` after it (None: the beginning of the session).
     """
 
     start: int | None
@@ -59,14 +59,14 @@ class Step:
 
 @dataclass
 class History:
-    """The legs that brought one leaf to where it is, and the steps that were undone."""
+    """The legs that led to a session's current leaf, and the steps that were undone."""
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
     """The legs that led to the current leaf, oldest first."""
     undone: list[tuple[int | None, list[Leg]]] = field(default_factory=list)
-    """The steps that can be redone, the next to redo last: the leaf before the step, and the legs
-    that undo removed."""
+    """The steps that can be redone; the next one to redo is the last. Each has the leaf before the
+    step, and the legs that undo removed."""
 
     @property
     def leaf(self) -> int | None:
@@ -276,11 +276,11 @@ class History:
         return first
 
     def before(self, entry_id: int, start: int | None = None) -> int | None:
-        """Return the leaf from before the step that ``entry_id`` belongs to.
+        """Return the leaf before the step that ``entry_id`` belongs to.
 
-        The entries before it that were made for the same step are part of the step: prunes of a
-        compaction, a new head for a turn, the mode change of an approved plan, context edits made
-        together. The result is never above ``start``.
+        The step includes entries that were made for it before ``entry_id``: prunes of a compaction,
+        a new head for a turn, the mode change of an approved plan, context edits made together. The
+        result is never above ``start``.
         """
         entry = self._entry(entry_id)
         at = self.reader.spine().parent(entry_id)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], int]
-"""Returns milliseconds since the epoch."""
+"""A function that returns the time in milliseconds since the epoch."""
 
 
 def now() -> int:

@@ -51,7 +51,7 @@ class FileLock:
         return os.pread(self._descriptor, _TEXT_BYTES, 0).decode("ascii", "replace")
 
     def write(self, text: str) -> None:
-        """Replace the text in the lock file, in ASCII; does nothing if it can't be written."""
+        """Replace the text in the lock file (ASCII). Does nothing if the file can't be written."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, text.encode("ascii"), 0)
@@ -94,7 +94,8 @@ class LivenessLocks:
     def alive(self, token: str) -> bool:
         """Return True if the program with this token is running.
 
-        Deletes the lock file of a program that has ended. False if the file can't be opened.
+        Deletes the lock file of a program that has ended. Returns False if the file can't be
+        opened.
         """
         if token in self._own:
             return True

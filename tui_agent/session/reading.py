@@ -23,7 +23,7 @@ IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _KEPT_ENTRIES = 2_048
 _KEPT_CHARS = 2_000_000
-"""Maximum entries in the cache of entries, and their maximum characters together."""
+"""Maximum number of cached entries, and of their characters in total."""
 
 
 class EntryReader:
@@ -68,9 +68,10 @@ class EntryReader:
         return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
     def spine(self) -> Spine:
-        """Return the shape of the tree, with the entries that other programs have appended."""
+        """Return the shape of the tree, including entries that other programs have appended."""
         last = self._last_id()
-        # In a new fork, the last id is greater than that of its last entry, so this read finds nothing.
+        # In a new fork, the last id is greater than the last entry's id, so this read finds
+        # nothing.
         if last > self._spine.last:
             for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
                 self._spine.extend(rows)
@@ -100,7 +101,7 @@ class EntryReader:
         return spine.parting(leaf, target)
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in the order of ``ids``; unknown and unreadable ones are left out."""
+        """Return entries in the order of ``ids``, without unknown and unreadable entries."""
         wanted = list(ids)
         with self._recalling:
             known = {
@@ -138,8 +139,8 @@ class EntryReader:
     def add(self, entries: Sequence[Entry]) -> None:
         """Add newly appended entries to the cache.
 
-        Also adds them to the tree's shape if their ids follow on its last id. Otherwise `spine`
-        reads them later, with the entries of other programs.
+        Also adds them to the tree's shape if their ids directly follow its last id. Otherwise
+        `spine` reads them later, with the entries of other programs.
         """
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
@@ -150,7 +151,7 @@ class EntryReader:
             )
 
     def skeleton(self) -> Headers:
-        """Return the headers of all entries, by ascending id; each is read when it is used."""
+        """Return the headers of all entries, by ascending id. A header is read on first use."""
         spine = self.spine()
         first = 1
         if self._ids:
@@ -167,9 +168,9 @@ class EntryReader:
         )
 
     def costs(self) -> dict[int, float]:
-        """Return the cost in US dollars of the entries on all branches, by id; without zero costs.
+        """Return the cost in US dollars of the entries on all branches, by the entry's id.
 
-        The first call is slow in a long session.
+        Entries without a cost are left out. The first call is slow in a long session.
         """
         last = self._last_id()
         if last > self._costs_until:
@@ -180,16 +181,16 @@ class EntryReader:
         return dict(self._costs)
 
     def copied_until(self) -> int:
-        """Return the id of the newest entry that was copied by a fork, 0 if this is no fork."""
+        """Return the id of the newest entry that this fork copied, 0 if the session is no fork."""
         if self._copied_until is None:
             with self._store.reader() as connection:
                 self._copied_until = entry_table.copied_until(connection, self._number)
         return self._copied_until
 
     def own_cost(self) -> float | None:
-        """Return the US dollars spent on the session's entries, without those copied by a fork.
+        """Return the US dollars spent on the session's entries, except those that a fork copied.
 
-        None if no entry has a known price above 0.
+        None if no entry has a known cost above 0.
         """
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]
@@ -225,7 +226,7 @@ class EntryReader:
         self._used += sum(record.prompt + record.output for record in new)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        """Return the headers of entries by ascending id, without unreadable ones.
+        """Return the headers of entries by ascending id, without unreadable entries.
 
         A missing parent is replaced as in the spine, see `Spine.reattached`.
         """
@@ -247,7 +248,7 @@ class EntryReader:
             return entry_table.last_id(connection, self._number)
 
     def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
-        """Return the rows that ``query`` finds for ``ids``; skips and notes unreadable ids."""
+        """Return the rows that ``query`` finds for ``ids``; skip and remember unreadable ids."""
 
         def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:

@@ -24,7 +24,7 @@ class Purpose(StrEnum):
 class SideCost(NamedTuple):
     """The cost in US dollars of a model call without an entry.
 
-    ``at`` is in milliseconds since the epoch. A negative cost cancels one that has moved to an entry.
+    ``at`` is in milliseconds since the epoch. A negative cost cancels a cost that an entry now has.
     """
 
     at: int
@@ -33,11 +33,11 @@ class SideCost(NamedTuple):
 
 
 class EntryHeader(NamedTuple):
-    """The facts about an entry that lists and the tree show, read without parsing the entry.
+    """An entry's data for lists and the tree, which is read without parsing the entry.
 
     ``tokens`` is the estimate stored with the entry, ``created_at`` is in milliseconds since the
     epoch, and ``size`` is the number of characters that a reader sees, for estimating heights. (A
-    named tuple, because a tree may have 100,000.)
+    named tuple, because a tree may have 100,000 of them.)
     """
 
     id: int
@@ -52,12 +52,13 @@ class EntryHeader(NamedTuple):
 class RequestRecord(NamedTuple):
     """The request that made an entry (an answer or a summary), as stored in the entry.
 
-    ``id`` and ``kind`` are the entry's. The fields from ``input`` to ``cache_write`` are tokens as counted by
-    the provider, 0 if it reported none; ``input`` excludes tokens read from or written to the prompt
-    cache. ``cost`` is in US dollars, None if the price is unknown; ``estimate`` is the program's
-    estimate of the request in tokens, 0 if unknown. ``created_at``, when the answer ended, and
-    ``started_at``, when the request was sent, are in milliseconds since the epoch and equal if the
-    latter is unknown. (A named tuple, because a session of 100,000 entries has 40,000 of them.)
+    ``id`` and ``kind`` are the entry's. The fields from ``input`` to ``cache_write`` are tokens as
+    counted by the provider, 0 if it reported none; ``input`` excludes tokens read from or written
+    to the prompt cache. ``cost`` is in US dollars, None if the price is unknown; ``estimate`` is
+    the program's estimate of the request in tokens, 0 if unknown. Times are in milliseconds since
+    the epoch. ``created_at`` is when the answer ended, ``started_at`` when the request was sent, or
+    the same as ``created_at`` if that is unknown. (A named tuple, because a session of 100,000
+    entries has 40,000 of them.)
     """
 
     id: int
@@ -161,14 +162,14 @@ class SessionInfo:
     updated_at: int
     """Time of the newest append or move."""
     model: str
-    """The model named by the newest entry that names one, "" if there is none."""
+    """The model in the newest entry that names a model, "" if no entry does."""
     entry_count: int
     """Number of entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """Id of the session that this one was forked from, or that started the subagent working here."""
+    """Id of the session that this one was forked from, or whose agent started this subagent."""
     parent_entry: int | None
-    """Entry of ``parent_session`` at which this one was forked, or the subagent started."""
+    """Entry of ``parent_session`` at which this session was forked, or its subagent started."""
     agent: str
     """The name of the subagent that works in this session, "" for a conversation."""
     side_cost: float
@@ -189,7 +190,7 @@ class RunOutcome:
     """The outcome of a run without a screen, and the session's totals at its end."""
 
     reason: str
-    """The reason of `tui_agent.agent.events.RunEnded`."""
+    """Why the run ended: the ``reason`` of `tui_agent.agent.events.RunEnded`."""
     exit_code: int
     check: str | None = None
     """The result of the project's check: passed or failed, None if none ran."""
@@ -269,7 +270,7 @@ class SearchHit:
     kind: str
     created_at: int
     snippet: str
-    """One line around the first match."""
+    """The text around the first match, as one line."""
     highlights: tuple[tuple[int, int], ...] = ()
     """Start and end of each found word in the snippet, in characters."""
 
@@ -277,8 +278,8 @@ class SearchHit:
 def children(headers: Iterable[EntryHeader]) -> dict[int | None, list[int]]:
     """Return the ids of each entry's children, ascending, by the entry's id.
 
-    Entries whose parent isn't among ``headers`` are under None. Entries without children have no
-    key.
+    Entries whose parent isn't among ``headers`` are listed under None. Entries without children
+    have no key.
     """
     parents = {header.id: header.parent_id for header in headers}
     below: dict[int | None, list[int]] = {}

@@ -58,7 +58,7 @@ _ROW = (
 
 @frozen
 class StoreFinding:
-    """Where secrets were found; falsy if nowhere.
+    """Where secrets were found. As a condition, it is false if there are none.
 
     ``entries`` is the number of entries by session id; ``deleted`` the number of entries in deleted
     sessions; ``blobs`` and ``texts`` are the numbers of blobs and of titles, drafts and the like.
@@ -173,7 +173,8 @@ def emptied(entry: Entry) -> Entry:
 def _define(connection: sqlite3.Connection, forms: SecretForms) -> None:
     """Define two SQL functions on a connection.
 
-    ``redacted(text)`` returns the text without the secrets, ``holds(bytes)`` whether bytes contain one.
+    ``redacted(text)`` returns the text without the secrets, ``holds(bytes)`` whether bytes contain
+    a secret.
     """
     connection.create_function("redacted", 1, forms.text, deterministic=True)
     connection.create_function("holds", 1, forms.is_in, deterministic=True)
@@ -191,7 +192,7 @@ def _blobs(connection: sqlite3.Connection) -> list[str]:
 
 
 def _mask_blobs(connection: sqlite3.Connection, forms: SecretForms, at: int) -> dict[str, str]:
-    """Replace the blobs that contain secrets with masked ones; return the new digests by the old ones."""
+    """Replace blobs that contain secrets with masked blobs; return the new digest of each."""
     renamed: dict[str, str] = {}
     for old in _blobs(connection):
         (content,) = connection.execute(
@@ -216,7 +217,7 @@ def _clean_entry(
     try:
         old = entry_from(row)
     except (BodyError, TypeError):
-        # The entry is unreadable or has lost its header: just remove the secret from its body.
+        # The entry is unreadable or has lost its header: just remove the secrets from its body.
         connection.execute("UPDATE bodies SET body = redacted(body) WHERE key = ?", (key,))
         return
     body = clean(body_of(_without_opaque(old, clean, gone)))
@@ -233,8 +234,8 @@ def completed_again(entry: Entry, estimate: Callable[[Entry], int]) -> Entry:
 def _without_opaque(entry: Entry, clean: Callable[[str], str], gone: frozenset[str]) -> Entry:
     """Return an entry without data in which a secret can't be replaced.
 
-    This is the signed reasoning of any answer, a provider's compaction that contains a secret, and
-    snapshots whose blobs are ``gone``.
+    Such data are the signed reasoning of any answer, a provider's compaction that contains a
+    secret, and snapshots whose blobs are ``gone``.
     """
     match entry:
         case AssistantEntry(parts=parts):

@@ -19,11 +19,11 @@ from tui_agent.session.entries import (
 from tui_agent.session.previews import preview_of
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
-"""Fields of an entry that are columns of ``entries`` and so not in the body."""
+"""Fields of an entry that are columns of ``entries``, and so are left out of the body."""
 
 
 _NUL = "\\u0000"
-"""NUL in a body's JSON. An escaped backslash before ``u0000`` looks the same, which does no harm."""
+"""NUL in JSON. An escaped backslash before ``u0000`` looks the same, which does no harm."""
 
 
 class BodyError(Exception):
@@ -100,12 +100,12 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
             "created_at": created_at,
         }
     )
-    # Spliced as text, so that a body is parsed only once, by pydantic.
+    # The JSON is joined as text, so that the body is parsed only once, by pydantic.
     text = f"{head[:-1]},{body[1:]}"
     if _NUL not in body:
         with suppress(ValidationError):
             return EntryAdapter.validate_json(text)
-    # Older versions stored NUL, and lone surrogates as escapes.
+    # Older versions stored NULs and lone surrogates, as escapes.
     try:
         return EntryAdapter.validate_python(valid_texts(json.loads(text)))
     except ValueError as error:  # json's and pydantic's errors are both ValueErrors
@@ -115,8 +115,8 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 def text_of(entry: Entry) -> str:
     """Return the text of an entry for searching: all texts and their names, one per line.
 
-    The system prompt isn't in it: the program's records contribute only their preview, checkpoints
-    the paths of their files.
+    Records of the program, such as the system prompt, contribute only their preview; checkpoints
+    contribute the paths of their files.
     """
     pieces: list[str] = []
     for said in entry.said():

@@ -25,14 +25,14 @@ its end."""
 
 _NAME_CHARS = 64
 _NAME_PARTS = 8
-"""Maximum characters and parts of a word that is indexed by its parts; longer ones are data, not
-names."""
+"""Limits, in characters and in parts, up to which a word is indexed by its parts, too. Longer words
+are data, not names."""
 
 _SNIPPET_BEFORE = 30
 _SNIPPET_CHARS = 140
 
 _RANKED_WORDS = 32
-"""Maximum words of a query used for ranking entries: its longest words."""
+"""Maximum words of a query that are used for ranking entries; the longest words are used."""
 _LINES_AROUND = 1
 """Number of lines shown before and after a matching line."""
 _PASSAGE_CHARS = 240
@@ -93,7 +93,7 @@ def match_expression(query: str) -> str | None:
 
 
 def ranked_expression(query: str) -> str | None:
-    """Return the FTS5 expression for entries with any word of the query, None without words."""
+    """Return the FTS5 expression for entries with any word of the query, None if it has none."""
     chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(map(_quoted, chosen)) or None
 
@@ -102,8 +102,8 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
     """Return (line number from 1, line) of the lines that best match a query, in the text's order.
 
     A line's weight is the sum of the weights of its query words; rare words weigh more. Lines next
-    to a chosen one are included if ``most_lines`` permits. Long lines are cut. Without a match, the
-    first two lines are returned.
+    to a chosen line are included if ``most_lines`` permits. Long lines are cut. If no line matches,
+    the first two lines are returned.
     """
     lines = text.split("\n")
     lowered = [line.lower() for line in lines]

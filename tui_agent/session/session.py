@@ -1,7 +1,7 @@
-"""A session's tree of entries: append, read, move the leaf, undo, label; drafts and write access.
+"""Reads and changes one session: its entries, leaf, labels and drafts. Also controls write access.
 
-`WriteAccess` decides whether an object may change the session, `History` which step undo and redo
-apply to. Every change is committed before the method returns; no events are emitted here.
+`WriteAccess` decides whether an object may change the session. `History` decides which step undo
+and redo apply to. Every change is committed before the method returns; no events are emitted here.
 """
 
 import os
@@ -110,7 +110,7 @@ class WriteAccess:
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Open a write transaction for a ``with`` block: committed at its end, undone if it raises.
+        """Open a write transaction for a ``with`` block; roll it back if the block raises.
 
         Raises:
             StoreError: nothing can be saved.
@@ -158,7 +158,7 @@ class Session:
         store: The store that has the session.
         session_id: The whole id.
         estimate: Returns an entry's tokens; called for entries appended without ``tokens``.
-        clock: Returns the time for what is stored; the store's clock by default.
+        clock: Returns the time that is stored with a change; the store's clock by default.
         read_only: Refuse all changes.
 
     Raises:
@@ -224,7 +224,7 @@ class Session:
 
     @property
     def read_only(self) -> bool:
-        """Whether changes are refused: opened read-only, taken over, or the file isn't writable."""
+        """Whether the session was opened read-only or taken over, or the file can't be written."""
         return self._access.read_only
 
     def set_title(self, title: str) -> None:
@@ -274,9 +274,9 @@ class Session:
     ) -> list[Entry]:
         """Append a chain of entries below ``parent``, and return them as stored.
 
-        ``draft`` is the writer whose draft the entries replace: the draft is deleted, and if it is
-        another writer's and already deleted, nothing is appended and [] is returned. The leaf moves to
-        the last entry if it was ``parent``, unless ``moves_leaf`` is False.
+        ``draft`` is the writer whose draft the entries replace. The draft is deleted. If it was
+        another writer's and is already gone, nothing is appended and [] is returned. The leaf moves
+        to the last entry if it was ``parent``, unless ``moves_leaf`` is False.
         """
         at = self._clock()
         moves_leaf = moves_leaf and parent == self.leaf
@@ -321,7 +321,7 @@ class Session:
         )
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
+        """Return entries in the order of ``ids``, without unknown and damaged entries."""
         return self.reader.entries(ids)
 
     def path(self, leaf: int | None = None) -> list[Entry]:
@@ -338,7 +338,7 @@ class Session:
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
-        These are all entries from the first one that the last compaction kept, and the earlier
+        These are all entries from the first entry that the last compaction kept, and the earlier
         entries that are still in effect: see `tui_agent.session.tree_index.active_ids`. They give the
         same request as the whole `path`. For another leaf use `EntryReader.load_active`.
         """
@@ -375,7 +375,8 @@ class Session:
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
         """Return, for each of ``ids`` not on the path, the first entry of its branch.
 
-        Of an entry and its ancestors, this is the one whose parent is on the path, else the root.
+        This is the entry itself or the ancestor whose parent is on the path; if there is none, the
+        root.
         """
         return self.reader.spine().departures(self._ids(), ids)
 
@@ -504,8 +505,8 @@ class Session:
     def hold(self, *, take_over: bool = False) -> None:
         """Claim the session for this object. Does nothing if the object already holds it.
 
-        With ``take_over`` the session is claimed even if another live object holds it, whose next
-        change then raises SessionTakenOver.
+        With ``take_over``, the session is claimed even if another live object holds it. The next
+        change by that object then raises SessionTakenOver.
 
         Raises:
             SessionHeld: another live object holds it; it can be read, forked or taken over.

@@ -96,8 +96,8 @@ class Headers(Sequence[EntryHeader]):
     def runs(self) -> list[tuple[int, int | None]]:
         """Return, for each run, the index of its first entry and the index of that entry's parent.
 
-        In a run each entry's parent is the entry before it. The second index is None for a root and
-        if the parent isn't in this sequence.
+        In a run, each entry's parent is the entry before it. The second index is None for a root,
+        or if the parent isn't in this sequence.
         """
         if not self.ids:
             return []

@@ -28,11 +28,11 @@ from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
 
-# Snapshots of files in the blob store, and how many of them are deleted.
+# Which blobs are snapshots of files, and how many of them are deleted when they exceed the limit.
 
 _KEPT_SHARE = 0.8
-"""Share of the limit that remains after deleting snapshots, so that the limit isn't exceeded again
-soon."""
+"""Share of the limit that snapshots still take after some were deleted. It is less than 1, so that
+they don't exceed the limit again soon."""
 
 _IMAGES = """
 SELECT digest, length(content) FROM blobs WHERE digest IN (
@@ -54,10 +54,10 @@ _DIGEST = LazyPattern(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which another program may delete what a killed program left."""
+"""Milliseconds after which another program may delete what a killed program left behind."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
-"""Milliseconds after which unsent text is deleted."""
+"""Milliseconds after which saved unsent text is deleted."""
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 
 
@@ -90,8 +90,7 @@ class Store(StoreReader):
             Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations)
         )
         self.writer: Connecting = self._database.write
-        """Opens a write transaction for a ``with`` block: committed at its end, rolled back on an
-        exception."""
+        """Opens a write transaction for a ``with`` block; it is rolled back if the block raises."""
         self.clock = clock
         self._writer_numbers = count(1)
 
@@ -118,8 +117,8 @@ class Store(StoreReader):
     ) -> SessionInfo:
         """Create an empty session and return it.
 
-        ``parent`` is the id of the session it comes from and the entry there; ``agent`` is the name
-        of the subagent that works in it, "" for none.
+        ``parent`` is the id of the session that it comes from, and the entry there; ``agent`` is
+        the name of the subagent that works in it, "" for none.
         """
         with self.writer() as connection:
             forking.insert_session(
@@ -174,8 +173,8 @@ class Store(StoreReader):
     def purge(self) -> int:
         """Permanently delete the sessions that this program marked as deleted; return their number.
 
-        Also deletes, and counts, what killed programs left more than a day ago: sessions marked as
-        deleted, and empty sessions. Call it when the program ends.
+        Also deletes, and counts, what killed programs left behind more than a day ago: sessions
+        marked as deleted, and empty sessions. Call it when the program ends.
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
@@ -210,7 +209,7 @@ class Store(StoreReader):
             at = self.clock()
             number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
             leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
-        # Copying 100,000 entries takes seconds, so other programs may write between the chunks.
+        # Copying 100,000 entries takes seconds. Other programs can write between the chunks.
         for ids in entry_table.chunks(ids_to_copy):
             with self.writer() as connection:
                 forking.copy(connection, source, number, ids)
@@ -225,11 +224,12 @@ class Store(StoreReader):
             return entry_table.put_blob(connection, data, self.clock())
 
     def trim_file_images(self, limit: int) -> int:
-        """Delete the oldest snapshots if the snapshots of all checkpoints exceed ``limit`` bytes in total.
+        """Delete the oldest snapshots if all snapshots together take more than ``limit`` bytes.
 
-        Stops at 80 % of the limit, or above it, because a blob that is also an output or an attached
-        image is kept. Checkpoints still refer to the deleted blobs. Returns
-        the number of snapshots deleted. Slow in a large store, so call it in a thread.
+        Stops when the snapshots take at most 80 % of the limit. They may still take more, because a
+        blob that is also an output or an attached image is kept. Checkpoints still refer to the
+        deleted blobs. Returns the number of deleted snapshots. Slow in a large store, so call it in
+        a thread.
         """
         with self.reader() as connection:
             images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
@@ -260,7 +260,7 @@ class Store(StoreReader):
         self._database.rewrite()
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Save the user's unsent text, so that a crash doesn't lose it; empty text deletes the saved one.
+        """Save the user's unsent text, in case of a crash; delete the saved text if it is empty.
 
         ``place`` is the session's id, or the working directory if there is no session yet. Each
         program has its own text at a place.
@@ -281,8 +281,8 @@ class Store(StoreReader):
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
         """Delete the texts that this program or ended programs saved at a place; return them joined.
 
-        Oldest first; prompts are joined by an empty line. With ``only_own`` only this program's
-        texts. Texts of running programs stay.
+        The oldest text comes first; prompts are separated by an empty line. With ``only_own``, only
+        this program's texts are taken. Texts of other running programs stay.
         """
         texts: list[str] = []
         waiting: list[str] = []

@@ -37,8 +37,8 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
 _CONSIDERED = 2_000
-"""Maximum matches of a search that are sorted by time; if there are more, only those in the newest sessions
-are considered."""
+"""Maximum matches of a search that are sorted by time. If there are more, only the matches in the
+newest sessions are considered."""
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
@@ -60,7 +60,7 @@ _INFO_COLUMNS = (
 
 
 Connecting = Callable[[], AbstractContextManager[sqlite3.Connection]]
-"""Returns a context manager that gives a connection to the session file."""
+"""A function that returns a context manager, which gives a connection to the session file."""
 
 
 class StoreReader:
@@ -81,7 +81,7 @@ class StoreReader:
         return self._database.refusal
 
     def damage(self) -> str:
-        """Return a line about damage to the file; "" if there is none. Reads the whole file."""
+        """Return a line that describes damage to the file; "" if none. Reads the whole file."""
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -165,8 +165,9 @@ class StoreReader:
     def totals(self, session_id: str) -> SessionTotals:
         """Return a session's totals; raises SessionNotFound.
 
-        The tokens are those of all the session's entries. The cost includes model calls without an
-        entry. In a fork, it doesn't include the copied entries, which the original session paid for.
+        The tokens are the sum over all the session's entries. The cost includes model calls without
+        an entry. In a fork, it doesn't include the copied entries, which the original session paid
+        for.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -182,8 +183,8 @@ class StoreReader:
     def spent_by_day(self, now: datetime, days: int) -> dict[date, float]:
         """Return the US dollars spent in all sessions on each of the last ``days`` local days.
 
-        The last day is that of ``now``. Ascending; days without costs are left out. Entries copied
-        by a fork count once.
+        The last day is the day of ``now``. The days ascend; days without costs are left out.
+        Entries copied by a fork count once.
         """
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = midnight - timedelta(days=days - 1)
@@ -405,7 +406,7 @@ class StoreReader:
     def _left_empty(
         self, connection: sqlite3.Connection, *, before: int | None = None
     ) -> list[int]:
-        """Return the numbers of sessions without entries and title whose program has ended.
+        """Return the numbers of sessions with neither entries nor title, whose program has ended.
 
         With ``before``, only those last used before this time, in milliseconds since the epoch.
         """
@@ -431,7 +432,7 @@ class StoreReader:
 def _mentions(query: str) -> tuple[str, list[str]]:
     """Return an SQL condition and its values for sessions that contain all words of a query.
 
-    The words occur in the session's title, first message, directory and id, or in one entry.
+    All the words may be in the title, first message, directory and id, or all in one entry.
     """
     words = query.split()
     column = "title || ' ' || first_message || ' ' || cwd || ' ' || id"

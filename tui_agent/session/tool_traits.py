@@ -6,7 +6,7 @@ from typing import Literal
 from tui_agent.lazy import dataclass
 
 ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other"]
-"""A tool's kind, as the Agent Client Protocol names them."""
+"""A tool's kind, by its name in the Agent Client Protocol."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,12 +17,12 @@ class ToolTraits:
     other_names: str = ""
     """Other programs' names for such a tool, in lower case without hyphens or underscores."""
     imported_names: tuple[str, ...] = ()
-    """Names of tools in imported sessions that read, write or wait like this one."""
+    """Names, in imported sessions, of tools that read, write or wait like this one."""
     explores: bool = False
-    """Whether a subagent that may only explore gets the tool."""
+    """Whether subagents that may only explore can use the tool."""
     starts_agents: bool = False
     basic: bool = False
-    """Whether small models get the tool, too."""
+    """Whether the tool is offered to small models, too."""
     reads: bool = False
     """Whether the result shows the content of the file that the call names."""
     writes: bool = False
@@ -30,25 +30,25 @@ class ToolTraits:
     waits: bool = False
     """Whether the result shows the progress of something that takes time, such as a job."""
     repeatable: bool = False
-    """Whether a newer result makes an earlier successful result of the same call redundant."""
+    """Whether a newer result makes an earlier successful result of an identical call redundant."""
     repeats_failures: bool = False
-    """Whether ``repeatable`` also applies to failed results, both earlier and newer ones."""
+    """Whether ``repeatable`` also applies to failed results, both earlier and newer."""
     quotes: bool = False
-    """Whether the output quotes stored text, so that error lines in it are not errors."""
+    """Whether the output quotes stored text, so that error messages in it aren't new errors."""
     shows_past: bool = False
     """Whether the output quotes the session's own past, so that searches in the session skip it."""
     state: Literal["", "list", "text"] = ""
-    """Which results a compaction keeps beside its summary: "list": the newest, whose list may be
-    shortened; "text": the newest of each title; "": none."""
+    """Which results a compaction keeps besides its summary: "list": the newest result, whose list
+    may be shortened; "text": the newest result with each title; "": none."""
     protected: bool = False
     """Whether the tool's results are never pruned; the settings may name other tools instead."""
     counts: str = ""
-    """Singular noun for what its results count (``match``), shown when small calls share a row; ""
+    """Singular noun for what the results count (``match``), shown when small calls share a row; ""
     for a tool whose calls have a row each."""
     runs_of: str = "call"
-    """Singular noun for what a call handles (``file``), to count the calls in such a row."""
+    """Singular noun for what a call handles (``file``), to count the calls that share a row."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output; a log is shown unfolded, with its end."""
+    """How a card shows the output. A log is unfolded and shows its end."""
     says_arguments: bool = False
     """Whether the card's heading and body already show everything in the arguments."""
 
@@ -59,8 +59,8 @@ _UNKNOWN = ToolTraits()
 class TraitsByName(dict[str, ToolTraits]):
     """The traits of tools by name.
 
-    A name that is missing, but among a tool's ``imported_names``, gets ``reads``, ``writes`` and
-    ``waits`` of that tool. Any other name has the traits of an unknown tool.
+    A missing name that is in a tool's ``imported_names`` has the ``reads``, ``writes`` and
+    ``waits`` of that tool. Any other missing name has the traits of an unknown tool.
     """
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:

@@ -1,4 +1,4 @@
-"""Parent, kind and size of all entries of a session in memory, to find paths without the database.
+"""Keeps each entry's parent, kind and size in memory, to find paths without the database.
 
 A `Spine` of 100,000 entries takes a megabyte; headers and bodies are read only when they are shown
 or sent. It stores a parent only for entries whose parent isn't the preceding id. `active_ids`
@@ -60,7 +60,7 @@ class SpineRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int | None, str, int]]) -> "SpineRows":
-        """Return (id, parent_id, kind, size) rows as columns."""
+        """Convert rows of (id, parent_id, kind, size) to columns."""
         found = list(rows)
         return cls(
             [row[0] for row in found],
@@ -97,7 +97,7 @@ class Spine:
         return len(self._kinds) - 1
 
     def extend(self, rows: SpineRows) -> None:
-        """Add entries, all above `last`."""
+        """Add entries, whose ids must all be greater than `last`."""
         ids = rows.ids
         if not ids:
             return
@@ -202,7 +202,7 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the subagent's branch that an entry is on; None if it isn't on one."""
+        """Return the first entry of the subagent's branch that an entry is on, or None."""
         # A subagent's branch always begins a run, because the call's own entries precede it.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
@@ -232,10 +232,10 @@ class Spine:
         return Divergence(leaf, ancestor or None, self.outline(left))
 
     def returns(self, path: Sequence[int]) -> list[int]:
-        """Return the ids on a path, ascending, at which a new branch began after another was abandoned.
+        """Return the ids on a path at which a new branch began after another branch was abandoned.
 
-        The abandoned branch must contain more than answers: a failed answer that was retried doesn't
-        count. Subagents' branches don't count either.
+        The ids ascend. The abandoned branch must contain more than answers: a failed answer that
+        was retried doesn't count. Subagents' branches don't count either.
         """
         found: list[int] = []
         for start in self._starts:
@@ -256,9 +256,10 @@ class Spine:
         return found
 
     def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
-        """Return, for each of ``ids`` not on a path, the first entry of the branch that it is on.
+        """Return, for each of ``ids`` not on a path, the first entry of its branch.
 
-        Of an entry and its ancestors, this is the one whose parent is on the path, else the root.
+        This is the entry itself or the ancestor whose parent is on the path; if there is none, the
+        root.
         """
         known: dict[int, int] = {}
         """The result for each run looked up so far, by the run's first entry."""
@@ -306,12 +307,13 @@ def active_ids(
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
     Without a compaction that can be sent to the path's model, this is the whole path. Otherwise it is
-    everything from the first kept entry of the newest such compaction on, and of the entries before
+    everything from the first entry that the newest such compaction kept, and these earlier entries:
 
     - the last system entry, model change, mode change and effort change,
     - all context edits, because a later one may undo an earlier one,
-    - the entries that are still pinned, with the tool calls and results they belong to, because pinned
-      entries are carried verbatim, and the prunes that name one of these.
+    - the entries that are still pinned, with the calls and results of their step, because pinned
+      entries are carried verbatim,
+    - the prunes of these pinned entries.
 
     ``load`` returns the entries with the given ids, without damaged ones.
     """
@@ -379,7 +381,7 @@ def _position(path: Sequence[int], entry_id: int | None) -> int | None:
 
 
 def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:
-    """Return the ids of the step (answer and tool results) of the entry at an index of a path.
+    """Return the ids of the step (answer and tool results) of the entry at the index ``position``.
 
     An entry that is neither an answer nor a tool result is returned alone.
     """

@@ -52,7 +52,7 @@ _ALIASES = {
 and underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
-"""Fields that only explain a call; dropped if the tool has no such field."""
+"""Fields that only explain a call. They are dropped if the tool has no such field."""
 
 _ONE_OF = frozenset({"path", "command", "pattern", "url"})
 """Text fields for which other programs' tools take a list. A list of one text means that text."""
@@ -60,10 +60,10 @@ _ONE_OF = frozenset({"path", "command", "pattern", "url"})
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 """Keys under which a model may have put the arguments instead of giving them directly."""
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
-"""Keys that may stand beside a wrapper, because a model wrote the whole call as the arguments."""
+"""Keys that may appear beside one of ``_WRAPPERS`` if a model wrote the whole call as arguments."""
 
 _NESTED_JSON = 2
-"""How many times the arguments may be JSON text inside a JSON string."""
+"""How many times the arguments may be encoded as JSON text in a JSON string."""
 _MAX_COMMAS = 20
 """Maximum number of JSON errors that are corrected in one text."""
 _LITERAL_CHARS = 1_000_000
@@ -154,7 +154,7 @@ def _decoded(text: str) -> Any:
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
-    """Return the text without what causes an error: a trailing comma, or brackets after the end.
+    """Return the text with an error's cause removed: a trailing comma, or brackets after the end.
 
     None if the error has another cause.
     """
@@ -173,9 +173,9 @@ def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
 
 
 def _literal(text: str) -> dict[str, Any] | None:
-    """Return the dict that a text means as a Python literal (single quotes, True, None).
+    """Parse a text as the literal of a Python dict (with single quotes, True, None).
 
-    None if the text isn't the literal of a dict with texts as keys, or is too long.
+    Returns None if the text isn't the literal of a dict whose keys are strings, or is too long.
     """
     if not text.startswith("{") or len(text) > _LITERAL_CHARS:
         return None
@@ -206,7 +206,7 @@ def _json_problem(error: json.JSONDecodeError) -> str:
 def _only_text(tool: Tool[Any]) -> str | None:
     """Return the name of the tool's only required field if that is a text field, else None.
 
-    Arguments that are just a text are taken for this field.
+    If the arguments are only a text, the text is taken as this field's value.
     """
     if isinstance(tool, DynamicTool):
         return None

@@ -1,4 +1,4 @@
-"""The ``ask`` tool: the model asks the user questions, and gets the answers as a tool result."""
+"""The ``ask`` tool: the model asks the user questions, and receives the answers as a result."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,7 +1,7 @@
-"""Base classes of tools, the context that a tool call gets, and the result that it returns.
+"""Base classes of tools, the context that is passed to a call, and the result that it returns.
 
 Also defines the interfaces through which tools reach the session (`Archive`, `SubagentHost`,
-`EditorText`; others implement them), and makes the parameter schemas that are sent to models.
+`EditorText`), which other modules implement, and makes the parameter schemas sent to models.
 """
 
 import json
@@ -72,8 +72,8 @@ class FoundEntry:
     lines: Sequence[tuple[int, str]]
     """The lines that match best, each with its number in the entry's text, from 1."""
     beside: str
-    """For a tool result its tool call, for an answer the results of its tool calls, in one line; ""
-    for other entries."""
+    """One line: the tool call of a tool result, or the results of an answer's tool calls; "" for
+    other entries."""
     here: bool
 
 
@@ -119,9 +119,9 @@ class SubagentHost(Protocol):
     """Starts and continues subagents for calls of the ``task`` tool."""
 
     def take_branch(self, call_id: str) -> int | None:
-        """Return the id of the last entry of the subagent that a call started, and forget it.
+        """Return the id of the last entry on the branch of a call's subagent, and forget the id.
 
-        None if the call started none, or if its subagent was taken before.
+        None if no subagent worked for the call, or if its id was already returned.
         """
         ...
 
@@ -136,11 +136,11 @@ class SubagentHost(Protocol):
         call_id: str,
         in_conversation: bool = False,
     ) -> SubagentReport:
-        """Have a new subagent of the kind ``agent`` do a task. Cancelling ends the subagent.
+        """Start a subagent of the kind ``agent`` for a task. Cancelling ends the subagent.
 
-        ``progress`` gets a line for each tool call of the subagent. With ``in_conversation`` the
-        subagent sees the conversation that the calling model was sent, otherwise only the task.
-        Raises ToolError if there is no such kind.
+        ``progress`` is called with a line for each tool call of the subagent. With
+        ``in_conversation``, the subagent sees the conversation that the calling model was sent,
+        otherwise only the task. Raises ToolError if there is no such kind.
         """
         ...
 
@@ -169,7 +169,7 @@ class EditorText(Protocol):
         ...
 
     async def save(self, path: Path) -> bool:
-        """Have the editor save a file that has unsaved text.
+        """Make the editor save a file that has unsaved text.
 
         Returns True if the editor saved the text that ``unsaved`` returned last. False if it saved
         another text, could not save it, or had nothing to save.
@@ -179,7 +179,7 @@ class EditorText(Protocol):
 
 @dataclass
 class ToolContext:
-    """Everything that a running call may use; made for each call.
+    """Everything that a running call may use. Each call has a context of its own.
 
     ``cwd`` is the working directory. ``limits`` are the limits of the output, ``reads`` the states
     of the files read so far in the session. ``put_blob`` stores bytes and returns the blob's name,
@@ -204,8 +204,9 @@ class ToolContext:
     archive: Archive | None = None
     """The session's entries; None without a session."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
-    """Returns the results of reads of a file that the model still sees unchanged, newest first.
-    Takes the file's path as in results: relative to the project, or absolute outside it."""
+    """Returns the results of earlier reads of a file, newest first, if the model still sees them
+    unchanged. Takes the file's path as results show it: relative to the project, or absolute
+    outside it."""
     call_id: str = ""
     """The id of the call, as the provider gave it."""
     subagents: SubagentHost | None = None
@@ -219,11 +220,12 @@ class ToolContext:
     allow_host: AllowHost | None = None
     """Asks the user whether a running command may reach a host; None if no one can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
-    """Asks the user for grants that a command lacked. Takes the grants and the command's name;
-    returns the grants for a second run, or, as text for the model, why they were refused."""
+    """Asks the user for grants that a command lacked. Takes the grants and the command's name.
+    Returns the grants for a second run, or a text that tells the model why they were refused."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """Returns a context manager that records, for checkpoints, changes made inside it to the given
-    files (None: to any file of the project). None if the session records no changes."""
+    """Returns a context manager. It records, for checkpoints, the changes made inside it to the
+    given files, or to any file of the project if given None. The attribute is None if the
+    session records no changes."""
     editor: EditorText | None = None
     """The editor in which the program runs; None if it runs in none."""
     propose: Callable[[str], str] | None = None
@@ -237,7 +239,8 @@ class ToolContext:
     """The permissions, each with its pattern, that were allowed before the call ran. If the call
     then needs another one, it fails. None if permissions were not checked."""
     harmless: bool = False
-    """Whether all needs of the call were harmless: its commands are known only to read."""
+    """Whether the call needs only harmless permissions, because all its commands are known to be
+    read-only."""
     searcher: Searcher | None = None
     """Searches the web through the model's provider; None if the provider can't."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
@@ -387,9 +390,9 @@ def generate_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
 def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
     """Return a JSON schema with references inlined, and without parts that cost tokens needlessly.
 
-    These are titles, defaults, most bounds, null as an alternative, and descriptions of objects,
-    which are docstrings of classes. ``definitions`` are the ``$defs`` of the schema around a nested
-    one.
+    The removed parts are titles, defaults, most bounds, null as an alternative, and descriptions of
+    objects, which are docstrings of classes. ``definitions`` are the ``$defs`` of the schema that
+    contains a nested one.
     """
     schema = dict(schema)
     definitions = schema.pop("$defs", {}) if definitions is None else definitions
@@ -421,7 +424,7 @@ class RawInput(ToolInput):
 
 
 class DynamicTool(Tool[RawInput]):
-    """Base class of tools whose schema isn't built in: those of MCP servers, tool files, add-ons."""
+    """Base class of tools whose schema isn't built in: of MCP servers, tool files and add-ons."""
 
     # One class serves many tools, so these attributes, which built-in tools have on the class, are
     # set on each instance.

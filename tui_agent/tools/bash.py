@@ -1,8 +1,8 @@
 """The ``bash`` tool: runs a shell command, and returns its output and exit code.
 
 Decides whether a command runs in the sandbox (`_sandbox_of`), and starts it in the foreground or as
-a job. Explains failures for lack of input or a terminal (`advice`). ``programs`` runs the command;
-``sandbox`` decides what it may see and which of its changes are kept.
+a job. Explains failures caused by missing input or a missing terminal (`advice`). ``programs`` runs
+the command; ``sandbox`` decides what it may see and which of its changes are kept.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ ON_A_LAYER = (
     "[It may miss what changes in the project from now on. Its own permitted changes reach the "
     "project when it ends.]"
 )
-"""Tells the model how a moved command and the project differ while it works on a layer."""
+"""Note for the model if a moved command works on a layer rather than on the project itself."""
 
 DEFAULT_TIMEOUT = 120
 """Time limit of a command, in seconds, if the model gives none."""
@@ -62,8 +62,8 @@ MAX_TIMEOUT = 600
 """Maximum time limit of a command, in seconds."""
 
 JOB_START_SECONDS = 0.5
-"""Seconds that a call waits for the end of the background job that it started. Most commands that
-fail have ended by then."""
+"""Seconds for which a call that started a background job waits for the job's end. Most commands
+that fail have ended by then."""
 
 TERMINAL_START_SECONDS = 10
 """Maximum seconds that a call waits for the first screen of a program started in a terminal."""
@@ -321,8 +321,8 @@ def _child_environment(
     if inside:
         return environment
     needs = command_needs(text, context.cwd, context.project)
-    # The pattern for the command itself may change with the files that its wildcards match; the
-    # other needs, such as paths that it reads or writes, may not.
+    # The pattern for the command itself may change with the files that its wildcards match. The
+    # other needs, such as paths that it reads or writes, must not change.
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError(
@@ -409,9 +409,9 @@ def _checked(command: str) -> str:
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice if a command wanted input or a terminal and got none; "" otherwise.
 
-    The sign of that is a question at the end of the output: "(y/n)" or the like, or an unfinished
+    A sign of this is a question at the end of the output: "(y/n)" or the like, or an unfinished
     last line that ends with a question mark. If the command ``failed`` (timed out, or ended with an
-    exit code other than 0), these are signs, too: a known error message, an unfinished last line
+    exit code other than 0), there are more signs: a known error message, an unfinished last line
     that looks like a prompt, and no output at all from a command that calls ``read``.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_NOTICE, "")

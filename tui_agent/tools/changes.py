@@ -74,7 +74,7 @@ class ChangeTool(Tool[InputT]):
 
     @abstractmethod
     def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
-        """Return the text of the result for the model, once the file was written.
+        """Return the text of the result for the model, after the file was written.
 
         ``note`` is a sentence to include, with a space before it, or "".
         """

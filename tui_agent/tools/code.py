@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 200
 """Maximum number of places shown."""
 MAX_FILES = 20_000
-"""Maximum number of an answer's files that are considered."""
+"""Maximum number of files in a server's answer that are considered."""
 
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
 """Matches ``path:line`` and ``path:line:column``."""
@@ -218,7 +218,7 @@ class _Rows:
     def add(self, spot: "Spot") -> None:
         """Count a place, and add an output line for it.
 
-        No line is added if the file is hidden or ignored, or the output has `MAX_ROWS` lines.
+        No line is added if the file is hidden or ignored, or there are `MAX_ROWS` lines already.
         """
         if spot.path not in self.accesses:
             location = locate(str(spot.path), self.context)
@@ -236,7 +236,7 @@ class _Rows:
         """Return how places in a file may be shown under the permission rules.
 
         "named" for files outside the project about which the user would have to be asked, "hidden"
-        for other files that may not be read, "ignored" for missing files and for all files after
+        for other files that must not be read, "ignored" for missing files and for all files after
         the first ``MAX_FILES``.
         """
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SMALL_FILE_LINES = 40
 """Maximum lines of a file whose whole text is quoted in the error about a failed edit."""
 MAX_SHOWN_LINES = 60
-"""Maximum lines shown to the model of the changed places."""
+"""Maximum lines of the changed places that are shown to the model."""
 
 _HUNK_EDGE = 8
 """Lines shown at the beginning and at the end of a long changed place."""
@@ -97,7 +97,7 @@ class EditInput(ChangeInput):
         if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
             return values
         if "all" in values:
-            # Beside the list, it applies to every edit that doesn't set it.
+            # ``all`` beside the list applies to every edit that doesn't set it.
             beside = {"all": values.pop("all")}
             edits = [beside | edit for edit in edits]
             values["edits"] = edits

@@ -78,7 +78,7 @@ class GlobTool(Tool[GlobInput]):
 
 
 def _nothing(scope: Scope) -> str:
-    """Return the text for an empty result: why no file matches, or which skipped files do."""
+    """Return the text for an empty result: why no file matches, or which skipped files match."""
     if scope.single_file is not None:
         return f"No files match: {scope.location.shown} is a file with another name."
     plain = scope.glob.strip("/")

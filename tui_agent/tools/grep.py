@@ -44,7 +44,7 @@ ELSEWHERE_SECONDS = 2.0
 """Time limit, in seconds, of the search in files that the first search skipped."""
 
 MAX_OTHER_FILES = 200
-"""Maximum number of files in other encodings than UTF-8 that are searched for non-ASCII
+"""Maximum number of files in encodings other than UTF-8 that are searched for non-ASCII
 characters."""
 
 MAX_CONTEXT = 20
@@ -59,8 +59,7 @@ _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
 """Matches the note that ripgrep appends to a line that it has cut."""
 _MAX_OTHER_BYTES = 16 * 1024**2
-"""Number of bytes at the start of a file in another encoding that are read to verify a found
-line."""
+"""Maximum number of bytes that are read from a file in another encoding to verify a found line."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
@@ -92,7 +91,7 @@ class _Row:
 
 @dataclass
 class Matches:
-    """Counts matching lines, and keeps those of the files that come first in order of path.
+    """Counts matching lines, and keeps the lines of the files whose paths sort first.
 
     All paths are relative to the scope's directory. Files may be added in any order.
     """
@@ -132,10 +131,10 @@ class Matches:
             self._forget()
 
     def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
-        """Return up to ``MAX_ROWS`` lines of output in order of path, each with whether it matches.
+        """Return up to ``MAX_ROWS`` lines of output in order of path, each with True if it matches.
 
         Files that are secrets are left out and added to ``secrets``, unless only one file is
-        searched; other secrets are redacted. With ``apart`` a line of dashes separates groups of
+        searched; other secrets are redacted. With ``apart``, a line of dashes separates groups of
         lines. Reads files: call it in a thread.
         """
         found: list[tuple[str, bool]] = []
@@ -171,7 +170,7 @@ class Matches:
 
 
 def _verified(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
-    """Yield the files in order of path, each with those of its lines that are really in the file.
+    """Yield the files in order of path, each with the found lines that it really contains.
 
     Ripgrep opens files by name, so a command that replaces a directory with a link during the
     search could make it show files from outside the scope.
@@ -208,7 +207,7 @@ def _text_of(row: _Row) -> bytes:
 
 
 def _without_links(scope: Scope, paths: Iterable[str]) -> list[str]:
-    """Return those of the paths, relative to the scope's directory, that exist and have no link."""
+    """Return the paths below the scope's directory that exist and contain no symbolic link."""
     found = []
     with suppress(OSError), directory(scope.directory) as root:
         for path in paths:
@@ -319,7 +318,7 @@ async def _search_with_fallbacks(query: _Query, scope: Scope) -> tuple[Matches, 
         note = f"[pattern is not a valid regular expression ({error}), so it was searched for as plain text.]"
         return found, [note]
     if not found.total and _name_filter(scope):
-        # Some names only look like the glob. Their characters differ, so ripgrep doesn't match them.
+        # Some names only look like the glob: other characters draw the same. Ripgrep skips them.
         scope = replace(scope, glob="")
         found = await _search(query, scope)
     if found.total:
@@ -363,7 +362,7 @@ async def _missed_matches(query: _Query, scope: Scope) -> list[str]:
 
 
 async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
-    """Return the files with a match, with further ``options`` for ripgrep.
+    """Return the files with a match; ``options`` are further options for ripgrep.
 
     Paths are relative to the scope's directory. Files whose names suggest secrets, or that a rule
     withholds, are left out. Empty if ripgrep can't be used.
@@ -493,7 +492,7 @@ def _encoding(path: Path) -> Encoding | None:
 
 
 def _list_for(found: Matches, scope: Scope, path: str) -> list[str] | None:
-    """Return the list for a file whose matches are not shown, None to show them."""
+    """Return the list to which to add a file whose matches aren't shown; None if they are shown."""
     if scope.single_file is not None:
         return None
     if is_sensitive(path):
@@ -600,7 +599,7 @@ def _name_filter(scope: Scope) -> list[str]:
     """
     if scope.excludes or scope.single_file is not None:
         return []
-    # A type, because --glob would include files that git ignores.
+    # The names are given as a file type, because --glob would include files that git ignores.
     types = [f"--type-add=wanted:{name}" for name in name_globs(scope.glob)]
     if types:
         return [*types, "--type=wanted"]

@@ -208,7 +208,7 @@ async def job_result(
 
 
 def _facts(states: Sequence[JobState]) -> ToolMetadata:
-    """Return the metadata of a result that says of some jobs whether they are running."""
+    """Return the metadata of a result that shows which of some jobs run and which have ended."""
     return ToolMetadata(
         running_jobs=tuple(state.id for state in states if state.running),
         ended_jobs=tuple(state.id for state in states if not state.running),

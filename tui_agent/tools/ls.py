@@ -19,7 +19,7 @@ MAX_ROWS = 400
 """Maximum number of names in a listing."""
 
 MAX_CHILDREN = 60
-"""Maximum number of names shown of one subdirectory in a listing."""
+"""Maximum number of names that a listing shows for one subdirectory."""
 
 _IGNORED_SHOWN = 10
 """Maximum number of ignored names that are shown below a listing."""

@@ -1,7 +1,7 @@
 """Turns a tool's text into its result: cuts it to the limits, stores the full output, adds a hint.
 
-The hint says how the model can get the rest. Tools with text output end with ``finish``. Also
-scales pictures and stores them for results (`shown_picture`, `image_part`).
+The hint says how the model can get the rest. Tools that return text call ``finish`` at the end.
+Also scales pictures and stores them for results (`shown_picture`, `image_part`).
 """
 
 import asyncio
@@ -34,11 +34,11 @@ class Output:
 
     ``keep`` says whether the beginning or both ends are kept when ``text`` is cut. ``footer`` is
     added at the end, uncut. ``cut_hint`` tells the model how to get the rest if lines were cut.
-    With ``keep="head"`` it replaces the footer, and is a format string with the numbers of lines
-    ``{shown}`` and ``{total}``, or a function of the `Truncation`; with ``keep="ends"`` it stands
-    where lines are missing. ``raw`` is the full output to store, in bytes, None for ``text``.
-    ``seen`` has the total sizes if the tool already left something out of ``text``. If ``stored``
-    is False, no full output is stored, because it can be produced again.
+    With ``keep="head"``, the hint replaces the footer; it is a format string with the numbers of
+    lines ``{shown}`` and ``{total}``, or a function of the `Truncation`. With ``keep="ends"``, it
+    stands where lines are missing. ``raw`` is the full output to store, as bytes; None to store
+    ``text``. ``seen`` has the total sizes if the tool already left something out of ``text``. If
+    ``stored`` is False, no full output is stored, because it can be produced again.
     """
 
     text: str

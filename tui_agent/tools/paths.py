@@ -17,7 +17,7 @@ from tui_agent.text_files.names import AlikeError, as_on_disk
 from tui_agent.tools.base import ToolContext
 
 _SUGGESTIONS = 3
-"""Maximum number of paths suggested in place of one that doesn't exist."""
+"""Maximum number of paths suggested for a path that doesn't exist."""
 _MAX_SIBLINGS = 2_000
 """Maximum number of names in a directory that are compared for suggestions."""
 _MAX_FILES = 20_000
@@ -74,7 +74,8 @@ def locate(raw: str, context: ToolContext) -> Location:
     if os.path.realpath(path) != str(real) or (
         real.is_relative_to(project) and not path.is_relative_to(context.project)
     ):
-        # ``link/..`` is the parent of the link's target, and a project may be reached by a link.
+        # ``link/..`` is the parent of the link's target, and a project may be reached through a
+        # link.
         path = real
     return Location(
         path=path,
@@ -116,8 +117,8 @@ def find(raw: str, context: ToolContext) -> Location:
     """Resolve a path that should exist, before the user is asked for permission.
 
     Raises:
-        ToolError: the path doesn't exist, is outside the project, and the project has a path with
-            the same end (models invent directories above the project); or as ``locate`` does.
+        ToolError: as in `locate`; or the path doesn't exist and is outside the project, but the
+            project has a path with the same end (models invent directories above the project).
     """
     location = locate(raw, context)
     if (
@@ -141,7 +142,7 @@ def relocate(raw: str, permission: Permission, context: ToolContext) -> Location
 
 
 def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None:
-    """Check, when a call runs, that its needs are among those that it was allowed before.
+    """Check, when a call runs, that everything it needs was allowed before.
 
     Does nothing if permissions were not checked (``context.allowed`` is None).
 
@@ -160,7 +161,7 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
     """Return the permissions that a path needs: for the path, and for its real path if that differs.
 
-    If the real path is outside the project, also the one for its directory.
+    If the real path is outside the project, also return the permission for its directory.
     """
     real = location.real
     secret = permission is Permission.READ and not is_sensitive(real) and is_secret_file(real)
@@ -180,8 +181,8 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 def missing(location: Location, context: ToolContext) -> ToolError:
     """Return the error for a path that doesn't exist, with suggestions of similar paths if any.
 
-    A link to a missing path, and a pattern such as ``*.py``, get no suggestions. Searches the
-    project: call it in a thread.
+    Nothing is suggested for a link to a missing path, or for a pattern such as ``*.py``. Searches
+    the project: call it in a thread.
     """
     shown = _cut(location.shown)
     if is_link(location.path):
@@ -283,7 +284,7 @@ def _close_siblings(path: Path) -> list[str]:
 def _same_end(location: Location, context: ToolContext) -> str:
     """Return the existing project path that has the longest end in common with a location.
 
-    It is relative to the working directory if it is below that. "" if there is none.
+    The result is relative to the working directory if it is inside it; "" if there is no such path.
     """
     parts = location.path.parts[1:][-_MAX_END_PARTS:]
     for start in range(len(parts)):

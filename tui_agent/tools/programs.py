@@ -1,7 +1,8 @@
 """Runs the program of a tool call, in the sandbox or outside it.
 
-If the program lacked access and the user grants it, it runs again. Processes that it leaves running
-become a background job. The caller decides whether to use the sandbox, and with which view.
+If the program lacked access that the user then grants, the program runs again. Processes that it
+leaves running become a background job. The caller decides whether to use the sandbox, and with
+which view.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 _SEARCH_NOTICE_SECONDS = 1.0
-"""Seconds after which the user gets a notice that files are being searched for secrets."""
+"""Seconds after which the user is told that files are being searched for secrets."""
 MAX_RUNS = 4
 """Maximum number of runs of one program, each with further access that the user granted."""
 
@@ -48,7 +49,7 @@ class Program:
         return self.foreground is not None and self.foreground.moved.is_set()
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command to run in the sandbox that ``launch`` prepared, or outside for None."""
+        """Return the command to run: in the sandbox set up by ``launch``, or outside if None."""
         if launch is None:
             return Command(
                 self.words,
@@ -82,13 +83,13 @@ async def run_program(
 ) -> EndedProgram:
     """Run a program until it ends or exceeds its time limit.
 
-    If ``sandbox`` is None, it runs outside the sandbox. If it lacked access in the sandbox, the
-    user is asked to grant it, and the program runs again, up to ``MAX_RUNS`` times in all. Returns
-    the last run. Output is reported while the program runs, so nothing is lost if the call is
+    If ``sandbox`` is None, the program runs outside the sandbox. If it lacked access in the sandbox
+    and the user grants it, the program runs again, up to ``MAX_RUNS`` times in all. Returns the
+    last run. Output is reported while the program runs, so nothing is lost if the call is
     cancelled.
 
     Raises:
-        ToolError: the program could not be started.
+        ToolError: the program could not be started, or the sandbox can't be set up.
     """
     if sandbox is None:
         run = CommandRun()

@@ -125,7 +125,8 @@ class FormField:
     def _check_size(self, size: float, few: str, many: str) -> None:
         """Raise ValueError if a number, length or count is out of bounds.
 
-        ``few`` and ``many`` are the messages, formatted with the bound.
+        ``few`` and ``many`` are the messages for a value that is too small or too large, as format
+        strings for the bound.
         """
         if self.least is not None and size < self.least:
             raise ValueError(f"{self.title} {few.format(self.least)}.")
@@ -135,7 +136,7 @@ class FormField:
 
 @frozen
 class ModelQuestions:
-    """Questions of the model to the user, each as a field of a form."""
+    """Questions from the model to the user, each as a field of a form."""
 
     fields: tuple[FormField, ...]
 
@@ -173,12 +174,12 @@ class Answer:
 
 
 Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
-"""Asks a session's user a question and returns the answer."""
+"""A function that asks a session's user a question and returns the answer."""
 
 
 @dataclass
 class UserContact:
-    """Holds the function that asks a session's user. Shared by the parts that ask questions."""
+    """Holds the function that asks a session's user. Shared by everything that asks questions."""
 
     asker: Asker | None = None
     """Asks the user; None if no one can be asked."""

@@ -55,10 +55,10 @@ MAX_DOCUMENT_BYTES = 100_000_000
 DOCUMENT_LINES = 2_000
 """Maximum lines of a document's text per read if the call gives no limit."""
 STORED_LINES = 20_000
-"""Maximum lines per read. Those not shown to the model are stored for ``recall``."""
+"""Maximum lines per read. Lines that are not shown to the model are stored for ``recall``."""
 
 _NUMBER_CHARS = 12
-"""Characters of the limit for a line that are reserved for the line's number."""
+"""How many of a line's maximum characters are reserved for the line's number."""
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 
 
@@ -215,9 +215,9 @@ async def _window(
 ) -> Window:
     """Return the requested lines of a text file, with secrets redacted.
 
-    They come from the unsaved text in the editor in which the program runs, or else from the file
-    on disk; for a notebook, from its cells on disk. Records the file's state, so that an edit
-    notices later changes.
+    They come from the file's unsaved text in the editor, if the program runs in an editor, or else
+    from the file on disk. A notebook's lines come from its cells on disk. Records the file's state,
+    so that an edit notices later changes.
     """
     # Recorded before the read, so that a change during the read is noticed at the next edit.
     await asyncio.to_thread(context.reads.note, location.real)

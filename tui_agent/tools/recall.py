@@ -28,7 +28,7 @@ from tui_agent.tools.outputs import Output, counted, finish
 MAX_HITS = 12
 """Maximum number of entries that a search finds."""
 WITH_LINES = 6
-"""Number of found entries shown with their matching lines. The others are shown in one line."""
+"""Number of found entries shown with their matching lines. Each other entry is one line."""
 _ADDRESS = re.compile(
     r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9})?)?\s*", re.IGNORECASE
 )
@@ -193,7 +193,7 @@ def _outline_output(
 
 
 def _hit_lines(hit: FoundEntry, *, whole: bool) -> list[str]:
-    """Return the output lines for a found entry; if not ``whole``, one with its longest match."""
+    """Return a found entry's output lines; if not ``whole``, only one, with the longest match."""
     head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:

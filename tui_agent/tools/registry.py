@@ -38,7 +38,7 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""Suffix that a tool's module has after the tool's name, "" or "_tool", by tool name."""
+"""By tool name, the suffix after that name in the name of the tool's module: "" or "_tool"."""
 
 _CLOSE = 0.7
 """Minimum likeness of two names, from 0 to 1, for one to be suggested instead of the other."""
@@ -70,7 +70,7 @@ def builtin_inputs() -> tuple[type[ToolInput], ...]:
 def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
     """Return the tools of every session in their fixed order.
 
-    Tools in ``set_up`` take the places of those with the same names; others in it are ignored.
+    A tool in ``set_up`` replaces the tool with the same name, or is ignored if there is none.
     """
     by_name = {tool.name: tool for tool in set_up}
     return tuple(by_name.get(name) or _class_of(name)() for name in _MODULES)
@@ -79,7 +79,8 @@ def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
 def builtin_named(name: str) -> str:
     """Return the name of the built-in tool that is called ``name`` here or in other programs.
 
-    ``TodoWrite`` gives "todo". Case, hyphens and underscores are ignored. "" if there is none.
+    For ``TodoWrite``, this is "todo". Case, hyphens and underscores are ignored. "" if there is
+    none.
     """
     plain = name.strip().lower()
     squeezed = plain_name(plain)

@@ -13,8 +13,8 @@ MAX_DIFF_SHARE = 0.5
 """Maximum size of a diff, as a share of the output that it replaces."""
 
 _SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
-"""Matches the note below a read of a part (``READ_ON`` or ``READ_END``); group 1 is the number of
-lines in the file."""
+"""Matches the note (``READ_ON`` or ``READ_END``) below a read of part of a file; group 1 is the
+number of lines in the file."""
 _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
@@ -50,7 +50,7 @@ def short_answer(
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # The model already got a short answer to this call, and calls again.
+                break  # The model already received a short answer, and repeats the call.
             continue
         known = _lines(result.output)
         # A file that grew or shrank has changed, even if the lines shown are the same.
@@ -79,7 +79,7 @@ def _lines(output: str) -> dict[int, str]:
 
 
 def _length(output: str, lines: dict[int, str]) -> str:
-    """Return the file's number of lines as the output gives it: "120", or "more than 2000"."""
+    """Return the file's number of lines as the output shows it: "120", or "more than 2000"."""
     found = _SPAN.search(output)
     if found is None:
         return str(max(lines, default=0))
@@ -93,7 +93,7 @@ def _is_whole(output: str, lines: dict[int, str]) -> bool:
 def _difference(
     shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int
 ) -> str | None:
-    """Return a note with the diff between an earlier read of a whole file and the present file.
+    """Return a note with the diff between an earlier read of a whole file and the current file.
 
     ``known`` and ``lines`` are the lines then and now, by number; ``whole`` is the length of the
     output that the diff would replace, in characters. None if the diff is empty or too long.

@@ -80,9 +80,9 @@ class Scope:
         return self.reading(rule_path(self.directory / path, self.project)) != ""
 
     def shown(self, path: str) -> str:
-        """Return the form of a path for the model; ``path`` is relative to ``directory``.
+        """Return a path as the model sees it; ``path`` is relative to ``directory``.
 
-        The result is relative to the call's working directory if the scope is below that, else
+        The result is relative to the call's working directory if the scope is inside it, else
         absolute.
         """
         base = self.location.shown
@@ -112,7 +112,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """Return the scope of a search for a call's ``path`` and ``glob``, as the model wrote them.
 
     Directories without wildcards at the start of the glob become part of the path. If ``glob`` is
-    empty and ``path`` is a glob, that is used. The path need not exist.
+    empty and ``path`` is a glob, ``path`` is used as the glob. The path need not exist.
 
     Raises:
         ToolError: the glob contains a NUL character, or ``..`` after a wildcard, or ``paths.find``
@@ -183,7 +183,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _all_below(glob: str) -> str:
-    """Return a glob that ends in "/" as one for all files below; other globs unchanged.
+    """Change a glob that ends in "/" to match all files below; return other globs unchanged.
 
     As in .gitignore, ``src/`` matches at any depth (``**/src/**``), ``a/src/`` only from the top.
     ``/``, ``.`` and ``./`` mean all files.
@@ -215,7 +215,7 @@ def _any_of(globs: list[str]) -> re.Pattern[str]:
 
 
 def cut_line(line: str) -> str:
-    """Return a line without its line end, cut after ``MAX_COLUMNS`` characters with " [...]"."""
+    """Return a line without its line end; if over ``MAX_COLUMNS``, cut it and add " [...]"."""
     line = line.rstrip("\r\n")
     if len(line) <= MAX_COLUMNS:
         return line
@@ -228,7 +228,7 @@ def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
 
 
 def check_exists(scope: Scope, context: ToolContext) -> None:
-    """Check, when a call runs, that the path to search exists and is the one that was allowed.
+    """Check, when a call runs, that the path to search exists and was allowed.
 
     Raises:
         ToolError: the path doesn't exist, or now leads to a place that was not allowed.

@@ -1,4 +1,4 @@
-"""The ``skill`` tool: gives the model the text of a skill, whose name and description it knows.
+"""The ``skill`` tool: sends the model the text of a skill that it knows by name and description.
 
 Also defines `Skill`; the agent reads skills from files.
 """
@@ -138,7 +138,8 @@ def _plain_name(arguments: SkillInput) -> str:
 def _files(folder: Path) -> list[str]:
     """Return up to ``MAX_LISTED`` files of a skill's folder, relative to it.
 
-    If there are more, "..." follows. ``SKILL.md`` and hidden files are left out.
+    If there are more, "..." follows. ``SKILL.md``, hidden files, and directories whose names begin
+    with "__" are left out.
     """
     found: list[str] = []
     for parent, directories, names in os.walk(folder):

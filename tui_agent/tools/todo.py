@@ -130,7 +130,7 @@ def progress(todos: Sequence[Todo]) -> str:
 
 
 def done_of(statuses: Iterable[str]) -> tuple[int, int]:
-    """Return the number of done items, and of all items without the cancelled ones."""
+    """Return the number of done items, and of all items except cancelled ones."""
     counted = [status for status in statuses if status != TodoStatus.CANCELLED]
     return counted.count(TodoStatus.DONE), len(counted)
 
@@ -188,7 +188,7 @@ def is_of_newest_turn(path: Sequence[Entry]) -> bool:
 
 
 def _line(item: Any) -> str:
-    """Return an item as a line. It may be an object, which other programs' tools take.
+    """Return an item as a line. The item may be an object, as in other programs' tools.
 
     Raises ValueError if the object has an unknown status or no text.
     """

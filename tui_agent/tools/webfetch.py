@@ -26,8 +26,8 @@ _TEXT = LazyPattern(
 )
 _META_CHARSET = LazyPattern(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_BYTES = 4_096
-"""Number of bytes at the beginning of a page that are searched for its encoding, and from which it
-is decided whether it is text."""
+"""How many bytes at the beginning of a page are used to find its encoding, and to decide whether it
+is text."""
 _ERROR_CHARS = 2_000
 """Maximum characters shown of an error page."""
 _LONG_LINE = 2_000

@@ -251,7 +251,8 @@ def test_a_damaged_entry_of_a_file_costs_only_itself_if_wanted(
     [imported] = take(other, path, skip_damaged=True)
     entries = copy_of(other, imported.session_id, whole=True).entries
     assert [(entry.id, entry.parent_id) for entry in entries] == [(1, None), (3, 1), (4, 1), (5, 1)]
-    assert "link to a damaged entry (replaced by one to the entry before it)" in imported.left_out
+    replaced = "link to a damaged entry (replaced by a link to the entry before it)"
+    assert replaced in imported.left_out
     assert imported.left_out["invalid line"] + len(imported.damaged) == 3, "entry, label and move"
 
 

@@ -1,1 +1,1 @@
-"""Imports and exports sessions in this program's format and other programs' formats."""
+"""Imports and exports sessions in this program's format and in other programs' formats."""

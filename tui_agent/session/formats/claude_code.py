@@ -1,8 +1,8 @@
 """Reads Claude Code's sessions: JSON lines, each with the id of its parent line.
 
 An answer with several blocks has a line for each block, all with the same message id. Results of
-parallel calls have the lines of their calls as parents. Here the lines of an answer become one
-entry, and the results of its calls a chain of entries below it.
+parallel calls have the lines of their calls as parents. The reader turns the lines of an answer
+into one entry, and the results of its calls into a chain of entries below it.
 """
 
 import re
@@ -60,7 +60,7 @@ _OF_SUBAGENTS = ("agent-*.jsonl", "subagents/agent-*.jsonl")
 _AGENT_CHARS = 80
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-"""Types of lines that have a title, preferred ones last, and the title's key in each."""
+"""Types of lines that have a title, each with the title's key; the preferred types come last."""
 
 
 def is_line(node: Node) -> bool:
@@ -71,7 +71,7 @@ def is_line(node: Node) -> bool:
 
 
 def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
-    """Yield one list: the session of a file, and the sessions of its subagents, from other files.
+    """Yield one list: the file's session, then its subagents' sessions from their own files.
 
     A subagent's file that can't be read is counted as left out.
 
@@ -123,7 +123,7 @@ def _facts_of(path: Path) -> Node:
 
 
 class Reader(BlockReader):
-    """Makes the session of a file; merges an answer's lines, and chains the results below it."""
+    """Makes the session of a file. Merges an answer's lines, and chains its results below it."""
 
     program = "Claude Code"
     reads_subagent: ClassVar = False
@@ -151,7 +151,7 @@ class Reader(BlockReader):
         self._answered: dict[int, int] = {}
         """Entry id of the answer that each result belongs to, by the result's entry id."""
         self._results: dict[str, int] = {}
-        """Entry id of each result, by the id of its call and by that of its subagent."""
+        """Entry id of each result, by the id of its call, and also by the id of its subagent."""
         self._titles: dict[str, str] = {}
         self._cwd = self._session = ""
         self.agent = source.path.stem.removeprefix("agent-") if self.reads_subagent else ""
@@ -187,7 +187,7 @@ class Reader(BlockReader):
         return self.finish(name=name, cwd=self._cwd, title=title, leaf=leaf)
 
     def result_of(self, call_id: str, agent: str) -> ToolResultEntry | None:
-        """Return the result of the call that a subagent worked for; None if there is none.
+        """Return the result of the call that started a subagent; None if there is none.
 
         ``agent`` is the subagent's id.
         """
@@ -198,9 +198,9 @@ class Reader(BlockReader):
     def _typed_title(self) -> str:
         """Return a title for a session that begins with commands, which are stored in tags.
 
-        It is the first command with arguments, or the message after commands without arguments
-        (/clear, /model); the first command if nothing else follows. Returns "" for a session that
-        begins with a message.
+        The title is the first command with arguments, or the message after commands without
+        arguments (/clear, /model); or the first command if nothing else follows. "" for a session
+        that begins with a message.
         """
         alone = ""
         for entry in self.session.entries:
@@ -218,7 +218,7 @@ class Reader(BlockReader):
         return alone
 
     def _line(self, node: Node, kind: str, leaf: int | None) -> int | None:
-        """Read a line, and return the session's leaf after it; ``leaf`` is the one before."""
+        """Read a line, and return the session's leaf after it; ``leaf`` is the leaf before it."""
         self._cwd = self._cwd or node.text("cwd", "")
         self._session = self._session or node.text("sessionId", "")
         above = node.text("parentUuid" if node.has("parentUuid") else "logicalParentUuid", "")
@@ -264,8 +264,9 @@ class Reader(BlockReader):
     def _check_own(self, entry: UserEntry) -> bool:
         """Return True if Claude Code wrote a message for its own use.
 
-        That is a note, a command that the program carried out, or such a command's output. Call this
-        method for every message in order: a note announces that a command follows.
+        Such a message is a note, a command that Claude Code itself carried out, or that command's
+        output. Call this method for every message in order: a note announces that a command
+        follows.
         """
         text = entry.text.lstrip()
         command = self._runs_command and _COMMAND.search(text) is not None

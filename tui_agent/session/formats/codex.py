@@ -1,14 +1,14 @@
-"""Reads Codex's sessions: files called rollouts, with JSON lines of a time, a type and a payload.
+"""Reads Codex's sessions: files called rollouts, whose JSON lines have a time, type and payload.
 
 ``response_item`` lines are the conversation in the form of OpenAI's Responses API. ``event_msg``
 lines repeat it for the screen, and show which messages the user wrote: in version 0.169 with the
 event ``item_completed``, in older versions with ``user_message``.
 
-When a message is taken back, or a thread is forked, the thread continues in a new file that has only
-the new lines. Its first line may have a ``history_base``: the rollout that it continues, and the
-ordinal of the first line there that is not part of its history. A file without one has no earlier
-history. The first file of a thread is named after the thread, later ones after the thread and
-another id.
+When a message is taken back, or a thread is forked, the thread continues in a new file that has
+only the new lines. Its first line may have a ``history_base``: the rollout that it continues, and
+the ordinal of the first line there that is not part of its history. A file without ``history_base``
+has no earlier history. The first file of a thread is named after the thread, later ones after the
+thread and another id.
 """
 
 from collections.abc import Iterator
@@ -42,15 +42,15 @@ from tui_agent.session.formats.reading import NOTHING, Node, SourceFile
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
-"""Maximum files in the directory of a renamed rollout that are searched for its thread's id."""
+"""Maximum number of files that are searched for a thread's id because a rollout was renamed."""
 _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
 """Matches Codex's tags around an image from the user."""
 _LINEAGE = 100
-"""Maximum length of a chain of forks that is followed back."""
+"""Maximum number of forks to follow back from a thread to its origins."""
 
 _SYNTHETIC = "codex:context"
-"""Mark of messages in the user's role that the program wrote: environment, instructions, notes on
-interruptions."""
+"""Value of ``synthetic`` for messages in the user's role that Codex itself wrote: environment,
+instructions, notes on interruptions."""
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Types of items that call a tool, each with the key of the arguments."""
@@ -75,7 +75,7 @@ class Rollout:
     thread: str = ""
     """The id of the thread."""
     at: int = 0
-    """Time at which the file was begun, in milliseconds."""
+    """Time at which the file was begun, in milliseconds since the epoch."""
     base: tuple[str, int] | None = None
     """The name of the rollout that this one continues, and the ordinal of the first line there that
     is not part of the history; None if it continues none."""
@@ -86,7 +86,7 @@ class Rollout:
 def rollouts_of(source: SourceFile) -> list[Rollout]:
     """Return the rollouts to read for the session of a file, oldest first, the file itself last.
 
-    They are the earlier files of its thread, and before them those of the threads that it was
+    They are the earlier files of its thread, and before them the files of the threads that it was
     forked from.
 
     Raises:
@@ -106,8 +106,8 @@ def rollouts_of(source: SourceFile) -> list[Rollout]:
 def _lineage(first: Rollout) -> list[Rollout]:
     """Return the rollouts of other threads that a thread was forked from, oldest first.
 
-    ``first`` is the thread's first rollout. Each result has its ``end`` set to where the fork
-    begins. Rollouts before a missing file are left out.
+    ``first`` is the thread's first rollout. In each result, ``end`` is set to the place where the
+    fork begins. Rollouts before a missing file are left out.
     """
     found: list[Rollout] = []
     while first.base is not None and len(found) < _LINEAGE:
@@ -168,13 +168,13 @@ def is_line(node: Node) -> bool:
 
 @frozen
 class _Position:
-    """The reader's state after a line of a rollout, from which a later rollout continues."""
+    """The reader's state after the line of a rollout from which a later rollout continues."""
 
     last: int | None = None
     """The last entry's id."""
     model: str = ""
     turns: tuple[tuple[int | None, str], ...] = ()
-    """As ``Reader._turns``."""
+    """The user's messages so far, as in ``Reader._turns``."""
 
 
 class Reader(SessionReader):
@@ -195,10 +195,10 @@ class Reader(SessionReader):
         """Id and text of the last message in the user's role, until an event shows that the user
         wrote it."""
         self._turns: list[tuple[int | None, str]] = []
-        """The user's messages: the parent entry and the text of each."""
+        """The user's messages: (id of the parent entry, text)."""
         self._positions: dict[tuple[str, int], _Position] = {}
-        """The state at each point from which a later rollout continues, by the earlier rollout's name and the
-        ordinal of its first line that the later one leaves out."""
+        """The state at each point from which a later rollout continues, by the earlier rollout's
+        name and the ordinal of the first line that the later rollout leaves out."""
         self._used = 0
         """Tokens of the last request and its answer."""
 
@@ -368,7 +368,7 @@ class Reader(SessionReader):
         self._say(self.call(call_id, tool, arguments), at)
 
     def _output(self, item: Node) -> tuple[str, bool, tuple[ImagePart, ...]]:
-        """Return the text of a tool result, True if the tool failed, and the images."""
+        """Return the text of a tool result, whether the tool failed, and the images."""
         output = item.value.get("output")
         if isinstance(output, dict):
             inner = item.node("output")
@@ -413,7 +413,7 @@ class Reader(SessionReader):
                 pass  # events for the screen, which repeat items
 
     def _claim(self, text: str) -> None:
-        """Mark the last message in the user's role as the user's own, if it contains the text."""
+        """Mark the last message in the user's role as the user's own, if it contains ``text``."""
         if self._unclaimed is None or text.strip() not in self._unclaimed[1]:
             return
         entry_id, said = self._unclaimed
@@ -425,7 +425,7 @@ class Reader(SessionReader):
     def _count(self, usage: Node) -> None:
         """Set the usage of the last answer unless it is already set.
 
-        Codex's input tokens include cached ones.
+        Codex's input tokens include cached tokens.
         """
         if self._counted is None or not usage.number("input_tokens"):
             return

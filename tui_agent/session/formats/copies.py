@@ -1,4 +1,4 @@
-"""Reads everything that an export needs of a session from the store."""
+"""Reads from the store everything that the export of a session needs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,8 +17,8 @@ from tui_agent.session.store import Store
 class SessionCopy:
     """One session to be exported: its whole tree or one path.
 
-    Entries are in order of their ids; the parent of each is among them. ``labels`` has texts by
-    entry id. ``blob`` returns a blob's content by its digest, None if it is gone.
+    Entries are in order of their ids; the parent of each is among them. ``labels`` maps entry ids
+    to texts. ``blob`` returns a blob's content by its digest, None if the blob is gone.
     """
 
     info: SessionInfo
@@ -40,7 +40,7 @@ class SessionCopy:
         return found[::-1]
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the digest and content of each blob that the entries need, once; skips missing ones."""
+        """Yield the digest and content of each blob that the entries use. Skips missing blobs."""
         seen: set[str] = set()
         for entry in self.entries:
             for digest in sorted(blobs_of(entry) - seen):
@@ -50,14 +50,15 @@ class SessionCopy:
 
 
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
-    """Read a session from the store: with ``whole`` the tree, else only the path to the leaf.
+    """Read a session from the store: its tree if ``whole``, else only the path to the leaf.
 
-    ``leaf`` is the copy's leaf, None for the session's. If that entry can't be read or, with
-    ``whole``, doesn't exist, the newest entry of the copy is its leaf. Only a whole copy has moves.
+    ``leaf`` is the leaf of the copy; None for the session's own leaf. If that entry can't be read
+    or, with ``whole``, doesn't exist, the newest entry of the copy becomes its leaf. Only a whole
+    copy has moves.
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: it has no entry ``leaf``, and ``whole`` is False.
+        EntryNotFound: the session has no entry ``leaf``, and ``whole`` is False.
     """
     session = session_to_read(store, session_id)
     info = session.info
@@ -91,7 +92,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
 
 
 def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
-    """Read a whole session, and then those of its subagents that have not been deleted."""
+    """Read a whole session, and those sessions of its subagents that have not been deleted."""
     copies: list[SessionCopy] = []
     waiting = [session_id]
     known = {session_id}
@@ -111,7 +112,7 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
 def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
     """Return the entries, with the children of a missing entry attached to that entry's parent.
 
-    ``parents`` has the parent of every entry of the session, damaged ones included.
+    ``parents`` has the parent of every entry of the session, including damaged entries.
     """
     ids = {entry.id for entry in entries}
     attached: list[Entry] = []

@@ -1,10 +1,10 @@
 """Reads Gemini CLI's sessions: JSON lines of messages and changes; in older versions one document.
 
 A message written again with the same id replaces the earlier one. A line with ``$set`` and
-``messages`` lists all messages that the chat has from then on; ``$rewindTo`` names the message before
-which the chat continues, with an unknown id the chat begins again. Images that a tool returned are
-in the message in the user's role that has its result. This describes files of version 0.5x. The
-project's directory is in the file ``.project_root`` next to the directory of the chats.
+``messages`` lists all messages that the chat has from then on; ``$rewindTo`` names the message
+before which the chat continues; if its id is unknown, the chat begins again. Images that a tool
+returned are in the message in the user's role that has its result. This describes files of version
+0.5x. The project's directory is in the file ``.project_root`` next to the directory of the chats.
 """
 
 import json
@@ -43,7 +43,7 @@ class GeminiReader(SessionReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._entries: dict[str, int] = {}
-        """By message id: the entry of the user's text or of the answer."""
+        """Id of the entry with the user's text or with the answer, by message id."""
         self._answered: set[str] = set()
         """Ids of the calls whose results have been added."""
 
@@ -63,8 +63,8 @@ class GeminiReader(SessionReader):
         """Add a message in the user's role, and before it the tool results that it contains.
 
         With ``name``, changes the message with that id if there is one. ``at`` is the time in
-        milliseconds. ``synthetic`` is the mark of a message that the program wrote; None for the
-        user's.
+        milliseconds. ``synthetic`` is the mark of a message that the program wrote; None for a
+        message by the user.
         """
         parts: list[TextPart | ImagePart] = []
         for block in self._blocks(message):
@@ -97,7 +97,7 @@ class GeminiReader(SessionReader):
         """
         known = self._entries.get(name)
         calls = message.nodes("toolCalls")
-        if known is None:  # an answer that is added again on another branch gets its results again
+        if known is None:  # an answer added again on another branch must get its results again
             self._answered -= {call.text("id", "") for call in calls}
         model = ""
         if message.has("model"):
@@ -202,7 +202,7 @@ class Reader(GeminiReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._spans: dict[str, tuple[int | None, int | None]] = {}
-        """By message id: the last entry before the message, and the last entry made from it."""
+        """The last entry before each message, and the last entry made from it, by message id."""
 
     def read(self) -> IncomingSession:
         name = ""
@@ -231,7 +231,7 @@ class Reader(GeminiReader):
         """Continue the chat before a message, or at the beginning if its id is unknown."""
         before, _after = self._spans.get(name, (None, None))
         self.pass_over(None, before)
-        # A message with the id of a dropped one is added again.
+        # Forget the dropped messages, so that a message with one of their ids is added again.
         self._entries = {
             name: entry for name, entry in self._entries.items() if entry <= (before or 0)
         }
@@ -240,8 +240,8 @@ class Reader(GeminiReader):
         """Make the chat consist of the given messages.
 
         Follows the entries of known messages as long as their order is the same, and adds the others
-        below. A list that doesn't begin with Gemini CLI's message on the environment continues
-        after that message.
+        below. If the list doesn't begin with Gemini CLI's message on the environment, the chat
+        continues after that message.
         """
         start = None
         if messages:

@@ -53,7 +53,7 @@ _TOOLS = (
 _DIFF_LINES = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
 """Prefixes of a diff's lines, and the CSS class for each."""
 MAX_LISTED = 400
-"""Maximum messages of one section listed in the tree of links."""
+"""Maximum number of a section's messages in the tree of links."""
 
 
 def write(
@@ -61,8 +61,8 @@ def write(
 ) -> None:
     """Write a session as HTML: the path to its leaf, or with ``whole`` every branch.
 
-    A tree of links to messages and branches is at the top. ``put`` gets the text piece by piece;
-    ``css`` and ``script`` are put into the page.
+    A tree of links to messages and branches is at the top. ``put`` is called with the text, piece
+    by piece. ``css`` and ``script`` are included in the page.
     """
     page = _Page(copy)
     name, models, cost = facts_of(copy)
@@ -121,8 +121,8 @@ class _Tree:
     def listed(self, number: int | None) -> str:
         """Return an HTML list of the sections directly below the section ``number``.
 
-        Each has its user messages and a list of the sections below it. None lists the sections at
-        the session's beginning.
+        Each item has links to the section's user messages, and a list of the sections below it. If
+        ``number`` is None, the list has the sections at the session's beginning.
         """
         waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
         pieces: list[str] = []

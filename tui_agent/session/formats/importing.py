@@ -30,7 +30,7 @@ from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 
 ImportEstimate = Callable[[Entry], int]
-"""Returns the estimated tokens of an entry."""
+"""A function that returns the estimated tokens of an entry."""
 
 _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
 """Suffixes of exports that are for reading only; a session can't be restored from them."""
@@ -38,7 +38,7 @@ _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
 _TITLE_CHARS = 60
 
 _BATCH = 200
-"""Maximum entries stored, and in memory, at once."""
+"""Maximum number of entries that are stored, or kept in memory, at a time."""
 
 
 @frozen
@@ -56,9 +56,9 @@ class DetectedFile:
     For a database of OpenCode with several directories, their number (``3 projects``).
     """
     changed_at: int
-    """Milliseconds since the epoch."""
+    """Time of the file's last change, in milliseconds since the epoch."""
     size: int
-    """Bytes."""
+    """Size of the file, in bytes."""
 
 
 def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
@@ -123,7 +123,7 @@ def _project(row: Format, path: Path) -> str:
 
 
 class ImportChange(StrEnum):
-    """The effect of importing a session on the store."""
+    """What the import of a session changed in the store."""
 
     NEW = "new"
     MORE = "more"
@@ -131,7 +131,7 @@ class ImportChange(StrEnum):
     KNOWN = "known"
     """All entries were already stored."""
     COPY = "copy"
-    """The stored session has entries that differ from the file's, so the file became a new session."""
+    """The stored session's entries differ from the file's, so a new session was stored."""
 
 
 @frozen
@@ -151,11 +151,11 @@ class Imported:
     damaged: list[int] = field(default_factory=list)
     """Numbers of the file's lines that could not be read, from 1."""
     refused: tuple[str, ...] = ()
-    """Messages on other sessions of the file that were not imported."""
+    """Error messages about other sessions of the file, which were not imported."""
     named_directory: str = ""
     """The directory that the file names, if the session was assigned to another one; else ""."""
     of_subagent: bool = False
-    """Whether a subagent of another session worked in it."""
+    """Whether the session belongs to a subagent of another session."""
 
 
 def read_file(
@@ -163,11 +163,12 @@ def read_file(
 ) -> list[IncomingSession]:
     """Return the sessions of a file, without storing them.
 
-    ``source`` is the name of the file's format; None to find it out. With ``skip_damaged`` lines
-    that can't be read are skipped. From a database the sessions that can be read are returned.
+    ``source`` is the name of the file's format; None to detect it. With ``skip_damaged``, lines
+    that can't be read are skipped. If a database has unreadable sessions, only the others are
+    returned.
 
     Raises:
-        ImportRefused: the file can't be read, or has no session that can; the message says where
+        ImportRefused: the file can't be read, or has no readable session; the message says where
             and why.
     """
     file = SourceFile(path, skip_damaged=skip_damaged)
@@ -179,11 +180,11 @@ def read_file(
 
 
 def _format(file: SourceFile, source: str | None) -> Format:
-    """Return the format named ``source``, for None the file's; refuses HTML and Markdown."""
+    """Return the format named ``source``, or detect it if None. Refuses HTML and Markdown."""
     if file.path.suffix.lower() in _TO_READ:
         raise ImportRefused(
-            f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
-            "instead."
+            f"{file.path.name} is a copy for reading: HTML and Markdown can't be imported. "
+            "Export the session as .jsonl instead."
         )
     if source is None:
         return format_of(file)
@@ -191,9 +192,9 @@ def _format(file: SourceFile, source: str | None) -> Format:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file in groups to store together: one and those of its subagents.
+    """Yield groups of sessions to store together: a session and its subagents' sessions.
 
-    The first session of each group gets the list of damaged lines.
+    The first session of each group has the list of the file's damaged lines.
     """
     for together in row.read(file):
         together[0].damaged = file.damaged
@@ -211,21 +212,22 @@ def import_file(
 ) -> list[Imported]:
     """Read a file and store its sessions; return what was done with each.
 
-    A session and those of its subagents are stored together or not at all. From a file with several
-    sessions the ones that can be read are stored.
+    A session and its subagents' sessions are stored together or not at all. If a file has several
+    sessions, those that can be read are stored.
 
     Args:
         store: the store to add to.
         path: the file.
         estimate: returns the tokens of an entry that has no count.
-        source: name of the file's format; None to find it out.
+        source: name of the file's format; None to detect it.
         skip_damaged: skip lines that can't be read.
         belongs_to: a directory. New sessions work in the directory that the file names if that is
-            inside ``belongs_to``, else in ``belongs_to`` itself. None to trust the file.
+            inside ``belongs_to``, else in ``belongs_to`` itself. None to trust the file's
+            directory.
 
     Raises:
-        ImportRefused: the file can't be read, or has no session that can.
-        SessionHeld: it has new entries for a session that another running program has open.
+        ImportRefused: the file can't be read, or has no readable session.
+        SessionHeld: the file has new entries for a session that another running program has open.
         StoreError: the sessions can't be stored.
     """
     file = SourceFile(path, skip_damaged=skip_damaged)
@@ -255,7 +257,7 @@ def import_file(
 def _directory_in(place: Path, named: str) -> str:
     """Return the directory ``named`` if it exists and is in ``place``, else ``place``.
 
-    The result is absolute and without links, so that it stays the same directory.
+    The result is absolute and contains no symbolic links, so it always means the same directory.
     """
     here = real_path(place)
     there = real_path(here / named)
@@ -282,8 +284,8 @@ class _SessionImport:
 
         Raises SessionHeld if there are new entries and a running program holds the stored session.
         """
-        # Derived ids (version 8) of two files of one thread may differ only in their times, and so
-        # have the same short id; then another id is derived.
+        # The derived ids (version 8) of two files of one thread may differ only in the time, and so
+        # have the same short id. Another id is derived then.
         while session.id[14:15] == "8" and self._number(session.id) is None:
             like = (f"%{short_id(session.id)}",)
             if (

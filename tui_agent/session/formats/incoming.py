@@ -1,4 +1,4 @@
-"""A session being imported, and base classes that build one from another program's records."""
+"""A session being imported, and base classes that make it from another program's records."""
 
 import base64
 import binascii
@@ -95,9 +95,9 @@ def summary_of(
 ) -> CompactionEntry:
     """Return a compaction entry with a summary; ``more`` are further fields of the entry.
 
-    No entries are kept beside the summary unless ``more`` has a ``first_kept_id``. ``before`` and
-    ``after`` are the tokens as the other program counted them. ``at`` is the time in milliseconds.
-    ``by_itself``: the program compacted automatically, not because the user asked.
+    No entries are kept alongside the summary unless ``more`` has a ``first_kept_id``. ``before``
+    and ``after`` are the tokens as the other program counted them. ``at`` is the time in
+    milliseconds. ``by_itself``: the program compacted automatically, not because the user asked.
     """
     return CompactionEntry(
         summary=text,
@@ -115,7 +115,7 @@ def usage_of(
     """Return an answer's usage from a program's counts; None if there are no counts.
 
     ``keys`` has the program's name for each field of `Usage`; several names, separated by spaces,
-    are added up. With ``cached_is_sent`` the program's input includes cached tokens, which are
+    are added up. With ``cached_is_sent``, the program's input includes cached tokens, which are
     subtracted.
     """
     if not counts.value:
@@ -183,7 +183,7 @@ class IncomingSession:
     labels: dict[int, str] = field(default_factory=dict)
     moves: list[LeafMove] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
-    """Contents by their SHA-256 digests in hexadecimal."""
+    """Contents of blobs, by their SHA-256 digests in hexadecimal."""
     origin: tuple[str | None, int | None, str] = (None, None, "")
     """The parent session's id, the entry there that the session comes from, and, for a subagent's
     session, the kind of the subagent."""
@@ -209,14 +209,14 @@ def is_session_id(text: str) -> bool:
 def derived_id(at: int, *names: str) -> str:
     """Return a session id that depends only on a time and names (UUID version 8 of RFC 9562).
 
-    ``at`` is in milliseconds. The same file imported again then has the same id.
+    ``at`` is in milliseconds. So a session has the same id when its file is imported again.
     """
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).digest()
     return timed_uuid(at, digest[:10], 8)
 
 
 class SessionReader:
-    """Makes a session from another program's records, whose names and parents are texts.
+    """Makes a session from another program's records, whose names and parents are strings.
 
     If a record doesn't become an entry, its children are attached to its parent. Each program has a
     subclass, whose ``read()`` returns the session of the file.
@@ -238,7 +238,7 @@ class SessionReader:
         self._first_at = self._last_at = 0
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the objects in the file's lines, without skipped damaged lines."""
+        """Yield the objects in the file's lines, leaving out damaged lines that are skipped."""
         return (node for node in self.source.lines() if node is not None)
 
     # -- the tree ----------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class SessionReader:
         return self._places[name]
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
-        """Add an entry below ``parent`` and return its id; ``name`` is the record's.
+        """Add an entry below ``parent`` and return its id; ``name`` is the name of the record.
 
         Raises ImportRefused if the session has too many entries.
         """
@@ -276,10 +276,10 @@ class SessionReader:
         return self.add(entry, self.last)
 
     def pass_over(self, name: str | None, place: int | None) -> None:
-        """Have the children of a record that doesn't become an entry attached to the entry ``place``.
+        """Pass over a record that doesn't become an entry; attach its children to ``place``.
 
-        ``name`` is the record's name, None if it has none. ``place``, None for the beginning,
-        becomes the last entry.
+        ``name`` is the record's name, None if it has none. ``place`` is an entry's id, None for the
+        beginning; it becomes the last entry.
         """
         if name is not None:
             self._places[name] = place
@@ -289,7 +289,7 @@ class SessionReader:
         return self.session.entries[entry_id - 1]
 
     def answer(self, entry_id: int | None) -> AssistantEntry | None:
-        """Return the entry with an id if it is an answer; None for other entries and without an id."""
+        """Return the entry with the id ``entry_id`` if it is an answer, else None."""
         if entry_id is None:
             return None
         entry = self.entry(entry_id)
@@ -346,8 +346,8 @@ class SessionReader:
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
         """Keep an image given in base64 as a blob, and return it as a part.
 
-        Returns None, and counts the image as left out, if ``mime`` isn't an image type. Raises ImportRefused
-        if the data is not base64; ``node`` is the object that contains it.
+        Returns None, and counts the image as left out, if ``mime`` isn't an image type. Raises
+        ImportRefused if the data is not base64; ``node`` is the object that contains it.
         """
         if not mime.startswith("image/"):
             self.leave_out("attachment that is not an image")
@@ -407,8 +407,8 @@ class BlockReader(SessionReader):
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
         """Return the texts and images of a message, in order.
 
-        Other parts, except tool results, are counted as left out; ``whose`` says what they are a
-        part of.
+        Other parts, except tool results, are counted as left out; ``whose`` says what they belong
+        to.
         """
         if isinstance(text := message.value.get("content"), str):
             return (TextPart(text=text),)
@@ -427,7 +427,7 @@ class BlockReader(SessionReader):
         return tuple(parts)
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
-        """Return the texts, reasoning and tool calls of an answer, in order; counts other parts as left out."""
+        """Return an answer's texts, reasoning and tool calls, in order; count parts left out."""
         parts: list[AssistantPart] = []
         for block in message.nodes("content"):
             match kind := block.text("type"):

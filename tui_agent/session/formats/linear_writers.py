@@ -39,7 +39,7 @@ _Put = Callable[[str], object]
 
 
 def write_claude_code(copy: SessionCopy, put: _Put) -> None:
-    """Write the path to the leaf as a session file of Claude Code; ``put`` gets each line."""
+    """Write the path to the leaf as a session file of Claude Code; call ``put`` with each line."""
     above = None
     answer = 0
     for entry in _seen(copy):
@@ -76,7 +76,7 @@ def write_claude_code(copy: SessionCopy, put: _Put) -> None:
 
 
 def write_codex(copy: SessionCopy, put: _Put) -> None:
-    """Write the path to the leaf as a rollout of Codex; ``put`` gets each line."""
+    """Write the path to the leaf as a rollout of Codex; call ``put`` with each line."""
 
     def line(kind: str, payload: _Record, at: int) -> None:
         put(_json_line({"timestamp": _iso_time(at), "type": kind, "payload": payload}))
@@ -88,7 +88,7 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
         "cwd": copy.info.cwd,
         "originator": "tui-agent",
     }
-    # No provider is named, so that Codex continues with the one from its settings.
+    # No provider is named, so that Codex continues with the provider in its settings.
     line("session_meta", {**head, "cli_version": _CODEX_VERSION, "source": "cli"}, at)
     for entry in _seen(copy):
         for item in _codex_items(copy, entry):
@@ -136,7 +136,7 @@ def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
                         yield TextPart(text=f'<file path="{path}">\n{text}\n</file>')
                     case ImagePart() if copy.blob(part.blob) is None:
                         yield TextPart(
-                            text=f"[{part.kind} {part.path or part.mime}: no longer there]"
+                            text=f"[{part.kind} {part.path or part.mime}: no longer stored]"
                         )
                     case _:
                         yield part

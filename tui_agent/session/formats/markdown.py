@@ -76,7 +76,7 @@ def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
 def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     """Return the path to the leaf as one section, or with ``whole`` the sections of the tree.
 
-    In a tree, each section is followed by those below it, starting with the one on the current branch.
+    In a tree, each section is followed by the sections below it, the current branch first.
     """
     if not whole:
         return [Section(copy.path(), current=True)]
@@ -108,7 +108,10 @@ def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
 
 
 def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str]:
-    """Return a call's title and its status: "" if it succeeded, "no result" without a result."""
+    """Return a call's title and status.
+
+    The status is "" if the call succeeded, and "no result" if ``result`` is None.
+    """
     if result is None:
         return arguments, "no result"
     title = result.title or arguments
@@ -168,7 +171,7 @@ def joined(*parts: str) -> str:
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
     """Write a session as Markdown: the path to its leaf, or with ``whole`` every branch.
 
-    ``put`` gets the text piece by piece.
+    ``put`` is called with the text, piece by piece.
     """
     title, models, cost = facts_of(copy)
     info = copy.info

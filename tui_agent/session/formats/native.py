@@ -5,8 +5,8 @@ Each session begins with a line of the type ``session``, followed by its lines o
 ``end`` and the number of lines before it, so that an incomplete file is recognised.
 
 The key and outcome of a run without a screen aren't exported: with the same key, a later run on
-another machine would continue the imported session. Of the costs without an entry, only the sum is
-exported.
+another machine would continue the imported session. Of the costs that belong to no entry, only the
+sum is exported.
 """
 
 import base64
@@ -33,7 +33,7 @@ _MAX_NUMBER = 2**53
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
-    """Write sessions as JSON lines; ``put`` gets each line with its line end."""
+    """Write sessions as JSON lines; call ``put`` with each line, including its line end."""
     for line in lines_of(copies):
         try:
             text = json.dumps(line, ensure_ascii=False)
@@ -44,7 +44,7 @@ def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
 
 
 def lines_of(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
-    """Yield the file's lines for sessions, as objects; a blob that several need is included once."""
+    """Yield the lines for sessions, as objects. A blob that several sessions use occurs once."""
     lines = 0
     blobs = set[str]()
     for copy in copies:
@@ -102,7 +102,7 @@ class LineReader:
     """Makes sessions from the lines of one file; use a new one for each file.
 
     ``skip_damaged``: leave out lines that are invalid or belong to a lost session, and accept a
-    file whose ``end`` line is missing or gives another number of lines.
+    file whose ``end`` line is missing or states another number of lines.
     """
 
     def __init__(self, *, skip_damaged: bool = False) -> None:
@@ -118,7 +118,7 @@ class LineReader:
         """Whether the line that began the current session was damaged."""
 
     def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
-        """Return the sessions in the lines of a file; a line of None is a damaged one.
+        """Return the sessions in the lines of a file; None stands for a damaged line.
 
         Raises:
             ImportRefused: a line is invalid, or the file is not complete.
@@ -129,7 +129,7 @@ class LineReader:
                 self._after_damage = True
                 continue
             if ended and not self._skip_damaged:
-                raise node.refuse("the line follows that of the type “end”")
+                raise node.refuse("the line comes after the line of the type “end”")
             kind = node.value.get("type")
             if kind == "session":
                 self._begin(node)
@@ -193,7 +193,7 @@ class LineReader:
             left_out["invalid line"] += 1
 
     def _starts_over(self, node: Node) -> bool:
-        """Return True for an entry that can't be the current session's: it must be the next one's."""
+        """Return True if a line has an entry that must belong to the next session."""
         entry = node.value.get("entry")
         if node.value.get("type") != "entry" or not isinstance(entry, dict):
             return False
@@ -232,14 +232,14 @@ class LineReader:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
     def _known(self, node: Node, key: str) -> int | None:
-        """Return the entry id in a line, which must be that of an earlier entry; None if missing."""
+        """Return the id in a line, or None. Refuses the line if no earlier entry has the id."""
         entry_id = _optional(node, key)
         if entry_id is not None and self._nearest(entry_id) != entry_id:
             raise node.refuse(f"there is no entry #{entry_id} before this line")
         return entry_id
 
     def _nearest(self, entry_id: int) -> int | None:
-        """Return the id itself if there is such an entry, else the next lower one; None if none is."""
+        """Return ``entry_id`` if there is such an entry, else the next lower id, or None."""
         at = bisect(self._ids, entry_id)
         return self._ids[at - 1] if at else None
 
@@ -256,7 +256,7 @@ class LineReader:
             raise node.refuse(f"the entry number #{entry.id} is used twice or out of range")
         if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < END_OF_TIME):
             raise node.refuse("the entry's tokens or time are out of range")
-        # With a time in the future, which a wrong clock causes, the prompt cache would look warm, and
+        # A wrong clock can cause a time in the future. The prompt cache would then look warm, and
         # the head written by the file's program would be used for a long time.
         entry = entry.model_copy(update={"created_at": min(entry.created_at, now())})
         if self._ids and entry.id <= self._ids[-1]:
@@ -269,17 +269,17 @@ class LineReader:
         session.entries.append(entry)
 
     def _attached(self, session: IncomingSession, node: Node, entry: Entry) -> Entry:
-        """Return an entry whose parent is missing with the entry before its parent as its parent.
+        """Return an entry whose parent is missing, attached to the entry before that parent.
 
-        Raises ImportRefused without ``skip_damaged``.
+        Raises ImportRefused unless ``skip_damaged``.
         """
         if not self._skip_damaged or entry.parent_id is None:
             raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
-        session.left_out["link to a damaged entry (replaced by one to the entry before it)"] += 1
+        session.left_out["link to a damaged entry (replaced by a link to the entry before it)"] += 1
         return entry.model_copy(update={"parent_id": self._nearest(entry.parent_id)})
 
     def _close(self, session: IncomingSession) -> None:
-        """Correct leaf and last id if they don't fit the entries, and count missing blobs."""
+        """Correct a leaf and a last id that don't fit the entries, and count missing blobs."""
         ids = {entry.id for entry in session.entries}
         if session.leaf is not None and session.leaf not in ids:
             session.leaf = session.entries[-1].id if session.entries else None

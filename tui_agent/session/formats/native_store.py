@@ -2,7 +2,7 @@
 
 A database is copied first, because it may have to be migrated to this version's schema, while the
 file itself must not change and may be in use by another program. Each session is then converted to
-the lines of an exported file and checked like one.
+the lines of an exported file, and checked like an exported file.
 """
 
 import shutil
@@ -28,7 +28,7 @@ __all__ = ["is_file", "is_line", "read"]
 _ALL = -1
 """SQLite's value for no limit."""
 _APPLICATION_ID_AT = 68
-"""Offset of SQLite's application id, four bytes, in the header of a database file."""
+"""Offset, in bytes, of SQLite's four-byte application id in the header of a database file."""
 
 
 def is_file(source: SourceFile) -> bool:

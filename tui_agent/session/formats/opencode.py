@@ -47,12 +47,12 @@ _TABLES = {
 """Tables and columns by which the database is recognised."""
 
 _DEPTH = 3
-"""Number of folders above a file of the storage, counted from "storage"."""
+"""Number of folders above a file of the storage, including the folder "storage"."""
 _RECORDS = frozenset({"session", "message", "part"})
 """Folders of the storage that contain sessions and their parts."""
 _Message = Callable[[str], Node]
-"""Reads one message; takes the message's place for error messages. The next message can be read
-even if this one is damaged."""
+"""A function that reads one message. Its argument names the message's place, for error messages. If
+it fails, the next message can still be read."""
 
 _FINISH = {
     "tool-calls": "tool_calls",
@@ -72,7 +72,7 @@ _PASSED = frozenset(
 )
 """Types of parts that are left out but not counted, because they have no content."""
 _NOT_RUN = frozenset({"pending", "running"})
-"""States of calls without a result."""
+"""States of calls that have no result."""
 
 
 def is_file(source: SourceFile) -> bool:
@@ -111,7 +111,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
 
     Raises:
         ImportRefused: the file can't be read, or something in it is invalid.
-        NoConversation: the file, not a database, has no messages.
+        NoConversation: the file is not a database and has no messages.
     """
     if source.is_database:
         with source.database() as connection:
@@ -196,7 +196,8 @@ def _stored(source: SourceFile) -> IncomingSession:
     """Return the session of a file in the storage; its messages and parts are in other files.
 
     Raises:
-        NoConversation: the file has a message or a part, which are read along with the session's file.
+        NoConversation: the file has only a message or a part; they are read with the session's
+        file.
         ImportRefused: one of the files can't be read, or something in it is invalid.
     """
     path = source.path.absolute()
@@ -347,10 +348,10 @@ class _Reader(SessionReader):
         *,
         last: bool = False,
     ) -> None:
-        """Add an answer and the results of its calls; does nothing if there are neither parts nor an error.
+        """Add an answer and the results of its calls.
 
-        ``last`` is True for the last step of a message, which gets the message's usage, cost and
-        error.
+        Does nothing if there are neither parts nor an error. ``last`` is True for the last step of
+        a message. The message's usage, cost and error are stored in that step's answer.
         """
         failure = info.node("error") if last else NOTHING
         aborted = failure.text("name", "") == "MessageAbortedError"

@@ -1,4 +1,4 @@
-"""Reads Qwen Code's sessions: JSON lines with parents as in Claude Code, messages as in Gemini CLI.
+"""Reads Qwen Code's sessions: JSON lines, with Claude Code's parents and Gemini CLI's messages.
 
 After a rewind, the dropped messages stay in the file, and the next message has the record before
 them as its parent. This describes files of version 0.15.
@@ -86,7 +86,7 @@ class Reader(GeminiReader):
 def _tokens(node: Node) -> dict[str, int]:
     """Return an answer's token counts under Gemini CLI's names.
 
-    Qwen Code's candidate tokens include thoughts, Gemini CLI's don't.
+    Qwen Code's candidate tokens include thoughts; Gemini CLI's don't.
     """
     usage = node.node("usageMetadata")
     thoughts = int(usage.number("thoughtsTokenCount"))

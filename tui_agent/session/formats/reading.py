@@ -1,6 +1,6 @@
-"""Reads untrusted JSON files and databases for import: limits sizes, checks types, names the line.
+"""Reads untrusted JSON files and databases for import; limits their size and checks their types.
 
-Every error is `ImportRefused`.
+Every error is an `ImportRefused`, which names the file and, if possible, the line.
 """
 
 import json
@@ -25,12 +25,12 @@ _HEAD_BYTES = 4096
 _FILE_BYTES = 2_000_000_000
 _LINE_BYTES = 150_000_000
 _DOCUMENT_BYTES = 300_000_000
-"""Maximum bytes of a file that is a single JSON value, which is read into memory whole."""
+"""Maximum bytes of a file with a single JSON value: such a file is read into memory whole."""
 MAX_ENTRIES = 1_000_000
 """Maximum entries of one session."""
 
 _PROBLEM_CHARS = 300
-"""Maximum characters of a problem in a message; it may quote the file."""
+"""Maximum characters of a problem's description in a message, because it may quote the file."""
 
 END_OF_TIME = 253_370_764_800_000
 """Beginning of the year 9999, in milliseconds since the epoch."""
@@ -54,8 +54,8 @@ class Node:
     """A JSON object of a file; its methods return a key's value after checking the type.
 
     ``where`` is the place in the file, for messages. A value of another type raises
-    `ImportRefused`. So does a missing text without a default; a missing number is 0, a missing flag
-    False, a missing object or list empty. null counts as missing.
+    `ImportRefused`, and so does a missing text without a default. A missing number is returned as
+    0, a missing flag as False, and a missing object or list as empty. null counts as missing.
     """
 
     __slots__ = ("value", "where")
@@ -81,12 +81,12 @@ class Node:
         return value
 
     def number(self, key: str, default: float = 0) -> float:
-        """Return a number, which must be from 0 up to less than 2**53."""
+        """Return a number, which must be at least 0 and less than 2**53."""
         value = self.value.get(key)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
-            raise self.refuse(f"“{key}” must be a number from 0 up, but is {_named(value)}")
+            raise self.refuse(f"“{key}” must be a number of at least 0, but is {_named(value)}")
         return value
 
     def flag(self, key: str) -> bool:
@@ -118,9 +118,10 @@ class Node:
         return value
 
     def time(self, key: str) -> int:
-        """Return a time in milliseconds since the epoch, from such a number or an ISO 8601 text.
+        """Return a time in milliseconds since the epoch; the file has that number or ISO 8601 text.
 
-        0 if it is missing. Must be before the year 9999, so that it can be shown in every time zone.
+        Returns 0 if the time is missing. It must be before the year 9999, so that it can be shown
+        in every time zone.
         """
         value = self.value.get(key)
         time = END_OF_TIME
@@ -135,7 +136,7 @@ class Node:
 
 
 NOTHING = Node({}, "")
-"""An empty object, for one that is missing in the file."""
+"""An empty object, used where the file has none."""
 
 
 def _named(value: object) -> str:
@@ -150,7 +151,7 @@ def read_document(path: Path) -> Node:
     """Return the JSON object that a file consists of.
 
     Raises:
-        ImportRefused: the file is something else, can't be read, or is too large.
+        ImportRefused: the file is not one JSON object, can't be read, or is too large.
     """
     _check_size(path, _DOCUMENT_BYTES)
     try:
@@ -212,9 +213,9 @@ def _unreadable(path: Path, error: OSError) -> ImportRefused:
 class SourceFile:
     """An untrusted file being imported, and the problems found so far.
 
-    With ``skip_damaged`` lines that can't be read are skipped; without it only an incomplete last
-    line is. ``damaged`` has the numbers of the skipped lines, from 1. ``refused`` has the errors of
-    single sessions that can't be imported from a file with several.
+    With ``skip_damaged``, lines that can't be read are skipped; otherwise only an incomplete last
+    line is skipped. ``damaged`` has the numbers of the skipped lines, from 1. If the file has
+    several sessions, ``refused`` has the errors of those that can't be imported.
     """
 
     path: Path
@@ -224,7 +225,7 @@ class SourceFile:
     _head: bytes | None = None
 
     def attempt(self, read: Callable[[], T]) -> T | None:
-        """Return the result of reading one session of several; None if it raises `ImportRefused`.
+        """Return the result of reading one of several sessions; None if it raises `ImportRefused`.
 
         The error is added to ``refused``.
         """
@@ -236,7 +237,7 @@ class SourceFile:
 
     @property
     def head(self) -> bytes:
-        """The first ``_HEAD_BYTES`` bytes.
+        """The first bytes of the file, at most ``_HEAD_BYTES``.
 
         Raises:
             ImportRefused: the file can't be read.
@@ -255,7 +256,7 @@ class SourceFile:
 
     @property
     def is_document(self) -> bool:
-        """Whether the file looks like one JSON object over several lines, not like JSON lines."""
+        """Whether the file looks like one JSON object over several lines rather than JSON lines."""
         start = self.head.lstrip()
         return start.startswith(b"{") and start.partition(b"\n")[0].strip() == b"{"
 
@@ -263,7 +264,7 @@ class SourceFile:
         """Return the file as one JSON object.
 
         Raises:
-            ImportRefused: the file is something else, or can't be read.
+            ImportRefused: the file is not one JSON object, or can't be read.
         """
         return read_document(self.path)
 
@@ -271,10 +272,10 @@ class SourceFile:
         """Yield each line that is not blank as an object.
 
         Yields None for a line that isn't a JSON object if ``skip_damaged`` is set, or if the line has
-        no line end: it is the last one, cut off when its program was killed.
+        no line end: such a last line was cut off when the program that wrote it was killed.
 
         Raises:
-            ImportRefused: a line is no JSON object or too long, or the file can't be read.
+            ImportRefused: a line is not a JSON object or is too long, or the file can't be read.
         """
         self.damaged.clear()
         path = self.path
@@ -304,7 +305,7 @@ class SourceFile:
     def first_nodes(self, most: int = 20) -> Iterator[Node]:
         """Yield the objects of the first lines, at most ``most``.
 
-        Several are needed to recognise a file, because some programs write bookkeeping first.
+        Recognising a file may take several lines, because some programs write bookkeeping first.
         """
         with closing(self.lines()) as lines:
             for node in islice(lines, most):

@@ -137,9 +137,9 @@ def format_of(source: "SourceFile") -> Format:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files to import for a path: a file itself, or those of a directory, sorted.
+    """Return the files to import for a path: the file itself, or the files in a directory, sorted.
 
-    For a directory, these are the files at any depth whose names match a known format.
+    Files in a directory are found at any depth, if their names match a known format.
 
     Raises:
         ImportRefused: the path doesn't exist, or there is no such file.

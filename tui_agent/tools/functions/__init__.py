@@ -1,1 +1,1 @@
-"""Tools made from typed Python functions: from add-ons, tool files, and users of the library."""
+"""Tools made from typed Python functions of add-ons, tool files, and users of the library."""

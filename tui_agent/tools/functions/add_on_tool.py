@@ -56,7 +56,7 @@ class AddOnTool(FunctionTool):
 
 
 class AddOn:
-    """Registers an add-on's tools. The add-on's ``def register(add_on: AddOn) -> None`` gets it."""
+    """Registers an add-on's tools. Passed to the add-on's function ``register(add_on: AddOn)``."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
@@ -109,7 +109,7 @@ def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
 def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return function(**arguments)
-    except StopIteration as error:  # a future can't hold it, so awaiting it would never end
+    except StopIteration as error:  # a future can't hold it: awaiting it would never end
         raise RuntimeError(f"StopIteration: {error}".removesuffix(": ")) from error
 
 
@@ -118,7 +118,7 @@ def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def add_on_running() -> Iterator[None]:
-    """Make text that the block prints go to standard error.
+    """Redirect text that the block prints to standard error.
 
     Use it around an add-on's code, because standard output belongs to the program.
     """

@@ -1,8 +1,9 @@
 """Finds and loads add-ons: installed Python packages that give the program tools.
 
-A distribution names a function in the entry-point group `GROUP`. The function gets an `AddOn` and
-registers tools with it. An add-on's code runs in this process, so it is imported only when the
-tools are needed; until then only the `entry_points.txt` of the installed distributions is read.
+A distribution names a function in the entry-point group `GROUP`. The function is called with an
+`AddOn` and registers tools with it. An add-on's code runs in this process, so it is imported only
+when the tools are needed; until then only the `entry_points.txt` of the installed distributions is
+read.
 """
 
 import os
@@ -29,7 +30,7 @@ MAX_BYTES = 1_000_000
 LOAD_SECONDS = 20.0
 """Seconds that an add-on's import and registration may take."""
 EVERY = "*"
-"""In the list of distributions to leave out: all distributions."""
+"""Value in the list of distributions to leave out that stands for all distributions."""
 _PLACES = ("site-packages", "dist-packages")
 """Names of directories on ``sys.path`` that contain installed distributions. The working directory
 is skipped even if it has such a name, because it may be an untrusted project."""
@@ -172,8 +173,8 @@ def _rows(place: Path, name: str) -> list[DeclaredAddOn]:
 def _load_in_time(declared: DeclaredAddOn) -> AddOns:
     """Load an add-on, once in this process.
 
-    If that takes more than `LOAD_SECONDS`, the thread that loads it is left running, and the add-on
-    becomes a problem.
+    If that takes more than `LOAD_SECONDS`, the thread that loads it is left running, and a problem
+    is returned instead of tools.
     """
     found: list[AddOns] = []
     loading = Thread(target=lambda: found.append(_load(declared)), name=declared.shown, daemon=True)
@@ -191,7 +192,7 @@ def _load_in_time(declared: DeclaredAddOn) -> AddOns:
 def _load(declared: DeclaredAddOn) -> AddOns:
     """Import an add-on, call its function, and return the tools that it registered.
 
-    If the add-on raises anything, that becomes a problem.
+    If the add-on raises an exception, a problem that quotes it is returned, too.
     """
     from importlib.metadata import EntryPoint
 

@@ -1,6 +1,6 @@
 """A function of a tool file as a tool. Each call runs in a separate process, in the sandbox.
 
-The file declares by constants what its functions need: hosts, paths, variables, a time limit. This
+The file's constants declare what its functions need: hosts, paths, variables, a time limit. This
 module turns these into the permissions and the view of a call.
 """
 
@@ -68,13 +68,13 @@ class DeclaredNeeds(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     NETWORK: tuple[Host, ...] = ()
-    """Hosts that the functions connect to; ``*`` for every public one."""
+    """Hosts that the functions connect to; ``*`` for every public host."""
     READS: tuple[str, ...] = ()
     """Paths outside the project that the functions read."""
     WRITES: tuple[str, ...] = ()
-    """Paths that the functions change: ``.`` for the project's files, and paths outside it."""
+    """Paths that the functions change: ``.`` for the project's files, or a path outside it."""
     ENVIRONMENT: tuple[Variable, ...] = ()
-    """Environment variables that the functions get although they look like secrets."""
+    """Environment variables that are passed to the functions although they look like secrets."""
     READ_ONLY: bool = False
     """Whether calls change nothing, and so may run in parallel."""
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
@@ -97,7 +97,7 @@ class DeclaredNeeds(BaseModel):
 
 
 class FileTool(DynamicTool):
-    """One function of a tool file as a tool. Each call runs the file's text as of that moment."""
+    """One function of a tool file as a tool. Each call runs the file's current text."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class FileTool(DynamicTool):
     ) -> None:
         """Make the tool for one function in the file ``path``.
 
-        ``shown`` is the file's name for the user. ``source`` returns the file's present text, and
+        ``shown`` is the file's name for the user. ``source`` returns the file's current text, and
         raises OSError or ValueError if the file can't be read.
         """
         super().__init__(schema, read_only=declared.READ_ONLY)
@@ -205,8 +205,8 @@ class FileTool(DynamicTool):
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
         """Return the sandbox in which calls run; None if they run outside it.
 
-        They run outside if no sandbox is active, or if it can't open just the hosts that the file
-        declares.
+        They run outside if no sandbox is active, or if it can't limit the network to the hosts that
+        the file declares.
 
         Raises:
             ToolError: the settings require a sandbox, and there is none.
@@ -280,8 +280,8 @@ class Answer(BaseModel):
 class EndedFile:
     """A tool file's process that has ended.
 
-    ``answer`` is None if it timed out or gave no valid answer. ``printed`` has the last lines of
-    its output.
+    ``answer`` is None if the process timed out or gave no valid answer. ``printed`` has the last
+    lines of its output.
     """
 
     program: EndedProgram

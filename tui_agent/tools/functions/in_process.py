@@ -36,7 +36,7 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
             value = returned(await self._signature.call(arguments.values))
         except FunctionError as error:
             raise ToolError(f"{self.name}: {error}") from None
-        except Exception as error:  # the function's own
+        except Exception as error:  # raised by the function itself
             raise ToolError(traceback.format_exception_only(error)[-1].strip()) from error
         return await result_of(value, self.title(arguments), context)
 

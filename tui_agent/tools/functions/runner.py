@@ -27,7 +27,7 @@ from tui_agent.tools.functions.signature import (
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
 """Names of a tool file's constants that declare its functions' needs."""
 MAX_FRAMES = 5
-"""Maximum number of frames of a traceback that are reported; these are the innermost ones."""
+"""Maximum number of a traceback's innermost frames that are reported."""
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def _carry_out(request: dict[str, Any]) -> dict[str, Any]:
     functions = {function.__name__: function for function in _functions(module)}
     if name not in functions:
         raise FunctionError(f"the file has no function {name} any more")
-    import asyncio  # takes a fifth of the time of describing a file, which doesn't need it
+    import asyncio  # not above: describing a file doesn't need it, and would take a fifth longer
 
     value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
     return {

@@ -158,7 +158,7 @@ class Returned:
 
 
 def returned(value: Any) -> Returned:
-    """Return a function's value in the form in which a model gets it.
+    """Return a function's value in the form that is sent to a model.
 
     A string stays unchanged, and None becomes an empty text. The bytes of a PNG, JPEG, GIF or WebP,
     and objects with a method ``_repr_png_`` (figures), become images; a list may mix those with

@@ -53,7 +53,7 @@ class FoundFile:
     inside: Path | None = None
 
     def source(self) -> str:
-        """Return the file's present text.
+        """Return the file's current text.
 
         Raises:
             OSError: the file can't be read, or is a link that leads out of the project.
@@ -91,8 +91,8 @@ class LoadedFile:
     tools: "tuple[FileTool, ...]" = ()
     problems: tuple[str, ...] = ()
     is_tried_again: bool = False
-    """Whether the same text is loaded again next time, because the failure's cause may be outside
-    the file, such as a module that isn't installed."""
+    """Whether the file is loaded again next time even if its text is the same: the cause of the
+    failure may be outside the file, such as a module that isn't installed."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ class ToolFiles:
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
         """Return the result of loading a file.
 
-        Loads it only if its text has changed since, or if it is to be tried again.
+        The file is loaded again only if its text has changed, or after certain failures.
         """
         try:
             source = await asyncio.to_thread(file.source)
@@ -166,7 +166,7 @@ def installed_add_ons(left_out: Collection[str]) -> AddOns:
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
     """Add a file's tools to ``tools``, and yield a sentence for each that can't be offered.
 
-    These are tools whose names are taken. One sentence covers all tools beyond `MAX_TOOLS`.
+    A tool can't be offered if its name is taken. One sentence covers all tools beyond `MAX_TOOLS`.
     """
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
@@ -259,7 +259,7 @@ def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> Loade
 
 
 class _DescribedTool(BaseModel):
-    """The description of a tool by the file's process. Validated, as the process isn't trusted."""
+    """A tool's description by the file's process. It is validated: the process isn't trusted."""
 
     model_config = ConfigDict(defer_build=True)
 

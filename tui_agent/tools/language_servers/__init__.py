@@ -2,6 +2,6 @@
 
 - ``known``, ``settings``: the servers for each language.
 - ``servers``, ``server``, ``connection``: start servers, send requests, and end servers.
-- ``documents``, ``place``: the files that a server gets, and their URIs.
+- ``documents``, ``place``: the files that are sent to a server, and their URIs.
 - ``lookup``, ``spots``, ``answers``: answer a call of the ``code`` tool.
 """

@@ -15,10 +15,10 @@ MAX_READ = 20_000
 """Maximum number of rows of a list that are read."""
 MAX_FINDINGS = 500
 _ERROR = 1
-"""The protocol's severity of errors. The others are warnings and hints."""
+"""The protocol's number for the severity of errors. Other numbers are warnings and hints."""
 _FUNCTIONS = frozenset({6, 9, 12})
 _VARIABLES = frozenset({13, 14})
-"""The protocol's kinds of symbols that are variables and constants."""
+"""The protocol's numbers for the kinds of symbols that are variables and constants."""
 _RECEIVER = LazyPattern(r"^\(\*?(\w+)[^)]*\)\.")
 _TYPES = LazyPattern(r"(<(?:[^<>]|<[^<>]*>)*>|\(.*)", re.DOTALL)
 _BETWEEN = LazyPattern(r"::|[./]")
@@ -26,7 +26,7 @@ Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Position(BaseModel):
-    """A position in a file: line and character, both from 0, characters in UTF-16 units."""
+    """A position in a file: line and character, counted from 0. Characters are UTF-16 units."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 

@@ -32,7 +32,7 @@ MAX_SAID = 300
 _ERROR_BYTES = 4_000
 """Number of bytes kept from the end of a server's standard error."""
 _EXIT_SECONDS = 1.0
-"""Seconds to wait for a server's end after sending failed. Its exit code says more about the
+"""Seconds to wait for a server to end after sending failed. Its exit code says more about the
 cause."""
 _METHOD_NOT_FOUND = -32601
 _LENGTH = re.compile(rb"content-length:\s*(\d{1,12})\s*$", re.IGNORECASE | re.MULTILINE)
@@ -99,9 +99,9 @@ def _message(body: bytes) -> dict[str, Any]:
 class Connection:
     """A server's process, and the connection to it.
 
-    ``on_notification`` gets the method and parameters of each notification from the server.
-    ``on_request`` gets those of each request from the server and returns the result; it raises
-    LookupError for an unknown method.
+    ``on_notification`` is called with the method and parameters of each notification from the
+    server. ``on_request`` is called with those of each request from the server, and returns the
+    result; it raises LookupError for an unknown method.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Connection:
     ) -> None:
         """Start the server. Needs a running event loop. Raises OSError if it can't be started."""
         self.why_ended = ""
-        """Why the server can't be used any more, as for ServerError; "" while it can be used."""
+        """Why the server can't be used any more (a `ServerError` message); "" while it can."""
         self.ended = asyncio.Event()
         self._on_notification = on_notification
         self._on_request = on_request
@@ -158,7 +158,7 @@ class Connection:
         finally:
             del self._waiting[number]
             if answer.done() and not answer.cancelled():
-                answer.exception()  # marks it as retrieved if sending failed before
+                answer.exception()  # marks the exception as retrieved if sending failed, too
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises ServerError if the server has ended."""
@@ -188,7 +188,7 @@ class Connection:
     def end(self, why: str) -> None:
         """Stop sending and receiving, without ending the process. Open requests raise ServerError.
 
-        ``why`` is the message of that error; if this is called again, the first one stays.
+        ``why`` is the message of that error. In later calls it is ignored.
         """
         self.why_ended = self.why_ended or why
         self.ended.set()

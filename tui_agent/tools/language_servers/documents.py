@@ -1,4 +1,4 @@
-"""Sends a language server the changes of a project's files, and collects the errors it reports."""
+"""Notifies a language server of changes to a project's files, and collects its error reports."""
 
 import asyncio
 import os
@@ -18,21 +18,21 @@ from tui_agent.tools.language_servers.place import ServerPlace
 MAX_FILE_BYTES = 4_000_000
 """Maximum size, in bytes, of a file that is opened in a server."""
 MAX_OPEN = 30
-"""Maximum number of files open in a server. Beyond it, the least recently sent one is closed."""
+"""Maximum number of files open in a server. Beyond that, the file sent least recently is closed."""
 MAX_OPENED = 10
 """Maximum number of created or changed files that one update opens in a server."""
 MAX_WATCHED = 20_000
 """Maximum number of a project's files whose changes are sent to a server."""
 CHECK_SECONDS = 20.0
-"""Seconds to wait for a server's report on a file. Without one, it counts as free of errors."""
+"""Seconds to wait for a server's report on a file. Without a report, no errors are returned."""
 UNSURE_SECONDS = 3.0
 """Seconds to wait for a report from a server whose reports have no version numbers, because it may
 send none if nothing changed."""
 MORE_SECONDS = 0.5
-"""Seconds to wait after each report for another, because some servers report syntax errors
+"""Seconds to wait after each report for another report, because some servers report syntax errors
 first."""
 MAX_REPORTS = 10
-"""Maximum number of further reports to wait for on one text of a file."""
+"""Maximum number of further reports to wait for after the first report on a text of a file."""
 _CREATED = 1
 _CHANGED = 2
 _DELETED = 3
@@ -85,7 +85,7 @@ class Documents:
     async def open(self, path: Path) -> None:
         """Open a file in the server, or update it, with its text on disk.
 
-        A file that can't be read, or that the server may not see, is closed instead.
+        A file that can't be read, or that the server isn't allowed to see, is closed instead.
         """
         async with self._updating:
             await self._send(path, await asyncio.to_thread(self._content, path))
@@ -93,7 +93,8 @@ class Documents:
     async def errors(self, path: Path, text: str) -> list[Finding]:
         """Return the errors that the server reports for a file with the given text.
 
-        [] if there are none, if no report comes in time, or if the server may not see the file.
+        [] if there are none, if no report comes in time, or if the server isn't allowed to see the
+        file.
         """
         async with self._updating:
             await self._send_changes()
@@ -113,7 +114,7 @@ class Documents:
     def hear(self, params: Mapping[str, Any]) -> None:
         """Record the errors that the server reports for an open file. Ignores reports on older texts.
 
-        ``params`` are those of ``textDocument/publishDiagnostics``.
+        ``params`` are the parameters of ``textDocument/publishDiagnostics``.
         """
         path = self._place.path_of(str(params.get("uri")))
         document = self._open.get(path) if path is not None else None
@@ -145,7 +146,7 @@ class Documents:
         await self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
         for path in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
             await self._send(path, await asyncio.to_thread(self._content, path))
-        # Only now: after an interrupt, the next call sends the changes again.
+        # Stored only now, so that the next call sends the changes again after an interrupt.
         self._stamps = seen
 
     def _is_written(self, name: str, kind: int) -> bool:
@@ -204,7 +205,7 @@ class Documents:
         return document
 
     def _content(self, path: Path) -> str | None:
-        """Return a file's text; None if the server may not see it, or it can't be read."""
+        """Return a file's text; None if the server isn't allowed to see it, or it can't be read."""
         if self._place.withholds(path):
             return None
         data = read_regular(path, MAX_FILE_BYTES + 1)

@@ -25,7 +25,7 @@ _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) so
 
 @frozen
 class Language:
-    """A language with the command lines of its servers, preferred first.
+    """A language with the command lines of its servers, the preferred server first.
 
     ``suffixes`` maps file suffixes to the protocol's language ids (".tsx": "typescriptreact"). For
     files whose server the settings name, ``name`` is the settings' pattern and ``servers`` is
@@ -39,7 +39,7 @@ class Language:
 
 @frozen
 class ServerCommand:
-    """The command line of a language's server. ``is_users``: the settings name the server."""
+    """The command line of a server; ``is_users`` is True if the user's settings name it."""
 
     language: Language
     words: tuple[str, ...]
@@ -156,5 +156,5 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
 
 
 def _is_of_project(directory: str) -> bool:
-    """Return True unless a directory is hidden, or has a usual name of build output or packages."""
+    """Return True unless a directory is hidden, or is build output or packages by its name."""
     return not directory.startswith(".") and directory not in _LEFT_OUT

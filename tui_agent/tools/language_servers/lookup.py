@@ -44,7 +44,7 @@ from tui_agent.tools.searching import cut_line
 MAX_CANDIDATES = 20
 """Maximum number of files in which a server is asked for the declaration of a name."""
 MAX_SPOTS = 5
-"""Maximum number of a name's declarations about which servers are asked."""
+"""Maximum number of declarations of a name that servers are asked about."""
 MAX_HOVER = 8_000
 """Maximum characters of a hover text."""
 
@@ -63,7 +63,7 @@ _METHODS = {
     "callers": ("textDocument/prepareCallHierarchy", "callHierarchyProvider"),
     "hover": ("textDocument/hover", "hoverProvider"),
 }
-"""The protocol's request for an operation, and the capability that a server needs for it."""
+"""For each operation, the protocol's request and the capability that a server needs for it."""
 
 
 @frozen
@@ -148,9 +148,9 @@ class Lookup:
         """Return the places where a symbol is declared in a file or directory; [] if none.
 
         ``names`` are the parts of ``Class.name``. In a directory, up to `MAX_CANDIDATES` files with
-        a line that looks like a declaration are searched; without such a file, the first that
-        mentions the name. Servers with an index of the project are asked, too; if more than
-        `MAX_CANDIDATES` files seem to declare the name, all servers are.
+        a line that looks like a declaration are searched; if there is none, the first file that
+        mentions the name. Servers with an index of the project are asked, too. If more than
+        `MAX_CANDIDATES` files seem to declare the name, all servers are asked.
         """
         found: list[Spot] = []
         files = [where]
@@ -191,9 +191,9 @@ class Lookup:
     async def _in_line(self, question: Question, number: int) -> list[Spot]:
         """Return a list with the place that a question about line ``number`` (from 1) means.
 
-        That is the place of the question's symbol or column; without these, of the line's only word
-        or, among several words, of the only one that is declared there. Raises ToolError if there
-        is no such place, or more than one declaration.
+        The place is that of the question's symbol or column. If the question has neither, it is the
+        place of the line's only word, or of the only name that is declared in the line. Raises
+        ToolError if there is no such place, or more than one declaration.
         """
         path = question.path
         lines = await asyncio.to_thread(lines_in, path)
@@ -268,8 +268,8 @@ class Lookup:
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
         """Return the lines that contain a name, in files for which there is a server.
 
-        ``where`` is the file or directory to search, ``options`` are further ones for ripgrep.
-        Files that servers may not see are left out. Raises ToolError if only files without a server
+        ``where`` is the file or directory to search, ``options`` are options of ripgrep. Files that
+        servers aren't allowed to see are left out. Raises ToolError if only files without a server
         contain the name.
         """
         root = where if is_directory(where) else where.parent
@@ -344,7 +344,7 @@ class Lookup:
         return symbols_of(await self._ask(server, "textDocument/documentSymbol", document))
 
     async def _ask_at(self, op: str, spot: Spot, **more: Any) -> tuple[LanguageServer, Any]:
-        """Ask the server for a place's file about that place; return the server and its result.
+        """Ask the server of a place's file about the place; return the server and its result.
 
         ``more`` are further parameters of the request.
         """

@@ -33,9 +33,10 @@ class ServerPlace:
         return self.project
 
     def withholds(self, path: Path) -> bool:
-        """Return True if the server must not get a file: it is a secret, or a rule forbids it.
+        """Return True if the server must not see a file.
 
-        A rule that asks the user counts as forbidding. ``path`` is absolute.
+        This applies to secrets, and to files that a rule denies reading or asks about. ``path`` is
+        absolute.
         """
         if is_secret_file(path):
             return True

@@ -40,7 +40,7 @@ TRIES = 3
 _TRY_AGAIN = frozenset({-32801, -32802})
 """Error codes for requests that the server cancelled: ContentModified and ServerCancelled."""
 _START = "start"
-"""Token in ``LanguageServer._loading`` until the server logs that it has loaded the project."""
+"""Token in ``LanguageServer._loading`` that stays until the server logs that it has loaded."""
 
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16"]},
@@ -85,7 +85,7 @@ class LanguageServer:
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _has_reported: asyncio.Event = field(default_factory=asyncio.Event)
     _loading_deadline: float = 0.0
-    """Time of the event loop until which requests wait for the server to load the project."""
+    """Until when requests wait for the server to load the project, by the event loop's clock."""
 
     @property
     def name(self) -> str:
@@ -203,7 +203,7 @@ class LanguageServer:
         return command_environment(self.place.environment)
 
     def _with_own_programs(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment with the project's directories for programs first on ``PATH``.
+        """Return the environment with the project's program directories first on ``PATH``.
 
         The server then finds the Python of the project's virtual environment.
         """

@@ -38,7 +38,7 @@ class LanguageServers:
     async def running(
         self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
     ) -> LanguageServer:
-        """Return the server for a command's language; starts it if it isn't running.
+        """Return the server for a command's language; start it if it isn't running.
 
         ``report`` shows the user that a server is being started. If ``MAX_RUNNING`` servers are
         running for the project, the least recently used one is ended. Raises ServerError if the

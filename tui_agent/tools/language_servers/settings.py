@@ -26,6 +26,6 @@ class CodeSettings(BaseModel):
     )
     servers: dict[str, Annotated[str, AfterValidator(_command)]] = Field(
         default_factory=dict,
-        description="The language server for files that match a pattern, instead of the one found: "
-        '"*.lua" = "lua-language-server". "" means none.',
+        description="Language server for files that match a pattern, instead of the known servers: "
+        '"*.lua" = "lua-language-server". "" means no server.',
     )

@@ -82,7 +82,7 @@ def character_at(line: str, index: int) -> int:
 
 
 def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
-    """Return the places where a name is a whole word in a line; ``number`` is the line's, from 0."""
+    """Return the places where a name is a whole word in the line ``number``, counted from 0."""
     return [
         Spot(path, Position(line=number, character=character_at(line, found.start())))
         for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", line)
@@ -93,8 +93,8 @@ def at_name(spot: Spot, name: str) -> Spot:
     """Return the place of the name in a declaration that begins at ``spot``.
 
     Some servers report where a declaration begins, decorators included, not where the name is.
-    Returns ``spot`` itself if the name isn't in its ``MAX_ABOVE`` first lines. Reads the file: call
-    it in a thread.
+    Returns ``spot`` itself if the name isn't in the first ``MAX_ABOVE`` lines from there. Reads the
+    file: call it in a thread.
     """
     try:
         lines = lines_in(spot.path)
