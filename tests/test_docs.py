@@ -229,7 +229,7 @@ def test_every_complaint_that_is_explained_is_made_in_these_words() -> None:
     ]
     rows = [
         row
-        for row in MODELS.rpartition("| it says | do |")[2].splitlines()[2:]
+        for row in MODELS.rpartition("| message | what to do |")[2].splitlines()[2:]
         if row.startswith("|")
     ]
     assert len(rows) > 5
@@ -285,7 +285,7 @@ async def test_the_files_of_the_page_are_tools_that_work(
     }
     assert "reading a.txt" in "".join(space.live)
     about = tools["count_words"].schema().parameters["properties"]
-    assert about["shortest"]["description"] == "fewest letters of a word that counts"
+    assert about["shortest"]["description"] == "minimum number of letters in a counted word"
 
     planned = json.loads(
         await call("plan_week", start="2026-03-02", topics=["tests", "docs"], tone="merry")

@@ -7,7 +7,7 @@ from tui_agent import Agent, AnswerDelta, Session, ToolStarted
 
 
 def count_words(text: str, shortest: int = 1) -> dict[str, int]:
-    """Count the words of a text that have at least so many letters."""
+    """Count the words of a text that have at least ``shortest`` letters."""
     words = [word for word in text.split() if len(word) >= shortest]
     return {"words": len(words), "different": len(set(words))}
 
