@@ -110,7 +110,7 @@ def test_undecodable_bytes_stay_when_another_note_is_dropped(tmp_path: Path) -> 
 def test_a_note_that_is_gone_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path, b"- one\n")
 
-    with pytest.raises(NoteError, match="no such line"):
+    with pytest.raises(NoteError, match="no longer contains this line"):
         drop_note(tmp_path, "two")
     assert path.read_bytes() == b"- one\n"
 

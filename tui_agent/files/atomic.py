@@ -8,11 +8,11 @@ from tui_agent.path_checks import is_there, real_path
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Replace a file's contents, following symlinks; creates missing files and directories.
+    """Replace a file's contents, following symlinks. Creates missing files and directories.
 
-    ``mode`` is the new permission bits. None keeps those of an existing file, and gives a new file
-    0o666 without the bits of the umask. If the file can't be written, it stays unchanged, and
-    OSError with its path is raised.
+    ``mode`` is the new permission bits. If it is None, an existing file keeps its permissions, and
+    a new file is created with 0o666 minus the umask. If the file can't be written, it stays
+    unchanged, and OSError with its path is raised.
     """
     path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

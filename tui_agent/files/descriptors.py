@@ -1,9 +1,9 @@
 """Opens, copies and removes files relative to directory descriptors.
 
-That is safe in trees that other processes may change. The kernel looks up a path again at each
-call, and another process may have replaced part of it with a link; a descriptor always means the
-same directory. No function here follows a link below the descriptor that it gets, or waits for a
-pipe.
+This is safe in trees that other processes may change. The kernel looks up a path again in each
+call, and another process may meanwhile have replaced part of the path with a link. A descriptor,
+however, always means the same directory. No function here follows a link below the directory whose
+descriptor it is given, or waits for a pipe.
 """
 
 import contextlib
@@ -20,35 +20,35 @@ from functools import lru_cache
 from pathlib import Path
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags to open a directory that must not be a link."""
+"""Flags for opening a directory that must not be a link."""
 FOLLOWED_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-"""Flags to open a directory that may be a link."""
+"""Flags for opening a directory that may be a link."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags to open a file for reading that must not be a link. Without ``O_NONBLOCK``, opening a pipe
-would wait for a writer."""
+"""Flags for reading a file that must not be a link. Without ``O_NONBLOCK``, opening a pipe would
+wait for a writer."""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""Flags to open a directory on the way to another one; it need not be readable."""
+"""Flags for opening a directory on the way to another directory. It need not be readable."""
 PERMISSIONS = 0o777
 """Mask of the permission bits, without setuid, setgid and the sticky bit."""
 
 _OPENAT2 = 437
-"""Number of the openat2 system call, the same on every machine (Linux' unistd.h)."""
+"""Number of the openat2 system call, the same on every machine (Linux's unistd.h)."""
 _NO_MAGICLINKS = 0x02
 _NO_SYMLINKS = 0x04
 _BENEATH = 0x08
 _PATH_MAX = 4096
-"""Maximum bytes of a path in a system call, with its final NUL (Linux' limits.h)."""
+"""Maximum length of a path in a system call, in bytes with the final NUL (Linux's limits.h)."""
 _FICLONE = 0x40049409
-"""Linux' ioctl that makes a file share the blocks of another."""
+"""Linux ioctl that makes a file share another file's blocks."""
 _CURRENT = -100
 """AT_FDCWD: the current directory."""
 
 
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Descend from a directory through the named folders, and return the last one's descriptor.
+    """Descend from a directory through the named folders. Return the last folder's descriptor.
 
-    ``descriptor`` is closed, also after an error. With ``make``, missing directories are created.
-    Raises OSError if a directory doesn't exist, or one is a link (``ELOOP``, ``ENOTDIR``).
+    Closes ``descriptor``, even after an error. With ``make``, creates missing directories. Raises
+    OSError if a directory doesn't exist or is a link (``ELOOP``, ``ENOTDIR``).
     """
     names = list(folders)
     try:
@@ -71,7 +71,9 @@ def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> i
 
 
 def open_path(path: Path, *, make: bool = False) -> int:
-    """Return a descriptor of the directory at an absolute path, created if missing with ``make``.
+    """Open the directory at an absolute path and return its descriptor.
+
+    With ``make``, missing directories are created.
 
     Raises:
         OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
@@ -117,10 +119,10 @@ def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tupl
 
 @lru_cache(maxsize=1)
 def _openat2() -> Callable[[int, str], int] | None:
-    """Return a function that opens a path below a directory by openat2(2), which refuses links.
+    """Return a function that opens a path below a directory with openat2(2), which refuses links.
 
-    The function takes the directory's descriptor and the relative path. None if the kernel or the
-    container lacks this call, and on systems other than Linux on x86-64 and ARM64.
+    The function takes the directory's descriptor and the relative path. Returns None if the kernel
+    or the container lacks this call, and on systems other than Linux on x86-64 and ARM64.
     """
     if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
         return None
@@ -144,7 +146,7 @@ def _openat2() -> Callable[[int, str], int] | None:
 
 
 def state_at(parent: int, name: str) -> os.stat_result | None:
-    """Return the status of an entry in a directory, links not followed; None if unavailable."""
+    """Return the status of an entry in a directory; None if unavailable. Follows no link."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
@@ -161,10 +163,10 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 
 
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
-    """Open a regular file in a directory for reading; returns its descriptor and status.
+    """Open a regular file in a directory for reading. Returns its descriptor and status.
 
-    Raises OSError if it doesn't exist, can't be read, or is not a regular file (for example, if it
-    is a link).
+    Raises OSError if it doesn't exist, can't be read, or isn't a regular file (a link, for
+    example).
     """
     descriptor = os.open(name, REGULAR, dir_fd=parent)
     state = os.fstat(descriptor)
@@ -175,7 +177,7 @@ def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
 
 
 def set_mode(parent: int, name: str, mode: int) -> None:
-    """Set the permission bits of an entry in a directory, even if this user can't open it.
+    """Set the permission bits of an entry in a directory, even if the entry can't be opened.
 
     Raises OSError for a link.
     """
@@ -185,15 +187,15 @@ def set_mode(parent: int, name: str, mode: int) -> None:
     with using(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)) as itself:
         if stat.S_ISLNK(os.fstat(itself).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        # Through the descriptor, because another process may have replaced the entry.
+        # Changed through the descriptor, because another process may have replaced the entry.
         os.chmod(f"/proc/self/fd/{itself}", mode)  # noqa: PTH101 - a descriptor
 
 
 def open_directory(parent: int, name: str) -> int:
     """Open a subdirectory and return its descriptor.
 
-    If its permissions deny its owner reading, writing or searching, these are allowed first. Raises
-    OSError if it doesn't exist or is not a directory.
+    If its owner lacks permission to read, write or search it, that permission is granted first.
+    Raises OSError if it doesn't exist or isn't a directory.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -228,8 +230,8 @@ def set_times(descriptor: int, state: os.stat_result) -> None:
 def copy_data(reading: int, writing: int, size: int) -> None:
     """Copy the first ``size`` bytes of the file ``reading`` to the empty file ``writing``.
 
-    Both are descriptors. If the file system can do that, the files share their blocks; holes are
-    kept. Raises OSError if there is no space.
+    Both are descriptors. If the file system supports it, the files share their blocks. Holes are
+    kept. Raises OSError if, for example, there is no space.
     """
     with contextlib.suppress(OSError):
         fcntl.ioctl(writing, _FICLONE, reading)
@@ -248,10 +250,10 @@ def copy_data(reading: int, writing: int, size: int) -> None:
 
 
 def remove(parent: int, name: str) -> None:
-    """Remove an entry of a directory and everything in it; does nothing if it doesn't exist.
+    """Remove an entry of a directory and everything in it. Does nothing if it doesn't exist.
 
-    Nested directories are moved to the top and emptied there, so that only two are open at a time
-    whatever the depth. Raises OSError if something can't be removed.
+    Nested directories are moved to the top and emptied there, so at any depth no more than two are
+    open at a time. Raises OSError if something can't be removed.
     """
     try:
         os.unlink(name, dir_fd=parent)
@@ -277,8 +279,8 @@ def _empty(top: int) -> None:
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
     """Remove the files in the directory ``here``, and move its directories to ``top``.
 
-    Yields the names that the moved directories have in ``top``, taken from ``names``. If ``here``
-    is ``top``, nothing is moved, and their present names are yielded.
+    Yields the new names of the moved directories, taken from ``names``. If ``here`` is ``top``,
+    nothing is moved, and the directories' current names are yielded.
     """
     free = iter(names)
     for row in entries(here):
@@ -287,7 +289,7 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
         elif here == top:
             yield row.name
         else:
-            # A directory without write permission can't be moved either.
+            # Opening grants write permission: without it, a directory couldn't be moved either.
             os.close(open_directory(here, row.name))
             name = next(free)
             os.rename(row.name, name, src_dir_fd=here, dst_dir_fd=top)
@@ -295,6 +297,6 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove a file or directory tree that this program made; silently stops at the first error."""
+    """Remove a file or directory tree that this program made. Stops silently at the first error."""
     with contextlib.suppress(OSError), using(os.open(place.parent, FOLLOWED_DIRECTORY)) as parent:
         remove(parent, place.name)

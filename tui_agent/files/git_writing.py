@@ -1,7 +1,7 @@
 """Makes patches, merges and commits with git, without running a repository's hooks or filters.
 
-A patch is made in a temporary repository, a commit from a temporary working tree and index. The
-user's repository only gets objects and one branch; its index and files stay unchanged.
+A patch is made in a temporary repository, and a commit from a temporary working tree and index.
+Only objects and one branch are added to the user's repository; its index and files stay unchanged.
 """
 
 import os
@@ -37,7 +37,7 @@ class GitWriteError(UserFacingError):
 
 @frozen
 class FileVersion:
-    """A file at one moment. ``content`` is None if the file didn't exist."""
+    """The state of a file at one time. ``content`` is None if the file didn't exist."""
 
     content: bytes | None = None
     is_executable: bool = False
@@ -53,7 +53,7 @@ class FileEdit:
 
 
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
-    """Return a patch of all edits for ``git apply``, with binary files, modes and renames.
+    """Return a patch with all edits for ``git apply``, including binary files, modes and renames.
 
     Returns b"" if there are no edits. Blocks, so call it in a thread. Raises GitWriteError if git
     is missing or fails.
@@ -70,7 +70,7 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
     """Yield a ``git fast-import`` stream that makes two branches with one commit each.
 
-    ``before`` has the files before the edits, ``after`` those after them.
+    The branch ``before`` contains the files before the edits, ``after`` the files after the edits.
     """
     for branch in ("before", "after"):
         yield f"commit refs/heads/{branch}\ncommitter {_AUTHOR} 0 +0000\ndata 0\n".encode()
@@ -78,7 +78,7 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
             version = edit.before if branch == "before" else edit.after
             if version.content is not None:
                 mode = b"100755" if version.is_executable else b"100644"
-                # The stream's format wants the name in quotes, with octal escapes.
+                # The stream's format allows quotes around names, with octal escapes in them.
                 name = _NOT_PLAIN.sub(_as_octal, os.fsencode(edit.path))
                 content = version.content
                 yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(content), content)
@@ -90,9 +90,9 @@ def _as_octal(byte: "re.Match[bytes]") -> bytes:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return ``base`` with the changes of ``ours`` and ``theirs``.
+    """Return ``base`` with the changes of both ``ours`` and ``theirs``.
 
-    None if the changes conflict, a version is binary, or git is missing or fails.
+    Returns None if the changes conflict, a version is binary, or git is missing or fails.
     """
     with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
         place = Path(name)
@@ -115,7 +115,7 @@ class Committed:
     branch: str
     left_out: Mapping[str, str]
     mixed: tuple[str, ...] = ()
-    """Relative paths of files whose earlier uncommitted changes are in the commit, too."""
+    """Relative paths of files whose earlier uncommitted changes are part of the commit, too."""
 
 
 def commit_to_branch(
@@ -156,7 +156,7 @@ def commit_to_branch(
         git.run("update-index --add --remove --replace -z --stdin", text=paths)
         made = git.text("write-tree")
         if made == git.text("rev-parse", f"{head}^{{tree}}"):
-            raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
+            raise GitWriteError("There is nothing to commit: HEAD already has these changes.")
         home = Path.home()
         known = {
             "HOME": str(home),
@@ -172,7 +172,7 @@ def commit_to_branch(
             "commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author
         )
         try:
-            # With "" as old value, git fails if the branch exists.
+            # With "" as the old value, git fails if the branch exists.
             _Git(repository, repository).run(
                 "-c core.hooksPath=/dev/null update-ref", f"refs/heads/{branch}", commit, ""
             )
@@ -202,9 +202,9 @@ def _write_tree(
 
 
 def uncommittable(project: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Return those of the relative paths that can't be committed, each with the reason.
+    """Return the relative paths that can't be committed, each with the reason.
 
-    {} if there is no repository, or git is missing or fails.
+    Returns {} if there is no repository, or if git is missing or fails.
     """
     repository = repository_of(project)
     if repository is None or not paths:
@@ -252,7 +252,7 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return a file's content for the commit, and whether earlier changes are included."""
+    """Return a file's content for the commit, and whether it includes earlier changes."""
     after = edit.after.content or b""
     before = edit.before.content
     committed = git.try_run("cat-file --filters", f":{edit.path}")
@@ -268,7 +268,7 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
 
 @frozen
 class _Git:
-    """Runs git in the directory ``tree`` on the git directory ``repository``.
+    """Runs git in the directory ``tree``, with ``repository`` as the git directory.
 
     If ``repository`` is None or the same as ``tree``, ``tree`` itself is the git directory.
     Otherwise ``tree`` is the working tree of ``repository``.
@@ -278,11 +278,11 @@ class _Git:
     repository: Path | None = None
 
     def run(self, command: str, *more: str, text: bytes = b"", author: str = "") -> bytes:
-        """Run git and return its output; ``text`` is its input.
+        """Run git with the input ``text``, and return its output.
 
         The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME
-        <ADDRESS>". Raises GitWriteError if git is missing or fails; if git printed errors, the
-        message is their first line.
+        <ADDRESS>". Raises GitWriteError if git is missing or fails. If git printed errors, the
+        first line is the message.
         """
         environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:
@@ -303,15 +303,15 @@ class _Git:
         return done.stdout
 
     def try_run(self, command: str, *more: str) -> bytes | None:
-        """Run git as `run` does and return its output; None if that fails."""
+        """Run git as `run` does, and return its output; None if git is missing or fails."""
         try:
             return self.run(command, *more)
         except GitWriteError:
             return None
 
     def text(self, command: str, *more: str, text: bytes = b"", author: str = "") -> str:
-        """Run git as `run` does and return its output as text, without surrounding white space.
+        """Run git as `run` does, and return its output as text, without surrounding white space.
 
-        Raises as `run` does.
+        Raises GitWriteError as `run` does.
         """
         return self.run(command, *more, text=text, author=author).decode().strip()

@@ -1,8 +1,8 @@
 """Translates the tools' glob patterns into regular expressions for paths separated by ``/``.
 
-``*`` and ``?`` match within one name, ``**`` across directories, ``{a,b}`` either text, ``[abc]``
-and ``[!abc]`` one character. A pattern without a slash matches a file's name at any depth; one with
-a slash, even only at its start, matches the whole path.
+``*`` and ``?`` match within one name, and ``**`` across directories. ``{a,b}`` matches either text;
+``[abc]`` and ``[!abc]`` match one character. A pattern without a slash matches a file's name at any
+depth. A pattern with a slash, even if only at its start, matches the whole path.
 
 Brackets and braces also match themselves, because some frameworks use them in file names
 (``app/[id]/page.tsx``).
@@ -17,14 +17,14 @@ from tui_agent.lazy import LazyPattern
 _MAGIC = frozenset("*?[{")
 _WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
 _MAX_BRACES = 6
-"""Deepest nesting of braces that is expanded; deeper ones match literally. Each level doubles the
-pattern."""
+"""Maximum nesting of braces that is expanded. Deeper braces match literally. Each level doubles the
+size of the regular expression."""
 
 
 _STARS = LazyPattern(r"\*+")
 _MAX_STARS = 4
-"""Maximum runs of stars in one name, and of ``**`` in a pattern. With n of them, the time for a
-failing match grows as the n-th power of the path's length."""
+"""Maximum number of runs of stars in one name, and of ``**`` in a pattern. With n of them, the time
+for a failing match grows as the n-th power of the path's length."""
 
 
 @lru_cache(maxsize=256)
@@ -48,7 +48,7 @@ def is_costly(pattern: str) -> bool:
 
 
 def has_unclosed_bracket(pattern: str) -> bool:
-    """Return True if a bracket or brace of the pattern isn't closed and so only matches itself."""
+    """Return True if a bracket or brace of the pattern isn't closed and so matches only itself."""
     return pattern.count("{") > pattern.count("}") or pattern.count("[") > pattern.count("]")
 
 
@@ -71,13 +71,13 @@ def split_glob(pattern: str) -> tuple[str, str]:
 def name_globs(pattern: str) -> tuple[str, ...]:
     """Return globs for ripgrep that match the names of all files that the pattern matches.
 
-    They may match more names, so apply the pattern to the results. Empty if the pattern has
-    directories, or syntax that ripgrep treats differently.
+    The globs may match more names, so apply the pattern to the results. Returns () if the pattern
+    contains directories, or syntax that ripgrep treats differently.
     """
     rest = pattern.removeprefix("./").removeprefix("**/")
     if not rest or "/" in rest or "**" in rest or "[" in rest or "\\" in rest or not rest.isascii():
         return ()
-    # The file's name may have another kind of space there, several bytes long.
+    # The file's name may contain another kind of space there, which may be several bytes long.
     rest = re.sub(r"\s", "*", rest)
     if "{" not in rest and "}" not in rest:
         return (rest,)

@@ -1,4 +1,4 @@
-"""Applies ``.gitignore`` and ``.ignore`` files, and walks directories without the ignored files."""
+"""Applies ``.gitignore`` and ``.ignore`` files, and walks directories except for ignored files."""
 
 import os
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MAX_BYTES = 100_000
-"""Maximum bytes read of an ignore file; compiling its patterns takes time."""
+"""Maximum number of bytes read from an ignore file, because compiling its patterns takes time."""
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 
@@ -33,34 +33,34 @@ class IgnoreRules:
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
-        """Return the rules that a directory inherits from those above it in its repository.
+        """Return the rules that a directory inherits from the directories above in its repository.
 
-        Its own ignore files are not included; see `entering`. A directory that is itself ignored
-        inherits nothing, because a user who names it wants to see its files.
+        The directory's own ignore files are not included; see `entering`. A directory that is
+        itself ignored inherits nothing, because a user who names it wants to see its files.
         """
         return cls.of_lines(lines_above(directory), directory)
 
     @classmethod
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
-        """Return the rules of `above`, made from the result of `lines_above` for the directory."""
+        """Return the same as `above`. ``rows`` is the result of `lines_above` for the directory."""
         rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
         if rules.ignored(str(directory), directory=True):
             return cls()
         return rules
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
-        """Return the rules in a subdirectory: these, and those of the ignore files in it."""
+        """Return the rules for a subdirectory: these rules and the rules in its ignore files."""
         lines = _lines_in(directory)
         if lines:
             return IgnoreRules((*self.chain, (str(directory), _spec(lines))))
         return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        """Return True if the rules ignore an absolute path, of a ``directory`` or of a file."""
+        """Return True if the rules ignore an absolute path. ``directory``: it is a directory."""
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
-            if is_ignored is not None:  # False: excepted by ``!``, None: no pattern matches
+            if is_ignored is not None:  # False: a pattern with ``!`` matches; None: no pattern does
                 return is_ignored
         return False
 
@@ -68,8 +68,8 @@ class IgnoreRules:
 def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
     """Return the ignore rules above a directory, from its repository's root down.
 
-    Each row is a directory with ignore files and their lines; the directory itself is not included.
-    Empty outside a repository, and for its root.
+    Each row is a directory with ignore files, and their lines. The given directory itself is not
+    included. Empty outside a repository, and for the repository's root.
     """
     parents = (directory, *directory.parents)
     repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
@@ -105,9 +105,9 @@ class ListedPath:
 
 
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
-    """Return a directory's entries sorted by name, directories first, without ``.git`` and the like.
+    """Return a directory's entries, directories first, sorted by name. Leaves out ``.git`` etc.
 
-    ``directory`` is absolute, ``rules`` are those that apply in it. A link doesn't count as a
+    ``directory`` is absolute. ``rules`` are the rules that apply in it. A link doesn't count as a
     directory. Raises OSError if the directory can't be listed, or its path contains a link.
     """
     found = []
@@ -123,10 +123,10 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
-    """Yield the regular files below ``root``, without ignored ones and links.
+    """Yield the regular files below ``root``, except for ignored files and links.
 
-    Yields at most ``limit`` files, or all for None. Their paths begin with ``root``. A directory's
-    files come before those in its subdirectories; both are sorted by name.
+    Yields at most ``limit`` files (None: all). Their paths begin with ``root``. A directory's files
+    come before the files in its subdirectories. Files and subdirectories are sorted by name.
     """
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]

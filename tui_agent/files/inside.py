@@ -1,9 +1,9 @@
-"""Opens files so that no link can lead away from the path that was checked or allowed.
+"""Opens files in a way that no link can lead away from the path that was checked or allowed.
 
-A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``), so
-`read_inside` and `open_inside` refuse paths that lead out of the project. A command in the
-background could replace a directory with a link after the user has allowed a path, so `directory`
-and the functions that use it follow no link at all.
+A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``).
+Therefore `read_inside` and `open_inside` refuse paths that lead out of the project. After the user
+has allowed a path, a background command could replace a directory on it with a link. Therefore
+`directory` and the functions that use it follow no link at all.
 """
 
 import errno
@@ -27,20 +27,20 @@ from tui_agent.files.descriptors import (
 )
 
 _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-"""Flags to open a file that may be a link."""
+"""Flags for opening a file that may be a link."""
 
 
 class OutsideError(OSError):
-    """A path leads out of the project through a link; ``strerror`` says where to."""
+    """A path leads out of the project through a link. ``strerror`` says where it leads."""
 
 
 def read_inside(
     project: Path, path: Path, limit: int | None = None
 ) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of a project's file (None: all of it) and its status.
+    """Return the first ``limit`` bytes of a project's file (None: all bytes), and its status.
 
-    Links inside the project are followed. If one is changed between the check and the opening, the
-    opening fails.
+    Links inside the project are followed. If a link is changed after the check and before the file
+    is opened, opening fails.
 
     Raises:
         OutsideError: the path leads out of the project.
@@ -51,9 +51,10 @@ def read_inside(
 
 
 def open_inside(project: Path, path: Path) -> int:
-    """Open a project's file for reading and return its descriptor, following links in the project.
+    """Open a project's file for reading, and return its descriptor.
 
-    Raises OutsideError if the path leads out of the project, OSError if it can't be opened.
+    Links inside the project are followed. Raises OutsideError if the path leads out of the project,
+    and OSError if it can't be opened.
     """
     root = Path(os.path.realpath(project))
     real = Path(os.path.realpath(path))
@@ -65,7 +66,7 @@ def open_inside(project: Path, path: Path) -> int:
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of a regular file anywhere (None: all), and its status.
+    """Return the first ``limit`` bytes of any regular file (None: all bytes), and its status.
 
     Links are followed.
 
@@ -79,8 +80,8 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
 def read_regular(path: str | Path, limit: int) -> bytes | None:
     """Return the first ``limit`` bytes of a regular file.
 
-    None if it is not a regular file, for example a link, or can't be read. Links to directories on
-    the path are followed.
+    Returns None if the file isn't regular (a link, for example) or can't be read. Follows links to
+    directories on the path.
     """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
@@ -92,7 +93,8 @@ def read_regular(path: str | Path, limit: int) -> bytes | None:
 def read_known(path: str, size: int) -> bytes:
     """Return the first ``size`` bytes of a file that is known to be regular.
 
-    b"" if it is a link or can't be read. Faster than `read_regular`, because it checks less.
+    Returns b"" if the file is a link or can't be read. This is faster than `read_regular`, because
+    it checks less.
     """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
@@ -108,7 +110,7 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
     if not stat.S_ISREG(state.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     if limit is not None and state.st_size < limit:
-        # Most files are small, so that one read is enough. A file of ``/proc`` has size 0.
+        # Most files are small, so one read is enough. Files in ``/proc`` report the size 0.
         pieces = [os.read(descriptor, state.st_size + 1)]
         if state.st_size and len(pieces[0]) == state.st_size:
             return pieces[0], state
@@ -172,7 +174,7 @@ def walk_beneath(
     """Yield ``top`` and the directories below it: path, descriptor and entries of each.
 
     A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links
-    are not followed. A descriptor is closed at the next iteration. Directories that can't be opened
+    are not followed. A descriptor is closed in the next iteration. Directories that can't be opened
     are skipped, even ``top``.
     """
     with suppress(OSError), directory(top) as root:

@@ -1,8 +1,9 @@
-"""A project's memory: lines, one for each topic, that the model gets in every session.
+"""A project's memory: one line per topic. The model receives the lines in every session.
 
-The model can only propose lines; a proposal is never sent until the user accepts it. Lines and
-proposals are stored in the program's data directory. The methods of `MemoryState` are pure; those
-of `Memory` write that file, and also remove and restore notes in the project's notes file.
+The model can only propose lines; a proposal isn't sent until the user accepts it. Lines and
+proposals are stored in a file in the program's data directory. The methods of `MemoryState` are
+pure. The methods of `Memory` read and write the file, and also remove and restore notes in the
+project's notes file.
 """
 
 import hashlib
@@ -25,36 +26,36 @@ from tui_agent.word_lists import listed
 
 USER = ""
 MODEL = "the model"
-"""Origins of a line whose words were written by the user or the model; see `MemoryLine`."""
+"""Values of `MemoryLine.origin` for lines whose words were written by the user or the model."""
 
 MAX_CHARS = 500
-"""Maximum characters of a line, topic included."""
+"""Maximum number of characters of a line, including its topic."""
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Maximum number of waiting proposals. When one more arrives, the oldest one whose words come from
-a web page, a file or a command is dropped, or the oldest of all if there is no such one."""
+"""Maximum number of waiting proposals. When one more arrives, the oldest proposal whose words come
+from a web page, a file or a command is dropped; if there is none, the oldest of all proposals."""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
-"""Maximum changes that can be undone."""
+"""Maximum number of changes that can be undone."""
 UNUSED_SESSIONS = 20
-"""Number of sessions in a row that didn't use a line, after which its removal is proposed."""
+"""After this many sessions in a row that didn't use a line, the line's removal is proposed."""
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
 _TOPIC = LazyPattern(r"([^\W_][\w ./+-]{0,31}):\s+(\S.*)")
 _UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Characters of scripts without spaces between words; each counts as a word."""
+"""Matches characters of scripts without spaces between words. Each of them counts as a word."""
 _WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
-"""Length in characters up to which a word's final s isn't taken for a plural and removed."""
+"""Words of up to this many characters keep a final s. Longer words lose it, as a plural s."""
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
     "for from has have here i in is it its make must need needs never no not now of on only or our out please "
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
-"""Common words, in lower case, that don't tell what a line is about."""
+"""Common words, in lower case, that don't show what a line is about."""
 
 
 class NotKeptError(UserFacingError):
@@ -64,10 +65,10 @@ class NotKeptError(UserFacingError):
 class MemoryLine(BaseModel):
     """A remembered line about a topic.
 
-    ``source`` is the entry that the line comes from, as ``SESSION#ENTRY``, `NOTES_FILE` for a note
-    in the project's file, or "" for a line that the user wrote. ``origin`` is where the line's
-    words come from: `USER`, `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until
-    one is chosen. Times are milliseconds since the epoch.
+    ``source`` is the entry that the line comes from (``SESSION#ENTRY``), `NOTES_FILE` for a note in
+    the project's notes file, or "" for a line that the user wrote. ``origin`` says where the words
+    come from: `USER`, `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until a
+    topic is chosen. Times are in milliseconds since the epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -80,7 +81,7 @@ class MemoryLine(BaseModel):
     used_at: int = 0
     uses: int = 0
     unused: int = 0
-    """Number of consecutive sessions that got the line but didn't use it."""
+    """Number of consecutive sessions that received the line but didn't use it."""
 
     @property
     def shown(self) -> str:
@@ -95,9 +96,9 @@ class MemoryLine(BaseModel):
 
 
 class Proposal(BaseModel):
-    """A proposal to add ``line``, or to put it in place of the line on its topic.
+    """A proposal to add ``line``, which replaces the line on its topic, if any.
 
-    If ``removes`` is True, a proposal to remove ``line``.
+    If ``removes`` is True, it is a proposal to remove ``line`` instead.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -107,11 +108,11 @@ class Proposal(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """One change of the lines or proposals, recorded so that it can be undone.
+    """One change of the lines or proposals, recorded for undo.
 
-    ``before`` and ``after`` are the two states of the line. ``before`` is None for an added line,
-    ``after`` is None for a removed one, and both are None if only a proposal was declined.
-    ``proposal`` is the proposal that the change answered, None if there was none.
+    ``before`` and ``after`` are the line before and after the change. ``before`` is None for an
+    added line, ``after`` is None for a removed line, and both are None if only a proposal was
+    declined. ``proposal`` is the proposal that the change answered; None if there was none.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -124,8 +125,7 @@ class MemoryChange(BaseModel):
 class MemoryState(BaseModel):
     """A project's memory: its lines and its waiting proposals, each with unique topics.
 
-    ``changes`` are the changes that can be undone, in the order in which they were made. The
-    methods return changed copies.
+    ``changes`` are the changes that can be undone, oldest first. The methods return changed copies.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -152,20 +152,21 @@ class MemoryState(BaseModel):
         instead_of: MemoryLine | None = None,
         answers: Proposal | None = None,
     ) -> "MemoryState":
-        """Add a line, in place of ``instead_of`` or else of the line that has its topic.
+        """Add a line. It replaces ``instead_of`` or, if that is None, the line with the same topic.
 
-        ``answers`` is the proposal that the user accepted with this line, perhaps edited. A line
-        that the user hasn't seen is not replaced: if the topic differs from that of ``instead_of``
-        or of the proposal and is in use, the line gets a free one, such as ``build 2``.
+        ``answers`` is the proposal that the user accepted with this line, perhaps after editing it.
+        A line that the user hasn't seen is not replaced: if the new line's topic differs from the
+        topic of ``instead_of`` or the proposal, and is in use, it is changed to a free topic, such
+        as ``build 2``.
 
         Raises:
-            NotKeptError: a line would be added, and there are `MAX_LINES` already.
+            NotKeptError: the line replaces no other line, and there are already `MAX_LINES`.
         """
         replaced = instead_of
         if answers is not None:
             replaced = answers.line
         if replaced is not None and replaced.topic != line.topic:
-            # The user has not been shown the line that has this topic already.
+            # The user has not seen the line that already has this topic, if there is one.
             line = self.on_free_topic(line)
         before = instead_of or self.line(line.topic)
         if before is None and len(self.lines) >= MAX_LINES:
@@ -173,9 +174,9 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return the line with a topic that no line or proposal has, numbered if necessary.
+        """Return the line with a topic that no line or proposal has. Adds a number if necessary.
 
-        A line without a topic gets the first uncommon word of its text as its topic.
+        For a line without a topic, the topic is the first uncommon word of its text, or "note".
         """
         taken = {one.topic for one in self.lines} | {one.line.topic for one in self.proposed}
         topic = line.topic or _topic_of(line.text)
@@ -192,8 +193,8 @@ class MemoryState(BaseModel):
     def without_proposal(self, proposal: Proposal) -> "MemoryState":
         """Decline a proposal.
 
-        The text of a proposed line is not proposed again. A line whose removal was proposed stays,
-        and its unused sessions are counted from 0 again.
+        The text of a proposed line isn't proposed again. If a line's removal was proposed, the line
+        stays, and the count of sessions that didn't use it starts at 0 again.
         """
         line = self.line(proposal.line.topic)
         if proposal.removes and line is not None:
@@ -204,11 +205,11 @@ class MemoryState(BaseModel):
         return state.model_copy(update={"declined": declined})
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
-        """Add proposals; a new one replaces the waiting proposal on its topic.
+        """Add proposals. A new proposal replaces the waiting proposal on its topic.
 
-        Proposals of lines that the memory has, that already wait, or that were declined are left
-        out. So is a proposed removal if no line has its topic, or if a proposal on that topic
-        already waits. If more than `MAX_PROPOSED` wait, some are dropped.
+        A proposed line is left out if the memory has it, if it was declined, or if it already
+        waits. A proposed removal is left out if no line has its topic, or if a proposal on that
+        topic already waits. If more than `MAX_PROPOSED` wait, some are dropped.
         """
         state = self
         for proposal in proposals:
@@ -227,7 +228,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def counted_unused(self, topics: Collection[str]) -> "MemoryState":
-        """Record that a session got the lines on these topics and didn't use them."""
+        """Record that a session received the lines on these topics and didn't use them."""
         lines = []
         for line in self.lines:
             unused = line.unused + (line.topic in topics)
@@ -235,7 +236,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def undone(self) -> "MemoryState":
-        """Undo the newest change, if any; the proposal that it answered waits again."""
+        """Undo the newest change, if any. If it answered a proposal, the proposal waits again."""
         if not self.changes:
             return self
         change = self.changes[-1]
@@ -251,7 +252,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update=update)
 
     def proposals_beside(self, proposal: Proposal) -> tuple[Proposal, ...]:
-        """Return the waiting proposals on other topics than this one's."""
+        """Return the waiting proposals on other topics than the topic of ``proposal``."""
         topic = proposal.line.topic
         return tuple(one for one in self.proposed if one.line.topic != topic)
 
@@ -290,7 +291,7 @@ class Memory:
         self.path = folder / f"{name}-{digest}.json"
 
     def read(self) -> MemoryState:
-        """Return the memory on disk, empty if there is no file.
+        """Return the memory on disk. It is empty if there is no file.
 
         Raises NotKeptError if the file is not valid.
         """
@@ -304,9 +305,9 @@ class Memory:
             ) from error
 
     def change(self, change: Callable[[MemoryState], MemoryState]) -> MemoryState:
-        """Apply ``change`` to the present memory on disk, under a lock, and return the new one.
+        """Apply ``change`` to the memory on disk, under a lock, and return the new memory.
 
-        Raises NotKeptError if it can't be read or written, or if ``change`` raises it.
+        Raises NotKeptError if the memory can't be read or written, or if ``change`` raises it.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -326,18 +327,19 @@ class Memory:
         return after
 
     def add(self, text: str, now: int) -> MemoryLine:
-        """Add a line that the user wrote, on a free topic, and return it; ``now`` in milliseconds.
+        """Add a line that the user wrote, on a free topic, and return it.
 
-        Raises NotKeptError if the line is empty, too long, known already or can't be stored;
-        NoteError and OSError if the project's notes can't be read.
+        ``now`` is in milliseconds since the epoch. Raises NotKeptError if the line is empty, too
+        long, already known or can't be stored; NoteError or OSError if the project's notes can't be
+        read.
         """
         line = line_of(text)
         if line.text in map(line_text, self.notes()):
-            raise NotKeptError("This line is in the project's notes already.")
+            raise NotKeptError("This line is already in the project's notes.")
 
         def change(state: MemoryState) -> MemoryState:
             if state.knows(line.text):
-                raise NotKeptError("This line is in the memory already.")
+                raise NotKeptError("This line is already in the memory.")
             kept = state.on_free_topic(line)
             return state.with_line(kept.model_copy(update={"kept_at": now}))
 
@@ -346,7 +348,7 @@ class Memory:
     def drop(self, line: MemoryLine) -> None:
         """Remove a line from the memory or, if it comes from `NOTES_FILE`, from the notes.
 
-        Raises NotKeptError; for notes also NoteError and OSError.
+        Raises NotKeptError if that fails; for notes, also NoteError or OSError.
         """
         if line.source != NOTES_FILE:
             self.change(lambda state: state.without_line(line))
@@ -373,7 +375,7 @@ class Memory:
         return undone[0] if undone else None
 
     def notes(self) -> list[str]:
-        """Return the notes in the project's notes file, [] if there is no file.
+        """Return the notes in the project's notes file; [] if there is no file.
 
         Raises NoteError and OSError as `read_notes` does.
         """
@@ -386,7 +388,7 @@ def line_text(text: str) -> str:
 
 
 def line_of(text: str) -> MemoryLine:
-    """Return a new line from a text with a topic (``build: use pnpm``) or without (``use pnpm``).
+    """Return a new line for a text, which may begin with a topic (``build: use pnpm``).
 
     Raises:
         NotKeptError: the text is empty or longer than `MAX_CHARS`.
@@ -403,7 +405,7 @@ def line_of(text: str) -> MemoryLine:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words that tell what a text is about: in lower case, without common words.
+    """Return the words that show what a text is about: in lower case, without common words.
 
     A plural s is removed. In scripts without spaces between words, each character is a word.
     """
@@ -428,7 +430,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
-    """Return the state with a change applied to its lines and recorded for undo.
+    """Return the state after a change of its lines. The change is recorded for undo.
 
     The proposal that the change answers, if any, no longer waits.
     """
@@ -445,7 +447,7 @@ def _noted(state: MemoryState, change: MemoryChange) -> MemoryState:
 def _replaced(
     lines: Iterable[MemoryLine], old: MemoryLine | None, new: MemoryLine | None
 ) -> tuple[MemoryLine, ...]:
-    """Return the lines with ``new`` in place of the line that has the topic of ``old``.
+    """Return the lines after ``new`` has replaced the line with the topic of ``old``.
 
     If no line has that topic, ``new`` is added at the end. If ``new`` is None, the old line is
     removed.

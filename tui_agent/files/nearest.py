@@ -9,11 +9,11 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield the entries below the directories ``places`` that are not directories, nearest first.
+    """Yield all entries below the directories ``places`` except directories, nearest first.
 
     Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
-    down. Stops after the directory in which the ``names``-th entry was seen. Links are yielded, not
-    followed.
+    down. Stops after the directory in which the ``names``-th entry was seen. Links are yielded but
+    not followed.
     """
     pending = deque((str(place), 0) for place in places)
     looked_at = 0

@@ -1,7 +1,8 @@
-"""Reads a project's notes file, which earlier versions wrote, and changes it when the user drops a note.
+"""Reads a project's notes file, and changes it when the user drops a note.
 
-It is a Markdown file in the project, one list item per note. New lines go into the memory instead
-(``files.memory``); a note is added only when the user undoes its removal.
+Earlier versions wrote this file. It is a Markdown file in the project, with one list item per note.
+New lines go into the memory instead (``files.memory``). A note is added only when the user undoes
+its removal.
 """
 
 from pathlib import Path
@@ -25,10 +26,10 @@ class NoteError(UserFacingError):
 
 
 def read_notes(project: Path) -> list[str]:
-    """Return the notes of a project, in the file's order; [] if it has no notes file.
+    """Return the notes of a project, in the file's order; [] if there is no notes file.
 
-    Undecodable bytes are U+FFFD. Raises NoteError if the file leads out of the project, is not text
-    or is larger than 4 MB; OSError if it can't be read.
+    Undecodable bytes become U+FFFD. Raises NoteError if the file's path leads out of the project,
+    or if the file isn't text or is larger than 4 MB; OSError if it can't be read.
     """
     return notes_in(_load(_notes_path(project)).text)
 
@@ -36,8 +37,8 @@ def read_notes(project: Path) -> list[str]:
 def add_note(project: Path, note: str) -> None:
     """Append a note to the file, in the file's encoding and with its line endings.
 
-    Raises the errors of `read_notes`, NoteError also if the file's encoding lacks a character of the
-    note; OSError also if the file can't be written.
+    Raises the errors of `read_notes`. Also raises NoteError if the file's encoding lacks a
+    character of the note, and OSError if the file can't be written.
     """
     path = _notes_path(project)
     file = _load(path)
@@ -45,10 +46,10 @@ def add_note(project: Path, note: str) -> None:
 
 
 def drop_note(project: Path, note: str) -> None:
-    """Remove a note that `read_notes` returned from the file; all other lines keep their bytes.
+    """Remove a note from the file. All other lines keep their bytes.
 
-    Raises the errors of `read_notes`, NoteError also if the file has no such note any more; OSError
-    also if the file can't be written.
+    ``note`` is a note that `read_notes` returned. Raises the errors of `read_notes`. Also raises
+    NoteError if the file no longer contains the note, and OSError if the file can't be written.
     """
     path = _notes_path(project)
     file = _load(path)
@@ -72,16 +73,16 @@ def with_note(text: str, note: str) -> str:
 
 
 def without_note(text: str, note: str) -> str:
-    """Return the text of a notes file without the last of the notes that read ``note``.
+    """Return the text of a notes file without the last note that equals ``note``.
 
-    Raises NoteError if there is none.
+    Raises NoteError if there is no such note.
     """
     lines = lines_of(text)
     for index in reversed(range(len(lines))):
         if _note_of(lines[index]) == note:
             del lines[index]
             return "".join(lines)
-    raise NoteError(f"{NOTES_FILE} has no such line any more.")
+    raise NoteError(f"{NOTES_FILE} no longer contains this line.")
 
 
 def _note_of(line: str) -> str | None:

@@ -2,12 +2,13 @@
 
 A repository's settings can name programs to run (``core.fsmonitor``, filters, ``diff.external``,
 hooks, remotes from which missing objects are fetched) and lead to other files (``core.worktree``,
-``include.path``); so can those of submodules and embedded repositories. `run_git` reads none of
-these settings: it gives git a temporary directory with this program's own configuration and links
-to the repository's index and objects, and allows only the read-only subcommands in
-``_SUBCOMMANDS``. git looks into no submodule, fetches nothing and writes nothing. `call_git` runs
-any command, for ``git_writing`` and ``plugin_sources``; these must give it a git directory with
-this program's own configuration, or a command that runs nothing.
+``include.path``). So can the settings of submodules and embedded repositories.
+
+With `run_git`, git uses none of these settings. It works on a temporary git directory that contains
+this program's own configuration and links to the repository's index and objects. Only the read-only
+subcommands in ``_SUBCOMMANDS`` are allowed. git looks into no submodule, fetches nothing and writes
+nothing. `call_git` runs any command, for ``git_writing`` and ``plugin_sources``. They must pass a
+git directory with this program's own configuration, or a command that runs nothing.
 
 Some facts (branch, commit, time of the index) are read from the files in ``.git``, without git.
 """
@@ -37,22 +38,22 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "ls-files": (),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""The allowed subcommands, each with options that are always added. Without these, git would start
-another git in a submodule, which reads the submodule's settings.
+"""The allowed subcommands, each with options that are always added. Without the options, git would
+start another git in each submodule, and that git would read the submodule's settings.
 
-``git diff`` is not among them: it writes files' times into the index even without optional locks.
+``git diff`` isn't allowed: it writes files' times into the index even without optional locks.
 """
 
 _PLAINLY = ("--no-pager", "--literal-pathspecs")
 
 _SMALL = 65_536
-"""Maximum bytes read of ``HEAD``, of a ``.git`` file and of settings."""
+"""Maximum number of bytes read from ``HEAD``, a ``.git`` file or a settings file."""
 
 _MAX_HASHED_BYTES = 10_000_000
 _SHA1_DIGITS = 40
 
 _MAX_REFERENCE_BYTES = 16_000_000
-"""Maximum bytes read of ``packed-refs``."""
+"""Maximum number of bytes read from ``packed-refs``."""
 
 _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "core": {
@@ -103,13 +104,13 @@ _MAX_LOG_BYTES = 16_000_000
 _COMMITTED = LazyPattern(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
-"""A line in ``logs/HEAD`` about a new commit. Groups: the commit's id, its time in seconds."""
+"""Matches a line in ``logs/HEAD`` about a new commit. Groups: commit id, and time in seconds."""
 _BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class _GitFailedError(Exception):
-    """git gave no answer, perhaps only because the machine is busy."""
+    """git failed or timed out, perhaps only because the machine is busy."""
 
 
 def run_git(
@@ -157,8 +158,8 @@ def call_git(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run any git command on the repository that ``GIT_DIR`` in ``environment`` names.
 
-    Only for a repository that this program made, or a command that runs nothing that the repository
-    names. Returns the finished process, whatever its exit code.
+    Use this only for a repository that this program made, or a command that runs nothing that the
+    repository names. Returns the finished process, whatever its exit code.
 
     Raises:
         FileNotFoundError: there is no git.
@@ -187,10 +188,10 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 
 
 def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
-    """Return those of the paths in a folder whose present content is exactly that in git's index.
+    """Return the paths in a folder whose current content equals the content in git's index.
 
-    Everyone who has the repository can read that content. Files that git converts when it stores
-    them (line ends, filters) and files in submodules are never among the result.
+    Everyone who has the repository can read that content. The result never includes files that git
+    converts when it stores them (line ends, filters), or files in submodules.
     """
     index = _index_time(folder)
     states = []
@@ -217,9 +218,9 @@ def tracked_files(folder: Path) -> frozenset[str]:
 
 
 def _index_time(folder: Path) -> int:
-    """Return the modification time of the index of a folder's repository, in nanoseconds.
+    """Return when the index of a folder's repository was modified, in nanoseconds.
 
-    0 if there is no repository or no index.
+    Returns 0 if there is no repository or no index.
     """
     repository = repository_of(find_project(folder))
     try:
@@ -251,7 +252,7 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _listing(folder: Path, command: str, *more: str) -> bytes:
-    """Run git as `run_git` does; raises instead of returning None, so that no failure is cached."""
+    """Run git as `run_git` does, but raise instead of returning None, so no failure is cached."""
     listed = run_git(folder, command, *more)
     if listed is None:
         raise _GitFailedError
@@ -259,9 +260,9 @@ def _listing(folder: Path, command: str, *more: str) -> bytes:
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's object id of a file's present content, of the same kind of hash as ``like``.
+    """Return git's object id for a file's current content, with the same kind of hash as ``like``.
 
-    None if the file can't be read or is larger than 10 MB.
+    Returns None if the file can't be read or is larger than 10 MB.
     """
     data = read_regular(path, _MAX_HASHED_BYTES + 1)
     if data is None or len(data) > _MAX_HASHED_BYTES:
@@ -277,8 +278,8 @@ def _blob_name(path: Path, like: str) -> str | None:
 def branch_of(project: Path) -> str | None:
     """Return the checked-out branch, or the commit's first 9 digits if ``HEAD`` is detached.
 
-    None outside a repository, or if ``HEAD`` can't be read. Reads ``.git/HEAD`` instead of starting
-    git, which takes longer.
+    Returns None outside a repository, or if ``HEAD`` can't be read. Reads ``.git/HEAD``, because
+    starting git would take longer.
     """
     repository = repository_of(project)
     head = None
@@ -296,8 +297,8 @@ def branch_of(project: Path) -> str | None:
 def commits_between(project: Path, first: float, last: float) -> list[str]:
     """Return the short ids (7 digits) of the commits made in a project between two times.
 
-    The oldest comes first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; empty
-    without it.
+    The oldest comes first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; without
+    that file, returns [].
     """
     repository = repository_of(project)
     log = None
@@ -314,7 +315,8 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 def repository_of(top: Path) -> Path | None:
     """Return the git directory of the repository whose root is ``top``; None if there is none.
 
-    It is ``.git``, or the directory that a ``.git`` file names (worktrees, submodules).
+    The git directory is ``.git``, or the directory that a ``.git`` file names (worktrees,
+    submodules).
     """
     git = top / ".git"
     if is_directory(git):
@@ -329,12 +331,12 @@ def repository_of(top: Path) -> Path | None:
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
     """Create a git directory ``place`` with the project's history and its own index and references.
 
-    Changes in it don't affect the project's repository, from which only objects are read. Their
-    path goes through ``original``, a link to the project, because the project's own path may be
+    Changes in it don't affect the project's repository: only objects are read from there. They are
+    read through ``original``, a link to the project, because the project's own path may be
     hidden where git runs.
 
     Returns:
-        The path through which objects are read, and the real path; None if the project has no
+        The path through which objects are read, and their real path; None if the project has no
         repository, or ``HEAD`` can't be read.
     """
     repository = repository_of(project)
@@ -369,7 +371,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 def link_repository(own: Path, repository: Path) -> None:
     """Turn the directory ``own`` into a git directory with the index and objects of ``repository``.
 
-    Index and objects are links. Settings and hooks that could run programs are left out.
+    The index and the objects are links. Settings and hooks that could run programs are left out.
     """
     shared = shared_directory(repository)
     _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
@@ -383,9 +385,9 @@ def link_repository(own: Path, repository: Path) -> None:
 
 
 def shared_directory(repository: Path) -> Path:
-    """Return the git directory that a worktree's git directory shares with the other worktrees.
+    """Return the git directory that all worktrees of a repository share.
 
-    For other git directories, ``repository`` itself.
+    If ``repository`` isn't the git directory of an additional worktree, returns ``repository``.
     """
     place = _line(repository / "commondir")
     if place:
@@ -433,9 +435,9 @@ def head_of(repository: Path, shared: Path) -> str | None:
 
 
 def _settings(path: Path) -> Iterator[str]:
-    """Yield the settings of a git configuration file that ``_KEPT_SETTINGS`` allows, as its text.
+    """Yield the settings in a git configuration file that ``_KEPT_SETTINGS`` allows.
 
-    Only settings written on one line in the usual form are found.
+    Each setting is text for another such file. Finds only settings in the usual form on one line.
     """
     section = ""
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():
@@ -465,5 +467,5 @@ def _line(path: Path) -> str | None:
 
 
 def find_project(cwd: Path) -> Path:
-    """Return the nearest directory from ``cwd`` upwards with a ``.git``, else ``cwd``."""
+    """Return the nearest directory with a ``.git``, from ``cwd`` upwards; else ``cwd``."""
     return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)

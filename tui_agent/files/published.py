@@ -1,8 +1,9 @@
 """Recognises files of installed Python packages that are exactly as they were published.
 
-Packages contain keys for their tests and bundles of certificates. Each package lists its files with
-digests and sizes in ``RECORD``, which is written last. A file that still matches is public, so it
-is not a secret of the user. Reads the files and the lists, and caches the lists.
+Packages contain test keys and certificate bundles, which look like secrets. Each package lists its
+files with digests and sizes in ``RECORD``, which is written last. A file that still matches the
+list is public, so it isn't a secret of the user. This module reads files and lists, and caches the
+lists.
 """
 
 import base64
@@ -25,8 +26,8 @@ _REMEMBERED = 16
 class _Listed(NamedTuple):
     """A file as its package's ``RECORD`` lists it.
 
-    ``digest`` is ``sha256=`` and base64, ``size`` the number of bytes as text; ``changed`` is the
-    status change time of the ``RECORD``, in nanoseconds.
+    ``digest`` is ``sha256=`` followed by base64. ``size`` is the number of bytes as text.
+    ``changed`` is the status change time of the ``RECORD``, in nanoseconds.
     """
 
     digest: str
@@ -37,8 +38,8 @@ class _Listed(NamedTuple):
 def is_published(path: str, state: os.stat_result) -> bool:
     """Return True if a file belongs to an installed Python package and matches the package's list.
 
-    ``path`` is absolute, ``state`` the file's present status. True for a package's ``RECORD`` too,
-    False for files elsewhere.
+    ``path`` is absolute; ``state`` is the file's current status. Also returns True for a package's
+    ``RECORD``. Returns False for files outside ``site-packages``.
     """
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:
@@ -57,7 +58,7 @@ def is_published(path: str, state: os.stat_result) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _listed(place: Path, _changed: int) -> dict[str, _Listed]:
-    """Return the files listed by the packages in a ``site-packages`` directory, by relative path."""
+    """Return the files listed by all packages in a ``site-packages`` folder, by relative path."""
     found: dict[str, _Listed] = {}
     with os.scandir(place) as rows:
         records = [Path(row.path) / _LIST for row in rows if row.name.endswith(".dist-info")]

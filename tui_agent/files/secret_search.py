@@ -1,7 +1,7 @@
 """Finds which of many files hold secrets. Each file is searched once, and again after a change.
 
-Most files hold none, so the texts of a batch are searched together. Only if that finds a secret is
-each file of the batch searched.
+Most files hold no secret, so the texts of a batch are searched together. If that finds a secret,
+the files of the batch are searched one by one.
 """
 
 import threading
@@ -15,7 +15,7 @@ from tui_agent.files.secret_files import file_holds_secret, text_in
 _BATCH_CHARS = 200_000
 
 _APART = "\n\0\n"
-"""Separator between the texts of a batch, which no secret contains."""
+"""Separator between the texts of a batch. No secret contains it."""
 
 _TURN_SECONDS = 0.05
 
@@ -47,11 +47,11 @@ class SecretSearch:
         """Number of files that the running search still has to read; 0 if none is running."""
 
     def known(self, file: FileState) -> bool | None:
-        """Return whether a file in this state holds a secret; None if it wasn't searched."""
+        """Return whether a file in this state holds a secret; None if it hasn't been searched."""
         return self._known.get(file)
 
     def run(self, files: Iterable[FileState], may_continue: MayContinue) -> None:
-        """Search the files not searched yet, small ones first, while ``may_continue`` is True.
+        """Search all files not searched yet, small ones first, while ``may_continue`` is True.
 
         Blocks. If another thread is searching, waits until it has finished.
         """

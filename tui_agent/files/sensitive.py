@@ -1,4 +1,4 @@
-"""Recognises by their names files that hold secrets, control programs, or belong to git. Pure."""
+"""Recognises, by their names, files that hold secrets, control programs, or belong to git."""
 
 import fnmatch
 import os
@@ -35,7 +35,7 @@ _PROTECTED = listed(
     """
 )
 """Names, in lower case, of files and directories that other programs run or read as settings. A
-command may change one only if the user has allowed that."""
+command may change such a file only if the user has allowed it."""
 
 INERT_NAMES = listed(
     """
@@ -54,8 +54,8 @@ _SETTINGS = in_order(
 """Endings, in lower case, of the names of settings files."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Sets of names: git takes a directory with all entries of a set for a repository. In lower case,
-because some file systems ignore case."""
+"""Sets of names. If a directory has all entries of a set, git treats it as a repository. The names
+are in lower case, because some file systems ignore case."""
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
@@ -71,7 +71,7 @@ def is_made_to_be_shared(name: str) -> bool:
 
 
 def is_bare_repository(names: Iterable[str]) -> bool:
-    """Return True if git takes a directory with these entries for a repository."""
+    """Return True if git treats a directory with these entries as a repository."""
     held = {name.casefold() for name in names if name.casefold() in _BARE_NAMES}
     return any(needed <= held for needed in _BARE)
 
@@ -79,7 +79,7 @@ def is_bare_repository(names: Iterable[str]) -> bool:
 def is_repository_part(name: str) -> bool:
     """Return True for the name of an entry that helps make a directory a git repository.
 
-    That is ``HEAD``, ``objects``, ``refs``, ``commondir`` or ``config``, in upper or lower case.
+    These names are ``HEAD``, ``objects``, ``refs``, ``commondir`` and ``config``. Ignores case.
     """
     return name.casefold() in _BARE_NAMES or name.casefold() == "config"
 
@@ -88,9 +88,9 @@ def is_repository_part(name: str) -> bool:
 def is_repository_name(name: str) -> bool:
     """Return True for the name of a version control directory or file, such as ``.git`` or ``.hg``.
 
-    Ignores case, characters outside ASCII, and other spellings that Windows accepts.
+    Ignores case, characters outside ASCII, and endings that Windows ignores.
     """
-    # On Windows a colon is followed by the name of a part of the file: ".git::$INDEX_ALLOCATION".
+    # On Windows, the text after a colon names a part of the file: ".git::$INDEX_ALLOCATION".
     plain = "".join(filter(str.isascii, name)).casefold().partition(":")[0]
     return plain.rstrip(". ") in _REPOSITORIES
 

@@ -1,17 +1,17 @@
-"""Makes stamps of files: equal stamps mean that a file hasn't changed. Doesn't read the files."""
+"""Makes stamps of files without reading them. Equal stamps mean that a file hasn't changed."""
 
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 _SETTLED_NS = 2_000_000_000
-"""Minimum age of a change, in nanoseconds. Any later change is then sure to have another time."""
+"""Minimum age of the last change, in nanoseconds. Any later change then has a different time."""
 
 
 class Stamp(NamedTuple):
-    """Values of a file, at least one of which differs after any change of the file.
+    """Values of a file. After any change to the file, at least one of them differs.
 
-    ``modified`` and ``changed`` (status change) are times in nanoseconds, ``size`` is in bytes.
+    ``modified`` and ``changed`` (status change) are times in nanoseconds; ``size`` is in bytes.
     """
 
     modified: int
@@ -21,10 +21,10 @@ class Stamp(NamedTuple):
 
 
 def settled_stamp(path: Path) -> Stamp | None:
-    """Return the stamp of a file, links followed.
+    """Return the stamp of a file. Links are followed.
 
-    None if the file doesn't exist, or was changed less than 2 s ago, because another change right
-    now might not alter its times.
+    Returns None if the file doesn't exist, or if it was changed less than 2 s ago, because another
+    change right now might not alter its times.
     """
     try:
         status = path.stat()

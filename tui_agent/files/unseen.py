@@ -11,13 +11,13 @@ from tui_agent.lazy import frozen
 
 MAX_NAMES = 200_000
 MAX_SECONDS = 2.0
-"""Limits of `unseen_files`: directory entries, and seconds."""
+"""Limits of `unseen_files`: the number of directory entries, and the time in seconds."""
 MAX_FOUND = 100
 
 
 @frozen
 class Unseen:
-    """Relative paths that a search skipped, each with the reason as a phrase for the model.
+    """Relative paths that a search skipped, each with the reason, a phrase for the model.
 
     ``is_complete`` is False if a limit was reached before all directories were listed.
     """
@@ -27,10 +27,10 @@ class Unseen:
 
 
 def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
-    """Return the files below a directory that a search for them has skipped, with the reasons.
+    """Return the files below a directory that a search has skipped, with the reasons.
 
-    ``takes`` gets a path relative to the directory and returns True for a file that was searched
-    for. Call this only after a search that found nothing, because it doesn't leave out files that
+    ``takes`` takes a path relative to the directory, and returns True if the search was for that
+    file. Call this only after a search that found nothing, because it doesn't leave out files that
     the search did see.
     """
     found: dict[str, str] = {}

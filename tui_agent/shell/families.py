@@ -1,10 +1,10 @@
 """Finds the rule that the answer "always" creates, for a command alone or for its whole family.
 
-`git commit -m x` belongs to the family `git commit *`, `npm run test -- x` to `npm run test *`. A
-family is a program, perhaps with a subcommand, and the options listed in `families.txt`. These only
-select input, change how it is shown, or do the family's work. Any other option (one that starts a
-program, writes to a named file, or reads other settings) is asked about even if a rule allows the
-family.
+`git commit -m x` belongs to the family `git commit *`, and `npm run test -- x` to `npm run test *`.
+A family is a program, perhaps with a subcommand, with the options listed in `families.txt`. These
+options only select input, change how it is shown, or do the family's work. Any other option might
+start a program, write to a named file, or read other settings; the user is asked about it even if a
+rule allows the family.
 """
 
 import re
@@ -24,26 +24,26 @@ _TASKS = listed("npm pnpm yarn bun")
 _RUNNERS = frozenset(
     ["uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec"]
 )
-"""Programs that run the command after them; the family is that of this command."""
+"""Programs that run the command after them. That command determines the family."""
 _MODULES = listed(
     "pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build"
 )
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _BLOCK = re.compile(r"^(\w[^:]*):\n((?:    .*\n)+)", re.MULTILINE)
-"""A block of `families.txt`: family names separated by commas, then lines with their options."""
+"""Matches a block of `families.txt`: family names separated by commas, then lines of options."""
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
-"""Subcommands of git whose family covers operands without a colon: names of remotes and branches,
-but not URLs, which lead to other machines."""
+"""Subcommands of git whose families cover only operands without a colon: names of remotes and
+branches are covered; URLs, which lead to other machines, are not."""
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Names that are families only as Python modules (``python -m``); a program with such a name may be
+"""Names that are families only as Python modules (``python -m``). A program with such a name may be
 something else."""
 
 
 @frozen
 class _Family:
-    """A command's family. ``name``: the first words of its commands.
+    """A command's family. ``name`` is the first words that all commands of the family share.
 
     ``fits`` is True if the family covers all options of the command.
     """
@@ -65,8 +65,8 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     pattern = f"{' '.join(found.name)} *"
     if not found.fits:
         return exact, pattern
-    # A task without arguments gets a rule for exactly this command, one with arguments the rule of
-    # its family.
+    # For a task without arguments, the rule allows exactly this command. For a task with arguments,
+    # it allows the family.
     is_task = found.name[0] in _TASKS and "run" in found.name
     if is_task and len(found.name) == len(words):
         return exact, ""
@@ -76,8 +76,8 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 def run_by(words: Sequence[str]) -> list[str]:
     """Return the commands that a runner (``uv run``, ``npx``) may run, so that rules can deny them.
 
-    The command may begin at any of the next six words, after the runner's own options. [] if the
-    words don't begin with a runner.
+    Because of the runner's own options, the command may begin at any of the next six words. Returns
+    [] if the words don't begin with a runner.
     """
     size = _runner_size(words)
     if size:
@@ -86,7 +86,7 @@ def run_by(words: Sequence[str]) -> list[str]:
 
 
 def _runner_size(words: Sequence[str]) -> int:
-    """Return the number of words at the beginning that are a runner, 0 for none."""
+    """Return how many of the first words are a runner; 0 if there is no runner."""
     return next((size for size in (1, 2) if " ".join(words[:size]) in _RUNNERS), 0)
 
 
@@ -96,7 +96,7 @@ def escaped(text: str) -> str:
 
 
 def _named(words: Sequence[str]) -> _Family | None:
-    """Return the family of a command, None if it has none."""
+    """Return the family of a command; None if it has no family."""
     if size := _runner_size(words):
         inner = _named(words[size:])
         if inner is None:
@@ -115,7 +115,7 @@ def _named(words: Sequence[str]) -> _Family | None:
 def _of_script(words: Sequence[str], program: str, second: str) -> _Family | None:
     """Return the family of a local program (``./x``), a script, or a Python module (``-m``).
 
-    None for other commands.
+    Returns None for other commands.
     """
     if program.startswith("./") and len(program) > 2:
         return _Family((program,), fits=True)
@@ -124,7 +124,7 @@ def _of_script(words: Sequence[str], program: str, second: str) -> _Family | Non
     if second == "-m" and words[2:3] and words[2] in _MODULES:
         if words[2] != "ruff":
             return _family_of(words, 3, words[2])
-        # Ruff's options are those of its subcommand.
+        # The options of ruff are listed under its subcommands.
         name = " ".join(words[2:4])
         return _Family(tuple(words[:3]), _knows(name, words[2 + len(name.split()) :]))
     if "." in second and not second.startswith("-"):
@@ -138,10 +138,10 @@ def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
 
 
 def _knows(name: str, words: Sequence[str]) -> bool:
-    """Return True if ``words`` have only options that are listed for the family ``name``.
+    """Return True if ``words`` contain only options that are listed for the family ``name``.
 
-    Words after ``--`` are not options. For the families of `_BRANCHES`, False also for an operand
-    with a colon.
+    Words after ``--`` are not options. For the families in `_BRANCHES`, also returns False if an
+    operand has a colon.
     """
     for word in words:
         if word == "--":

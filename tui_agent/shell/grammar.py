@@ -3,8 +3,8 @@
 A command line is called free if every character belongs to a token defined here, every program is
 in `TABLE`, every switch is named in the program's row, and every operand has the form that the row
 requires. Lines with expansions, globs, redirections to files, here-documents, assignments or groups
-are never free. A path must be in the project, must not contain a link, and its file must not hold a
-secret. No setting extends the table.
+are never free. Every path must be in the project and must not contain a link, and its file must not
+contain a secret. No setting can extend the table.
 """
 
 import os
@@ -23,8 +23,8 @@ MAX_FILES = 20_000
 """Maximum number of entries in a directory tree that may be searched without a question."""
 
 MAX_SEARCHED_BYTES = 4_000_000
-"""Maximum bytes of files below a directory, except source code, that are checked for secrets before
-a search. If there are more, the search isn't free."""
+"""Maximum total size, in bytes, of the files below a directory that are checked for secrets before
+a search. Source code doesn't count. If the files are larger, the search isn't free."""
 
 _TOKEN = re.compile(
     r"""
@@ -57,9 +57,9 @@ class CommandPlace:
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return the absolute path that ``text``, a path in the command, names.
+        """Return the absolute path for ``text``, a path in the command.
 
-        None if it is outside the project or contains a link.
+        Returns None if the path is outside the project or contains a link.
         """
         written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
         path = Path(os.path.normpath(written))
@@ -77,7 +77,7 @@ def is_listable(text: str, place: CommandPlace) -> bool:
 
 
 def below(path: Path, place: CommandPlace) -> list[str]:
-    """Return the names on a path in the project, relative to the project and in lower case."""
+    """Return the names on a path in the project, from the project down, in lower case."""
     return [part.lower() for part in path.relative_to(place.project).parts]
 
 
@@ -90,9 +90,9 @@ def _pattern(pattern: str) -> OperandForm:
 
 
 def _file(text: str, place: CommandPlace) -> bool:
-    """Return True for a regular file in the project without a secret, or a path that doesn't exist.
+    """Return True for a regular file without a secret, or a path that doesn't exist.
 
-    No name on the path may be that of a file with secrets.
+    The path must be in the project. Returns False if a name on the path suggests secrets.
     """
     path = None
     if is_listable(text, place):
@@ -103,9 +103,9 @@ def _file(text: str, place: CommandPlace) -> bool:
 
 
 def _tree(text: str, place: CommandPlace) -> bool:
-    """Return True for a file as `_file` does, or for a directory that may be searched.
+    """Return True for a file that `_file` accepts, or for a directory that may be searched.
 
-    Such a directory contains no secret, no repository, and no ignore file that isn't regular.
+    Such a directory contains no secrets and no repository. All its ignore files are regular files.
     """
     path = None
     if is_listable(text, place):
@@ -149,11 +149,11 @@ _anything = _pattern(r".*")
 class ProgramUsage:
     """The switches and operands that a program may have in a free line.
 
-    ``flags`` are the letters of switches without a value, which may be joined (``-la``), ``valued``
-    those of switches with a value; ``long`` is a regular expression for other switches. A value in
-    the same word as its switch may only be a number or a punctuation mark; a value in the next word
-    counts as an operand. ``form`` is the allowed form of operands, None if operands are not
-    allowed; ``first`` is the form of the first operand if that differs.
+    ``flags`` are the letters of switches without a value, which may be joined (``-la``). ``valued``
+    are the letters of switches with a value. ``long`` is a regular expression for other switches. A
+    value in the same word as its switch may only be a number or a punctuation mark. A value in the
+    next word counts as an operand. ``form`` is the allowed form of operands; None if operands are
+    not allowed. ``first`` is the form of the first operand, if it differs.
     """
 
     flags: str = ""
@@ -170,13 +170,13 @@ class ProgramUsage:
         if self.form is _anything:
             return True
         switches, operands = _apart(words)
-        # NUL never occurs in a line; it keeps an empty set of letters valid. A value can't have
-        # letters, because some programs read letters after a value as switches.
+        # NUL never occurs in a line. It keeps the pattern valid if there are no letters. A value
+        # can't contain letters, because some programs read letters after a value as switches.
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         known = re.compile(f"{letters}|{self.long}", re.ASCII)
         if "-" in switches or not all(map(known.fullmatch, switches)):
             return False
-        # The pattern to search for may be given by a switch, before or after the files.
+        # A switch may give the pattern to search for, before or after the files.
         is_given = "e" in self.valued and any(
             "e" in switch and re.fullmatch(letters, switch) for switch in switches
         )
@@ -280,8 +280,8 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if not _is_admitted(words, place):
                 return False
         else:
-            # After a failed ``cd`` nothing may run in the old directory. A ``cd`` in a pipe doesn't
-            # change the directory of later commands.
+            # After a failed ``cd``, nothing may run in the old directory. A ``cd`` in a pipe
+            # doesn't change the directory of later commands.
             moved = _moved(words, place)
             if moved is None or not stops_on_failure or "|" in {before, end}:
                 return False
@@ -291,9 +291,9 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
-    """Return the place of the commands after a ``cd``.
+    """Return the place in which the commands after a ``cd`` run.
 
-    None unless the ``cd`` has exactly one argument, a directory that may be listed.
+    Returns None unless the ``cd`` has exactly one argument, a directory that may be listed.
     """
     if len(words) != 2 or not is_listable(words[1], place):
         return None
@@ -304,9 +304,9 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Return True if `TABLE` allows a command and ``PATH`` finds its program outside the project.
+    """Return True if `TABLE` allows a command, and its program on ``PATH`` is outside the project.
 
-    True also if ``PATH`` doesn't find it, because nothing runs then.
+    Also returns True if the program isn't on ``PATH``, because nothing runs then.
     """
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
@@ -327,10 +327,10 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line that consists of plain words, with quotes removed.
+    """Return the simple commands of a line that consists of plain words. Removes quotes.
 
     Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed) and redirections to
-    ``/dev/null`` are allowed; None for other lines. [] for an empty line.
+    ``/dev/null`` are allowed. Returns None for other lines, and [] for an empty line.
     """
     line: SimpleCommands = []
     words: list[str] = []

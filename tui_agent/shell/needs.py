@@ -2,8 +2,8 @@
 
 A line that `grammar.is_free` accepts is ``harmless`` and runs everywhere without a question. A line
 that can't be understood is ``unclear``: only a rule that allows everything covers it. The sandbox
-doesn't depend on this analysis. For commands in the sandbox, the analysis serves to apply the
-user's rules, and to ask for grants before a command that would fail without them.
+doesn't depend on this analysis. For commands in the sandbox, the analysis is used to apply the
+user's rules, and to ask for grants before a command runs that would fail without them.
 """
 
 import contextlib
@@ -27,8 +27,9 @@ from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that change only the repository, and those that also change files. The user is
-asked about both before they run in the sandbox; about others only after they have failed there."""
+"""Subcommands of git that change only the repository, and subcommands that also change files. The
+user is asked about these before they run in the sandbox, and about others only after they have
+failed there."""
 
 MAX_NESTING = 5
 """Maximum nesting of scripts (``sh -c 'sh -c …'``) that is analysed."""
@@ -45,7 +46,7 @@ _CARRIERS = listed(
     """
 )
 """Programs that run other commands. A rule that denies a command also covers it as an argument of
-these; a rule that allows it doesn't."""
+such a program; a rule that allows the command doesn't."""
 _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
@@ -53,23 +54,23 @@ _QUIET_SETTINGS = LazyPattern(
 """Variables that only change a program's output or verbosity."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
-"""Options whose value is always plain text, such as a commit message, and needs no check."""
+"""Options whose value is always plain text, such as a commit message. It needs no check."""
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""Separators other than ``&&`` and ``|``. If a line has one of them and its leading ``cd`` fails,
-later commands may run in the old directory."""
+"""Matches separators other than ``&&`` and ``|``. If a line has such a separator and its leading
+``cd`` fails, later commands may run in the old directory."""
 _MOVERS = listed("cd pushd popd")
 _MOVER_PREFIXES = listed("command builtin")
 _MAX_FOLDERS = 64
 """If the commands of a line may run in more directories than this, a further ``cd`` is followed
-only from the last of them, not from all."""
+only from the last directory, not from all."""
 _GIT_VALUED = listed(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"
 )
-"""Git's options before the subcommand whose value may be the next word."""
+"""Options of git, before the subcommand, that may have their value in the next word."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
-"""A path in the home directory, written with ``$HOME``."""
+"""Matches a path in the home directory that is written with ``$HOME``."""
 _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
@@ -90,8 +91,9 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
     """Return the real paths of all directories in which commands of a line may run.
 
-    These are ``folder`` and the target of each ``cd``, from each of the directories before it. If the
-    line begins with its only ``cd`` and stops when that fails, only the target.
+    These are ``folder``, and the target of each ``cd`` as seen from each of the earlier
+    directories. If the line begins with its only ``cd`` and stops when that fails, returns only the
+    target.
     """
     found = [folder]
     moves = 0
@@ -103,7 +105,7 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
         target = _target(operands)
         if target is None:
             continue
-        # An earlier ``cd`` may have failed, or have run in a subshell.
+        # Start from all of them, as an earlier ``cd`` may have failed, or have run in a subshell.
         starts = found
         if len(found) > _MAX_FOLDERS:
             starts = found[-1:]
@@ -134,7 +136,8 @@ def _operands_of_move(words: Sequence[Word]) -> list[str | None] | None:
 def _target(operands: Sequence[str | None]) -> str | None:
     """Return the directory that a ``cd`` or ``pushd`` changes to, as written.
 
-    None if it isn't known, or is one that the line has been in before (``cd -``, ``popd``).
+    Returns None if the directory isn't known, or if the line returns to an earlier directory
+    (``cd -``, ``popd``).
     """
     if not operands or operands[0] == "-":
         return None
@@ -142,7 +145,7 @@ def _target(operands: Sequence[str | None]) -> str | None:
 
 
 def _without_switches(values: list[str | None]) -> list[str | None]:
-    """Return words without the switches at their beginning, such as ``-P`` and ``--``."""
+    """Return words without the leading switches, such as ``-P`` and ``--``."""
     for at, value in enumerate(values):
         if value == "--":
             return values[at + 1 :]
@@ -183,20 +186,20 @@ class _CommandAnalyzer:
                 yield from self._simple(simple, writes=writes)
 
     def _real(self, text: str) -> Iterator[Path]:
-        """Yield the real path that ``text`` has in each of the possible directories."""
+        """Yield the real path of ``text`` for each of the possible working directories."""
         for folder in self._folders:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield the needs of one simple command.
 
-        ``writes`` is True if any command of the line writes to a file; then none is harmless.
+        ``writes`` is True if any command of the line writes to a file. Then no command is harmless.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
         else:
             text = simple.source
-        # The parser may drop a lone dash, and then the text is not the whole command.
+        # The parser may drop a lone dash. Then the text isn't the whole command.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
@@ -229,9 +232,9 @@ class _CommandAnalyzer:
                 yield outside_need(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the needs for directories outside the project and files with secrets in ``words``.
+        """Yield the needs for directories outside the project, and for secret files, in ``words``.
 
-        Also those for working directories outside the project.
+        Also yields the needs for working directories outside the project.
         """
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
@@ -243,7 +246,7 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the needs to read files that a glob may match and whose names suggest secrets."""
+        """Yield the needs to read files that a glob may match, if their names suggest secrets."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, slash, name = start.rpartition("/")
         last = pattern.removeprefix(f"{directory}{slash}")
@@ -280,7 +283,7 @@ def outside_need(real: Path) -> PermissionNeed:
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    """Return the need to run one simple command. If ``harmless``, the need is never unclear."""
+    """Return the need to run one simple command. A ``harmless`` command is never unclear."""
     words = _uncarried(simple.words)
     need = PermissionNeed(
         Permission.BASH,
@@ -325,7 +328,7 @@ def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tupl
     command's options, otherwise "". ``pattern`` is the text that rules are matched against.
     """
     always, exceeded = family(words)
-    # For a program that can be free, a rule only allows exactly this command.
+    # For a program in `TABLE`, which may run free, a rule allows only exactly this command.
     is_exact = words[0].value in TABLE or (simple.fed and not always.endswith(" *"))
     if is_exact or _settings(simple):
         always = escaped(pattern)
@@ -333,7 +336,7 @@ def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tupl
 
 
 def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
-    """Return the changes that a git command is known to make; () for others."""
+    """Return the changes that a git command is known to make; () for other commands."""
     if words[0].value != "git":
         return ()
     *_, rest = _without_options([word.value or "" for word in words[1:]])
@@ -357,7 +360,7 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return why a command's effect isn't known before it runs, as a clause; "" if it is known."""
+    """Return, as a clause, why a command's effect isn't known before it runs; "" if it is known."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
         return f"the program meant by {words[0].source} is not known before the command runs"
@@ -371,7 +374,7 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other spellings of a command and the commands that it runs; rules may deny any of them.
+    """Yield other forms of a command, and the commands that it runs. Rules may deny any of them.
 
     ``depth`` is the number of scripts around the command, at most `MAX_NESTING`.
     """
@@ -423,7 +426,7 @@ def _path_texts(word: Word) -> list[str]:
 
 
 def _in_home(word: Word) -> str:
-    """Return the absolute path that a word such as ``$HOME/x`` stands for, "" for other words.
+    """Return the absolute path that a word such as ``$HOME/x`` stands for; "" for other words.
 
     A script may set HOME itself, so this is only a possible path.
     """

@@ -49,9 +49,9 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 class Word:
     """One word of a command; ``source`` is its text in the command line.
 
-    ``value`` is the argument that the program gets; None if it is known only when the command runs.
-    ``start`` is the known beginning of that argument. ``glob`` is True if the word contains a glob,
-    which ``value`` has unexpanded.
+    ``value`` is the argument that the program receives; None if it is known only when the command
+    runs. ``start`` is the known beginning of that argument. ``glob`` is True if the word contains a
+    glob; ``value`` then contains the glob unexpanded.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Word:
 
     @property
     def shown(self) -> str:
-        """The word as rules see it: its value, quoted if necessary; its source if that is unknown."""
+        """The word as rules see it: its value, quoted if necessary, or its source if unknown."""
         if self.value is None:
             return self.source
         if self.glob or self.tilde or re.fullmatch(r"[\w@%+=:,./~^-]+", self.value, re.ASCII):
@@ -75,7 +75,7 @@ class Word:
 class SimpleCommand:
     """One simple command: its words, its source text, and its assignments (``A=1 command``).
 
-    ``fed`` is the text of its here-documents and here-strings, "" for none.
+    ``fed`` is the text of its here-documents and here-strings; "" if there are none.
     """
 
     words: tuple[Word, ...]
@@ -95,7 +95,7 @@ class ParsedLine:
 
     commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[tuple[str, Word]] = field(default_factory=list)
-    """Redirections: the operator (if it contains ``>`` it may change the file), and the file."""
+    """Redirections as (operator, file). If the operator contains ``>``, it may change the file."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ def read_script(text: str) -> ParsedLine:
 
 
 def _unreadable(text: str) -> str | None:
-    """Return why a text must not be parsed, as a clause; None if it can be."""
+    """Return, as a clause, why a text must not be parsed; None if it may be parsed."""
     if len(text) > MAX_CHARS:
         return "it is too long to analyse"
     for character in text:
@@ -183,8 +183,8 @@ class _Reader:
                 self._unchecked(kind)
 
     def _walk(self, node: "Node") -> None:
-        # The parser drops a lone dash before a here-document. A command that accepts one reads its
-        # input without it, too.
+        # The parser drops a lone dash before a here-document. A command that accepts such a dash
+        # also reads its input without it.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
             variable = node.child_by_field_name("variable")
@@ -245,7 +245,7 @@ class _Reader:
             self._script.redirects.append((operator, targets[0]))
 
     def _heredoc(self, node: "Node") -> None:
-        """Read the rest of a here-document's first line, and report a problem if its end is unclear.
+        """Read the rest of the line with ``<<``. Report a problem if the document's end is unclear.
 
         The parser must find the same end as the shell: the first line that equals the name after
         ``<<``.
@@ -267,11 +267,11 @@ class _Reader:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
             elif child.type not in _OF_HEREDOC:
-                # The tree puts the text after ``<<EOF`` on that line into the here-document.
+                # In the tree, text after ``<<EOF`` on the same line is part of the here-document.
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
-        """Return the text of the here-documents and here-strings a command may read, "" for none."""
+        """Return the here-documents and here-strings that a command may read; "" for none."""
         fed = [self._text(child) for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
         while parent is not None and parent.type in _AROUND:
@@ -284,7 +284,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word of a syntax node; its value is None if only the running command knows it."""
+        """Return the word of a syntax node; its value is None if it isn't known before the run."""
         source = self._text(node)
         start = ""
         is_known = True
@@ -298,7 +298,7 @@ class _Reader:
         return Word(source, value, start, glob=is_glob, tilde=source.startswith("~"))
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
-        """Yield the parts of a word: the text (None if unknown), and whether it contains a glob."""
+        """Yield the parts of a word as (text, has glob). The text is None if it is unknown."""
         text = self._text(node)
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name":
@@ -312,7 +312,7 @@ class _Reader:
             case "string":
                 yield from self._string(node)
             case "concatenation" if text == "{}":
-                # A placeholder of find and xargs, which the shell passes on unchanged.
+                # find and xargs use it as a placeholder. The shell passes it on unchanged.
                 yield text, False
             case "concatenation" | "command_name":
                 self._gaps(node, _JOINED)
@@ -344,7 +344,7 @@ class _Reader:
         yield self._data[position : node.end_byte - 1].decode(), False
 
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
-        """Report a problem if the parser skipped text in a node that ``allowed`` doesn't match."""
+        """Report a problem if the parser skipped text in ``node`` other than ``allowed``."""
         position = node.start_byte
         gaps = []
         for child in node.children:

@@ -32,7 +32,7 @@ STYLES = (
     "heading",
     *STANDING_STYLES,
 )
-"""Style names for spans in rows; each is a component class ``line-list--NAME``."""
+"""Names of the styles that a row can use; each is the component class ``line-list--NAME``."""
 E = TypeVar("E", bound=Enum)
 
 
@@ -52,7 +52,10 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
     HEADED = False
     """Whether `heading` is shown in the top line, where it does not scroll."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """When the row under the cursor is highlighted. If ``never``, the list doesn't scroll to it."""
+    """Whether the cursor's row is highlighted: always, only while the list is focused, or never.
+
+    With ``never``, the list doesn't scroll to the cursor, either.
+    """
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
     BINDINGS = [

@@ -25,12 +25,12 @@ class NoticeLine(Widget):
     message: reactive[str] = reactive("", layout=True)
     severity: reactive[Severity] = reactive("information")
     remedy: reactive[Remedy | None] = reactive(None)
-    """What the user can do about the message: a key, its label, and the action of a click."""
+    """What the user can do about the message: a key, its label, and the action for a click."""
 
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """Number of warnings and errors that `add` put into the message; 0 after `say`."""
+        """Number of warnings and errors in the message; counts only those shown with `add`."""
         self._clearing = Later(self, self.clear)
 
     def say(
@@ -39,7 +39,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show ``message`` in place of the current one."""
+        """Replace the current message."""
         self._clearing.stop()
         self.warnings = 0
         self.severity = severity
@@ -53,10 +53,9 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show a message in place of the current one, but keep warnings together.
+        """Show a message: a warning below the current warnings, any other message instead of them.
 
-        While a warning is shown, another warning goes below it. Only the last `MAX_WARNINGS` lines
-        stay.
+        Of several warnings, the last `MAX_WARNINGS` are shown.
         """
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)

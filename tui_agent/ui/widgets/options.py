@@ -12,7 +12,7 @@ class Options(OptionList):
 
     @property
     def enabled(self) -> list[int]:
-        """Indices of the options that are not disabled."""
+        """Indices of the enabled options."""
         return [place for place, option in enumerate(self.options) if not option.disabled]
 
     @property
@@ -22,7 +22,7 @@ class Options(OptionList):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Ignore a click on a row whose option has been removed but which is still on the screen."""
+        """Ignore a click on a row that is still drawn although its option was removed."""
         if event.style.meta.get("option", 0) >= self.option_count:
             event.prevent_default()
 

@@ -20,8 +20,8 @@ class PlainText(Static):
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
         """Replace the text.
 
-        Does nothing if the text is the same string, and causes no layout while the widget is
-        hidden.
+        Does nothing if the new text equals the current string. While the widget is hidden, the
+        screen is not laid out again.
         """
         shown = self.content
         if isinstance(content, str) and isinstance(shown, str) and content == shown:

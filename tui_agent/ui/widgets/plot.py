@@ -13,9 +13,9 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.cursor import CursorWidget
 
 _GUTTER = 7
-"""Width, in cells, of the axis labels at the left of the plot."""
+"""Width, in cells, of the axis labels on the left of the plot."""
 _ROOMY = 60
-"""Least width, in cells, at which the axis is labelled."""
+"""Minimum width of the widget, in cells, for labels on the axis."""
 _EMPTY = Series(((),), 1.0)
 
 
@@ -61,7 +61,7 @@ class Plot(CursorWidget, can_focus=True):
         self.columns: list[Column] = []
         """The columns that are drawn, from left to right. A column may contain several steps."""
         self.edges: list[int] = [0]
-        """Offset, in cells, of the left edge of each column and of the right edge of the last."""
+        """Offsets, in cells, of the columns' left edges and of the last column's right edge."""
         self._rows: list[list[Cell]] = []
 
     def show(self, series: Series, *, cursor: int) -> None:

@@ -1,7 +1,8 @@
-"""The prompt: a text area with history, completion, vi keys, pastes as chips, and an external editor.
+"""The prompt: a text area with history, completion, vi keys, and an external editor.
 
-It owns the draft, the draft that was put away, and the position in the history. It sends nothing to
-the agent: it posts messages such as `Prompt.Sent`, and the main screen acts on them.
+A long paste is shown as a chip, a short text that stands for it. The prompt owns the draft, the
+draft that the user put away, and the position in the history. It sends nothing to the agent: it
+posts messages such as `Prompt.Sent`, and the main screen acts on them.
 """
 
 import re
@@ -33,7 +34,7 @@ PLACEHOLDERS = (
     "Ask anything · / @ # ! · {palette}",
     "Ask anything",
 )
-"""Placeholders of the empty prompt, longest first. `Prompt.set_placeholders` replaces the braces."""
+"""Placeholders of the empty prompt, longest first; see `Prompt.set_placeholders` for the braces."""
 READ_ONLY_PLACEHOLDERS = (
     "Read-only · {palette} lists all commands · /fork continues in a copy",
     "Read-only · /fork continues in a copy",
@@ -42,7 +43,7 @@ READ_ONLY_PLACEHOLDERS = (
 """Placeholders of the prompt in a read-only session, longest first."""
 
 _MAX_STASHED_CHARS = 40
-"""Maximum number of characters that the placeholder shows of the draft that was put away."""
+"""Maximum number of characters that the placeholder shows of a draft that the user put away."""
 _COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
 """Matches a command without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -56,12 +57,12 @@ def clean(text: str) -> str:
 class Prompt(TextArea, inherit_bindings=False):
     """The text area in which the user writes messages and commands; posts `Sent` with the text."""
 
-    # All keys of the text area are listed with an id, so that the user can change each of them.
+    # Every key of Textual's text area is listed here with an id, so users can change it.
     # Two keys separated by a space are a sequence. All sequences begin with `CHORD`.
     BINDINGS = [
         hidden("enter", "send", "send"),
         Binding("alt+enter", "send(True)", "queue", id="prompt.queue"),
-        # While idle, alt+enter is a line break too: many terminals send it for shift+enter.
+        # Unless the agent runs, Alt+Enter breaks the line: many terminals send it for Shift+Enter.
         hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line", id="prompt.newline"),
         Binding("tab", "complete", "complete", id="prompt.complete"),
         hidden("escape", "close_completion", "close list"),
@@ -73,8 +74,8 @@ class Prompt(TextArea, inherit_bindings=False):
             "move the running command to the background",
             id="prompt.background",
         ),
-        hidden("ctrl+v", "paste", "paste an image, or text", id="prompt.paste"),
-        hidden("ctrl+x,super+x", "cut", "cut the selection, else the line", id="prompt.cut"),
+        hidden("ctrl+v", "paste", "paste an image or text", id="prompt.paste"),
+        hidden("ctrl+x,super+x", "cut", "cut the selection or the line", id="prompt.cut"),
         hidden("ctrl+c", "copy", "copy the selection"),
         hidden("super+c", "copy", "copy the selection", id="prompt.copy"),
         hidden("alt+a", "select_all", "select all", id="prompt.select_all"),
@@ -151,7 +152,7 @@ class Prompt(TextArea, inherit_bindings=False):
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
-    """Whether the agent is running, so that a message can also be queued for later."""
+    """Whether the agent is running. Alt+Enter then queues the message for later."""
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
     """Whether the text is a shell command, that is, begins with ``!``."""
     vim: var[bool] = var(False, toggle_class="-vim")  # noqa: FBT003 - how Textual spells it
@@ -162,9 +163,9 @@ class Prompt(TextArea, inherit_bindings=False):
         """The user sent a message."""
 
         text: str
-        """The whole text; chips are replaced by the pasted text."""
+        """The whole text, with chips replaced by the pasted text."""
         follow_up: bool
-        """Whether to send the message as a follow-up, when the agent is idle."""
+        """Whether to hold the message back until the agent has finished its work."""
 
     @dataclass
     class SentNothing(Message):
@@ -200,11 +201,11 @@ class Prompt(TextArea, inherit_bindings=False):
         self._pastes = PasteStore()
         self._clock = clock
         self._key_of = key_of
-        """`SessionFrame.key_of`."""
+        """Returns the display text of an action's key, or ""; this is `SessionFrame.key_of`."""
         self._take_back = take_back
         """Moves the last queued message into the prompt; returns False if no message is queued."""
         self._recalled = ""
-        """The text that was last taken from the history, with chips."""
+        """The last text taken from the history, with chips."""
         self._restored = ""
         """The text, with chips, that `restore` put into the empty prompt; "" if there is none."""
         self._vi = Vim()
@@ -216,27 +217,27 @@ class Prompt(TextArea, inherit_bindings=False):
         self.last_typed = float("-inf")
         """When the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
-        """Whether the last key was `CHORD` without a selection, so that the next completes a sequence."""
+        """Whether the last key was `CHORD`, pressed while no text was selected."""
         self.stashed = ""
-        """The draft that was put away, with chips replaced by the pasted text; "" if there is none."""
+        """The draft that the user put away, with chips replaced by the pasted text; "" for none."""
         self._killed = KilledText()
         self._deleted = ""
         """The text that the last key deleted, with chips."""
         self.use_keys({})
 
     def on_mount(self) -> None:
-        """Keep the terminal's cursor at the caret, where input methods show their text."""
+        """Keep the terminal's cursor at the caret, because input methods show their text there."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
         self.set_placeholders(self._placeholders)
 
     def set_placeholders(self, texts: Sequence[str]) -> None:
-        """Use the first of ``texts`` that fits as the placeholder, or the last one if none fits.
+        """Show the first of ``texts`` that fits as the placeholder, or the last one if none fits.
 
-        Chooses again when the width or the keys change. ``{palette}`` stands for the key that opens
-        the list of commands; texts that contain it are skipped if there is no such key. While a
-        draft is put away, the placeholder shows that draft instead.
+        The choice is made again when the width or the keys change. ``{palette}`` stands for the key
+        that opens the list of commands; texts that contain it are skipped if there is no such key.
+        If the user has put a draft away, the placeholder shows that draft instead.
         """
         self._placeholders = texts
         if self.stashed:
@@ -260,9 +261,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self.refresh()
 
     def use_keys(self, keymap: Mapping[str, str], of_screen: Iterable[BindingType] = ()) -> None:
-        """Replace the prompt's keys by those of the user; ``keymap`` maps ids of bindings to keys.
+        """Use the user's keys from ``keymap``, which maps ids of bindings to keys.
 
-        ``of_screen`` are the screen's bindings, whose key sequences only the prompt receives.
+        ``of_screen`` contains the screen's bindings. The prompt handles the key sequences among
+        them, because only the prompt recognizes sequences.
         """
         self._keys = dict(keys_of(self.BINDINGS, keymap))
         for key, bindings in keys_of(of_screen, keymap).items():
@@ -284,7 +286,7 @@ class Prompt(TextArea, inherit_bindings=False):
     def draft(self) -> str:
         """The user's unsent text, with chips replaced by the pasted text.
 
-        While a message from the history is shown, this is the text that the prompt had before.
+        While the prompt shows a message from the history, this is the text that it had before.
         """
         if self._is_recalled:
             return self._history_walk.draft
@@ -305,7 +307,7 @@ class Prompt(TextArea, inherit_bindings=False):
     def replace_draft(self, text: str) -> None:
         """Replace the prompt's text with ``text``, and add the former text to the history.
 
-        The former text isn't added if it is blank or came from the history unchanged.
+        The former text isn't added if it is blank or an unchanged text from the history.
         """
         if self.full_text.strip() and not self._is_recalled:
             self._history_walk.add(self.full_text)
@@ -317,7 +319,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.reset()
 
     def action_stash(self) -> None:
-        """Put the draft away, and bring back the draft that was put away before, if any."""
+        """Swap the draft with the one that the user put away earlier, if any."""
         brought = self.stashed
         self.stashed = ""
         if self.full_text.strip():
@@ -334,9 +336,9 @@ class Prompt(TextArea, inherit_bindings=False):
         self.set_placeholders(self._placeholders)
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to everything that the user typed and the prompt still has.
+        """Apply ``clean`` to all text from the user that the prompt still keeps.
 
-        These are the draft, the draft that was put away, the history, the pastes and the erased text.
+        This includes both drafts (current and put away), the history, the pastes and erased text.
         """
         self._history_walk.rewrite(clean)
         self._killed.rewrite(clean)
@@ -346,10 +348,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self.set_draft(clean(self.draft))
 
     def restore(self, text: str) -> None:
-        """Put a sent text back into the prompt, on the lines above the draft if there is one.
+        """Put a sent text back into the prompt, above the draft if there is one.
 
-        A restored text that was not edited is not treated as a draft: it is replaced. If ``/`` is
-        typed right after a text that was restored without a draft, the command replaces the text.
+        If the prompt contains only an earlier restored text, unedited, the new text replaces it. If
+        the user types ``/`` at the end of such a text, the command replaces it.
         """
         draft = ""
         if self.text != self._restored:
@@ -361,9 +363,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Restore ``earlier`` in place of a restored, unedited text; if it is "", clear the prompt.
+        """Remove a restored text from the prompt unless the user has edited it.
 
-        Also restores ``earlier`` if the prompt is empty. Keeps any other text.
+        If ``earlier`` isn't empty, it is restored instead, even if the prompt was empty. Any other
+        text in the prompt stays.
         """
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
@@ -381,7 +384,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.screen.set_focus(self)
 
     def reset(self) -> None:
-        """Clear the text and the pastes, leave the history, and reset vi's mode."""
+        """Clear the text and the pastes, stop browsing the history, and reset the vi mode."""
         self._vi.reset()
         self._show_vi()
         self._pastes.clear()
@@ -412,7 +415,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.Sent(text, follow_up))
 
     def _break_after_backslash(self) -> bool:
-        """If a backslash is before the cursor, insert a line break and return True.
+        """Insert a line break if there is a backslash before the cursor; return whether there was.
 
         The backslash is removed, except in a shell command. This is for terminals that can't
         distinguish Shift+Enter from Enter.
@@ -461,7 +464,7 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @property
     def escape_ends_mode(self) -> bool:
-        """Whether vi's insert mode is on, so that Alt with a letter counts as Escape and the letter.
+        """Whether vi's insert mode is on. Alt with a letter then counts as Escape and the letter.
 
         Terminals send the same bytes for both.
         """
@@ -550,13 +553,13 @@ class Prompt(TextArea, inherit_bindings=False):
             event.stop()
             event.prevent_default()
             return
-        # Priority bindings would run before earlier keys that are still in the queue.
+        # These keys have no priority binding: it would run before earlier keys still in the queue.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # The command replaces an unedited restored text, which goes into the history.
+                # A command replaces an unedited restored text; the history keeps that text.
                 if (
                     self._restored
                     and self.text == self._restored
@@ -571,9 +574,9 @@ class Prompt(TextArea, inherit_bindings=False):
         event.prevent_default()
 
     async def _press_chord(self, key: str) -> bool:
-        """Handle a key of a sequence that begins with `CHORD`; return True if it is part of one.
+        """Handle a key that may belong to a sequence; return True if it does.
 
-        While text is selected, `CHORD` doesn't begin a sequence: it cuts the text.
+        All sequences begin with `CHORD`. While text is selected, that key cuts the text instead.
         """
         begun = self._begins_chord
         self._begins_chord = key == CHORD and self.selection.is_empty
@@ -583,9 +586,9 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
-        """Run the action that is bound to a key of the prompt; return False if none was run.
+        """Run the action that the prompt binds to a key; return False if no action was run.
 
-        Waits for the action, so that it is finished before the next key is handled.
+        Waits until the action is finished, so the next key is handled after it.
         """
         for binding in self._keys.get(key, ()):
             namespace, action, parameters = parse(binding.action)
@@ -638,11 +641,11 @@ class Prompt(TextArea, inherit_bindings=False):
         return ""
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002, FBT001, FBT002 - as inherited
-        """Return the start of the cursor's whole line, even if that is wrapped on the screen."""
+        """Return the start of the cursor's whole line, even if it is wrapped on the screen."""
         return self.cursor_location[0], 0
 
     def get_cursor_line_end_location(self) -> tuple[int, int]:
-        """Return the end of the cursor's whole line, even if the line is wrapped on the screen."""
+        """Return the end of the cursor's whole line, even if it is wrapped on the screen."""
         row = self.cursor_location[0]
         return row, len(self.document.get_line(row))
 
@@ -690,7 +693,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._killed.add(killed, forward=forward, before=before, after=after)
 
     def action_yank(self) -> None:
-        """Insert the text that was last erased by word or line, in place of the selection."""
+        """Replace the selection with the last text that was erased by word or line."""
         text = self._killed.text
         if is_large(text):
             text = self._pastes.fold(text)
@@ -755,7 +758,7 @@ class Prompt(TextArea, inherit_bindings=False):
         row, column = self.cursor_location
         if self.suggestion:
             self._show_argument()
-        # Searching for a word is skipped for lines without a character that starts a completion.
+        # Most lines contain no character that starts a completion. They aren't searched for a word.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
 
@@ -766,7 +769,7 @@ class Prompt(TextArea, inherit_bindings=False):
             return None
         if not self.shell:
             return token_at(self.document.lines, row, column)
-        # In a shell command, a word is completed only after Tab.
+        # In a shell command, completion starts only with Tab.
         asked = self._popup.token
         path = path_at(self.document.lines, row, column)
         if asked is None or path is None or (asked.row, asked.start) != (path.row, path.start):
@@ -774,15 +777,16 @@ class Prompt(TextArea, inherit_bindings=False):
         return path
 
     def _update_completion(self) -> None:
-        """Update an outdated completion list: list the commands that match now, or close it.
+        """Make sure that the completion list fits the current text.
 
-        The list can be outdated because a key may be handled before the messages about the changes
-        that earlier keys made. It is closed if the word at the cursor is not a command.
+        The list is out of date if a key is handled before Textual has reported the changes that
+        earlier keys made. If the word at the cursor is a command, the list is updated; otherwise it
+        is closed.
         """
         choice = self._popup.choice
         token = self._token()
         if choice is not None and choice[0] != token:
-            # Finding files takes time, and the file offered for the former text would be wrong.
+            # Finding files takes time, and the files found for the former text would be wrong.
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
@@ -794,7 +798,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.complete(path)
 
     def _show_argument(self) -> None:
-        """Show what argument the typed command takes, dimmed after it, until the user types one."""
+        """After a command, show a dimmed hint about its argument, until the user types one."""
         hint = ""
         typed = _COMMAND.fullmatch(self.text)
         if typed is not None and self.cursor_location == self.document.end:
@@ -804,7 +808,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.suggestion = hint
 
     def action_cursor_right(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move to the right. Unlike in Textual's text area, this never inserts the dimmed hint."""
+        """Move to the right. Unlike Textual's text area, this never inserts the dimmed hint."""
         self.suggestion = ""
         super().action_cursor_right(select)
         self._show_argument()
@@ -854,7 +858,7 @@ class Prompt(TextArea, inherit_bindings=False):
     # -- external editor
 
     def action_edit_in_editor(self) -> None:
-        # Not awaited: the handling of the key must not last until the editor is closed.
+        # Not awaited: otherwise, handling this key would take until the editor is closed.
         self.call_later(self._edit_in_editor)
 
     async def _edit_in_editor(self) -> None:
@@ -869,5 +873,5 @@ class Prompt(TextArea, inherit_bindings=False):
         if self.full_text == before:
             self.set_draft(text)
         else:
-            # A message was put back into the prompt in the meantime; the history keeps it.
+            # A message was put back into the prompt in the meantime; it goes into the history.
             self.replace_draft(text)

@@ -1,6 +1,6 @@
 """The lines above the prompt: queued messages, the to-do in progress, and the chip for new text.
 
-Also the chip that says on other pages that a question is waiting. `SessionView` updates all of them.
+Another chip tells the user on other pages that a question waits. `SessionView` updates them all.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 4
 """Maximum number of lines in the list of queued messages."""
 SENDS_NOW = "enter sends now"
-"""The hint after the last message for the next step, shown while Enter sends these messages."""
+"""The hint after the last message queued for the next step, while Enter sends these messages."""
 ROOM_FOR_QUEUE_KEYS = 60
-"""Least width, in cells, to show key hints in the list. A long message is cut to make room."""
+"""Minimum width of the list, in cells, for key hints. A long message is cut to make room."""
 
 
 class QuestionChip(PlainText):
@@ -75,11 +75,11 @@ class QueueList(Widget):
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
     has_draft: reactive[bool] = reactive(default=False)
-    """Whether the prompt contains text, which Enter would send."""
+    """Whether the prompt contains text. Enter then sends that text."""
     has_question: reactive[bool] = reactive(default=False)
-    """Whether a question waits, which Enter would answer."""
+    """Whether a question is waiting. Enter then answers it."""
     is_settled: reactive[bool] = reactive(default=True)
-    """False for a moment after a message was sent, as a second Enter may be an accident."""
+    """False for a moment after a message was sent, because a second Enter may be an accident."""
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
         """``key_of`` is `SessionFrame.key_of`."""
@@ -137,7 +137,7 @@ class TodoLine(PlainText):
         self.display = False
 
     def follow(self, agent: Agent, entry: Entry | None) -> None:
-        """Update the line after ``entry`` was appended, or after the path changed (None)."""
+        """Update the line after ``entry`` was appended. None: after the path changed."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
@@ -146,7 +146,7 @@ class TodoLine(PlainText):
             self._show(current_todos(path) if is_current else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show how many to-dos are done and which is in progress; hide the line if all are done."""
+        """Show how many to-dos are done and which one is in progress. Hidden if all are done."""
         now = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
         done, count = done_of(todo.status for todo in todos)
         self.display = done < count

@@ -41,11 +41,11 @@ KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 
 PATTERN_HINT = "* matches anything. Enter accepts, Escape goes back"
-"""Shown in place of the question's reason while the user edits the pattern of a rule."""
+"""Shown instead of the question's reason while the user edits the pattern of a rule."""
 
 
 class QuestionChoices(Options, can_focus=True):
-    """The list of answers. A printable key chooses an answer, or goes to the prompt as text."""
+    """The list of answers. A printable key chooses an answer or is inserted into the prompt."""
 
     FOCUS_ON_CLICK = False
     BINDINGS = [
@@ -62,12 +62,12 @@ class QuestionChoices(Options, can_focus=True):
         self._held = ""
         """A key that may be an answer once ``hold`` is over; "" for none."""
         self.typed = False
-        """Whether text was typed since the list got the focus. Further keys are text too, then."""
+        """Whether text was typed since the list was focused. Later keys are then text, too."""
         self.touched = False
-        """Whether the user moved the highlight or clicked. Enter then needs no waiting time."""
+        """Whether the user moved the highlight or clicked. Enter then works without a delay."""
 
     def forget_key(self) -> None:
-        """Drop a key that was pressed for a question that is gone."""
+        """Drop a key that was meant for an earlier question."""
         self._held = ""
 
     def action_select(self) -> None:
@@ -123,9 +123,9 @@ class QuestionPrompt(VerticalGroup):
     """Shows the oldest waiting question, and how many others wait.
 
     Keys remain text for the prompt during a grace period, while the user is typing, and while the
-    prompt contains text. If that text is sent, it answers a question about a tool call with “no, but
-    …”. Tab moves the focus to the question at any time; pressed again, it opens a field for a note to
-    the answer.
+    prompt contains text. Sending that text answers a question about a tool call with “no, but …”.
+    Tab moves the focus to the question at any time; a second Tab opens a field for a note that is
+    sent with the answer.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
@@ -181,7 +181,7 @@ class QuestionPrompt(VerticalGroup):
         self.display = False
 
     def set_delays(self, *, grace: float, typing_pause: float) -> None:
-        """Set how many seconds a question waits before it gets the focus.
+        """Set how many seconds a question waits before it is focused.
 
         ``grace`` counts from when the question is shown, ``typing_pause`` from the last typed key.
         """
@@ -199,7 +199,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def asked(self) -> WaitingQuestion | None:
-        """The question that is shown, which is the oldest waiting one; None if none waits."""
+        """The question that is shown: the oldest in the queue; None if the queue is empty."""
         if self._waiting:
             return self._waiting[0]
         return None
@@ -208,9 +208,8 @@ class QuestionPrompt(VerticalGroup):
     def accepts_enter(self) -> bool:
         """Whether Enter in the list of answers may answer the question.
 
-        False while the prompt contains text. Unless the user is waiting for the question, also False
-        while the user is typing, and until the question has been shown for `ENTER_GRACES` grace
-        periods.
+        False while the prompt contains text. Also False while the user is typing and during the
+        first `ENTER_GRACES` grace periods, unless the user is waiting for the question.
         """
         if self.asked is not None and self.asked.is_awaited:
             return not self._prompt.text
@@ -255,7 +254,7 @@ class QuestionPrompt(VerticalGroup):
         """Answer the question with text sent from the prompt. Return False if it isn't an answer.
 
         A question about a tool call is answered with “no, but …” once its grace period is over. A
-        question that gets the focus only by Tab is answered if the text is the key of an answer. Any
+        question that is focused only with Tab is answered if the text is the key of an answer. Any
         other question is dismissed, if possible, and False is returned.
         """
         asked = self.asked
@@ -291,7 +290,10 @@ class QuestionPrompt(VerticalGroup):
         return None
 
     def draft_changed(self) -> None:
-        """Update the hint after the prompt's text changed; an empty prompt may give up the focus."""
+        """Update the hint after the prompt's text changed.
+
+        If the prompt is empty now, the question may take the focus.
+        """
         if self.asked is None or self._choices.has_focus:
             return
         self._show_hint()
@@ -310,9 +312,9 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def choose_at_cursor(self) -> None:
-        """Choose the highlighted answer of a question that gets the focus only by Tab.
+        """Choose the highlighted answer of a question that is focused only with Tab.
 
-        Does nothing for other questions, and before `ENTER_GRACES` grace periods are over.
+        Does nothing for other questions, or before `ENTER_GRACES` grace periods are over.
         """
         asked = self.asked
         row = self._choices.highlighted_option
@@ -322,10 +324,10 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def clear(self) -> None:
-        """Remove all questions except those that get the focus only by Tab.
+        """Remove all questions except those that are focused only with Tab.
 
-        Choices are dismissed. Questions about a tool call are only removed from the screen; the agent
-        keeps its request.
+        A question about a tool call only disappears from the screen; the agent still waits for its
+        answer. All other questions are dismissed.
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
@@ -343,7 +345,7 @@ class QuestionPrompt(VerticalGroup):
     def _show(self, asked: WaitingQuestion) -> None:
         self._release()
         self._shown_at = self._clock()
-        # The last question's scrollbar would wrap a line that just fits, and so stay in sight.
+        # If the last question's scrollbar stayed, it could wrap a line that just fits without it.
         self._scroll.show_vertical_scrollbar = False
         self._details.show(asked.lines)
         self._is_scrolled = self._shows_all = False
@@ -367,7 +369,7 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """List the answers with their keys, and highlight the answer named ``at``, else the first.
+        """List the answers with their keys. Highlights the answer named ``at``, or else the first.
 
         Until the user chooses “more…”, only the question's first answers are listed.
         """
@@ -441,7 +443,7 @@ class QuestionPrompt(VerticalGroup):
         self._hint.update(hint)
 
     def _words_hint(self, asked: WaitingQuestion) -> str:
-        """Return the hint for a prompt that contains text: what Enter does, or how to answer."""
+        """Return the hint for a prompt with text in it: what Enter does, or how to answer."""
         if asked.takes_words:
             return WORDS_HINT
         answer = self._letter(self._prompt.text)
@@ -487,7 +489,7 @@ class QuestionPrompt(VerticalGroup):
         return self._note.has_focus or self._pattern.has_focus
 
     def on_descendant_blur(self) -> None:
-        """Disarm the question if another widget got the focus, but not if the terminal lost the focus."""
+        """Disarm the question if another widget is focused, but not if the terminal loses focus."""
         if self.app.app_focus:
             self.call_later(self._disarm_if_unfocused)
 
@@ -538,7 +540,7 @@ class QuestionPrompt(VerticalGroup):
 
     @on(Input.Submitted)
     def _field_submitted(self, event: Input.Submitted) -> None:
-        """Answer with the note; or store the pattern of a rule, and edit the next rule, if any."""
+        """Send the answer with the note, or store the rule's pattern and edit the next rule."""
         event.stop()
         text = event.value.strip()
         if event.input is self._note:
@@ -606,7 +608,7 @@ class QuestionPrompt(VerticalGroup):
         return action != "back" or self.can_go_back
 
     def action_back(self) -> None:
-        """Close the input field; or shorten the list of answers again; or dismiss the question.
+        """Close the input field, else shorten the list of answers again, else dismiss the question.
 
         A question that needs an answer, such as one about a tool call, can't be dismissed.
         """
@@ -626,7 +628,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def ticks_at_cursor(self) -> bool:
-        """Whether keys answer the question, and the highlighted answer has a tick box."""
+        """Whether the question is armed and the highlighted answer has a tick box."""
         row = self._choices.highlighted_option
         return (
             self.armed and self.asked is not None and row is not None and row.id in self.asked.ticks
@@ -638,12 +640,12 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def choose_by_key(self, name: str) -> None:
-        """Act on a choice that the user made by its key or number; see `choose`."""
+        """Act on a choice that the user made with a key or number; see `choose`."""
         self._chosen_by_key = True
         self.choose(name)
 
     def choose(self, name: str) -> None:
-        """Act on a choice of the user; does nothing unless the question is armed.
+        """Act on the user's choice. Does nothing unless the question is armed.
 
         `OPEN` opens the details, `MORE` lists all answers, and the answers ``rule`` and ``note``
         open an input field. Any other ``name`` is passed to the question as the answer.

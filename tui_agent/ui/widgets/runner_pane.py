@@ -1,4 +1,4 @@
-"""A pane on the page of a race that shows the conversation of one runner while it works."""
+"""A pane on the page of a race. It shows the conversation of one runner while the runner works."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 class RunnerPane(Vertical):
-    """Shows the conversation of one agent, under a title, and adds its events as they arrive."""
+    """Shows a title and the conversation of one agent, which grows with the agent's events."""
 
     title = getters.query_one(".runner-title", PlainText)
     transcript = getters.query_one(Transcript)
@@ -35,7 +35,7 @@ class RunnerPane(Vertical):
         self._leave()
 
     def follow(self, title: str, agent: Agent) -> None:
-        """Show the conversation of ``agent`` instead of the current one, with ``title`` above it."""
+        """Show the conversation of ``agent``, with ``title`` above. Replaces the current one."""
         self.title.update(title)
         if agent is self._agent:
             return

@@ -74,14 +74,14 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.session_frame import SessionFrame
 
 FACTS_SECONDS = 0.1
-"""Seconds that a block must have the focus before its size is computed for the status line."""
+"""Seconds for which a block must be focused before its size is computed for the status line."""
 
 INTERRUPTED = "Interrupted."
-"""Error of a compaction that the user interrupted."""
+"""The error text of a compaction that the user interrupted."""
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 WRITING = frozenset({Phase.STREAMING, Phase.THINKING})
-"""Phases of a run in which the model's text arrives."""
+"""Phases of a run in which text from the model arrives."""
 
 
 class SessionView(BackgroundContainer):
@@ -148,9 +148,9 @@ class SessionView(BackgroundContainer):
     # -- sessions
 
     def show_opened(self, agent: Agent) -> None:
-        """Show the session of ``agent`` instead of the current one, with its open question.
+        """Show the session of ``agent``, including its open question, if any.
 
-        Warns if entries of the session could not be read.
+        It replaces the current session. Warns if entries of the session could not be read.
         """
         self.inbox.take()
         self.question.clear()
@@ -182,7 +182,7 @@ class SessionView(BackgroundContainer):
         self.post_message(self.Opened())
 
     def _forget_session(self) -> None:
-        """Drop what belongs to the session on the screen; other sessions have entries with the same ids."""
+        """Forget state with entry ids, because the same ids occur in other sessions."""
         if self.find_bar.display:
             self.find_bar.action_end()
         self._showing_block_facts.stop()
@@ -202,7 +202,7 @@ class SessionView(BackgroundContainer):
         return True
 
     def show_entry(self, entry_id: int) -> None:
-        """Scroll to an entry, or open the tree at it if it is not on the path."""
+        """Scroll to an entry. If it isn't on the path, open the tree with the entry selected."""
         if not self.transcript.jump_to(entry_id):
             self._controller.begin("tree", f"#{entry_id}")
 
@@ -350,7 +350,7 @@ class SessionView(BackgroundContainer):
         self._main.refresh_bindings()
 
     def _report_compaction(self) -> None:
-        """Show a notice about the newest compaction, with the undo key, unless it was shown before."""
+        """Show a notice about the newest compaction, with the undo key; once per compaction."""
         if self.agent is None:
             return
         made = newest(self.agent.session.active_path(), CompactionEntry)
@@ -393,16 +393,16 @@ class SessionView(BackgroundContainer):
                 pass
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
-        """Return True if the leaf is an answer with this error; the conversation shows it then."""
+        """Return True if the leaf is an answer with this error; the conversation then shows it."""
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
         entry = self.agent.session.entry(leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def _not_in_transcript(self, text: str) -> str:
-        """Return a text without the error of the newest answer, if it begins with that.
+        """Return ``text`` without the newest answer's error, if the text begins with that error.
 
-        The conversation shows the error already, and the notice has room for a few lines only.
+        The conversation shows the error already, and the notice has room for only a few lines.
         """
         if self.agent is None:
             return text
@@ -466,8 +466,8 @@ class SessionView(BackgroundContainer):
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
         """Give the focus back to ``taken_from``, the widget that had it before.
 
-        The prompt gets it instead if that widget is gone or a question waits. The grace period of
-        the waiting question starts again.
+        If that widget is gone or a question is waiting, the prompt is focused instead. The grace
+        period of the waiting question starts again.
         """
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
@@ -477,7 +477,7 @@ class SessionView(BackgroundContainer):
     def leave_question(self) -> None:
         """Update the screen after a question was removed.
 
-        If no question is left, the prompt gets the focus that the question had.
+        If the removed question had the focus and no other is waiting, the prompt is focused.
         """
         self.announce_question()
         if self.question.asked is None and self.question.has_focus_within:
@@ -498,7 +498,7 @@ class SessionView(BackgroundContainer):
 
         ``answered`` is called with the name of the answer and the user's note, as in
         `ChoiceQuestion`, or with None if the user dismissed the question. ``awaited`` says that the
-        question follows directly from a command of the user, who has pressed no key since.
+        question follows directly from a command, and that the user has pressed no key since then.
         """
         asked = ChoiceQuestion(choice, answered)
         asked.is_awaited = awaited
@@ -507,7 +507,7 @@ class SessionView(BackgroundContainer):
         return partial(self.end_question, asked.key)
 
     def end_question(self, key: str) -> None:
-        """Remove the question with ``key``. If no question is left, the prompt gets its focus."""
+        """Remove the question with ``key``, and update the screen as `leave_question` does."""
         if self.is_attached:
             self.question.remove_question(key)
             self.leave_question()
@@ -515,7 +515,7 @@ class SessionView(BackgroundContainer):
     # -- the side panel
 
     def on_resize(self) -> None:
-        """Show or hide the side panel: as the user chose, or by the width if they have not chosen."""
+        """Show or hide the side panel as the user chose. By default, show it in a wide terminal."""
         if self._wants_panel is None:
             wanted = self.size.width >= MIN_WIDTH_FOR_PANEL
         else:
@@ -523,7 +523,7 @@ class SessionView(BackgroundContainer):
         self.panel.show(shown=wanted)
 
     def toggle_view(self) -> bool:
-        """Switch the conversation between all entries and only what the model sees.
+        """Switch the conversation between two views: all entries, and only what the model sees.
 
         Returns True if it now shows only what the model sees.
         """
@@ -532,7 +532,7 @@ class SessionView(BackgroundContainer):
         return seen
 
     def _model_text(self, entry_id: int) -> str:
-        """Return what the next request contains of an entry, as text; "" for nothing."""
+        """Return an entry's text as the next request contains it; "" if it isn't in the request."""
         if self.agent is not None:
             sent = self.agent.inspector.next_request().messages
         else:
@@ -550,7 +550,7 @@ class SessionView(BackgroundContainer):
         message.stop()
         self.show_entry(message.entry_id)
 
-    # -- requests of the conversation
+    # -- requests from the conversation
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:

@@ -31,15 +31,15 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, crop_
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
-"""Least width of the panel, in cells. It gets the width that the conversation doesn't use."""
+"""Minimum width of the panel, in cells. It takes the width that the conversation doesn't need."""
 MAX_WIDTH = 84
-"""Greatest width of the panel, in cells."""
+"""Maximum width of the panel, in cells."""
 MIN_WIDTH_FOR_PANEL = 140
-"""Least width of a terminal, in cells, to show the panel by default."""
+"""Minimum width of the terminal, in cells, for showing the panel by default."""
 
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
 MIN_TREE_ROWS = 6
-"""Least number of rows for the tree, even if the other parts then don't fit in the panel."""
+"""Minimum number of rows for the tree, even if the other parts then don't fit in the panel."""
 
 
 @frozen
@@ -62,7 +62,7 @@ class SidePanel(LineList):
 
     @dataclass
     class Jumped(Message):
-        """The user chose a line, to see its entry in the conversation."""
+        """The user chose a line in order to see its entry in the conversation."""
 
         entry_id: int
 
@@ -75,7 +75,7 @@ class SidePanel(LineList):
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
         self._summarised: tuple[int, list[Entry]] = (0, [])
-        """Id of the newest compaction, 0 for none, and the entries before it that changed files."""
+        """Id of the newest compaction (0 for none), and the result of `summarised_changes`."""
         self._stale = True
         self._rebuilding = Later(self, self._rebuild)
 
@@ -88,7 +88,7 @@ class SidePanel(LineList):
         self._rebuild_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Update the panel after ``entry`` was appended, or after the leaf moved (None)."""
+        """Update the panel after ``entry`` was appended. None: after the leaf moved."""
         if entry is None:
             self._rows = []
         else:
@@ -106,7 +106,7 @@ class SidePanel(LineList):
                 self._rebuild_soon()
 
     def _rebuild_soon(self) -> None:
-        """Rebuild the panel after the next screen refresh, or once it is shown if it is hidden."""
+        """Rebuild the panel after the next screen refresh; if hidden, once it is shown."""
         self._stale = True
         if self.display:
             self._rebuilding.after_refresh()

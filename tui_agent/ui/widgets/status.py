@@ -1,7 +1,7 @@
 """The status line at the bottom of the main screen.
 
-On the left: mode, model, effort, leaf, cost, what runs elsewhere, warnings and the agent's activity.
-On the right: the keys that are available now.
+On the left: mode, model, effort, leaf, cost, work that runs off this screen, warnings, and the
+agent's activity. On the right: the keys that are available now.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,13 +27,13 @@ _FIRST_ACTIONS = (
     "step_back",
     "send(True)",
 )
-"""Actions whose keys come first in the line, most important first."""
+"""Actions whose keys are shown before all others, most important first."""
 MIN_WIDTH_FOR_USED = 100
-"""Least width, in cells, to show the tokens used by the session."""
+"""Minimum width of the line, in cells, for showing the tokens used by the session."""
 MIN_WIDTH_FOR_USED_LABEL = 140
-"""Least width, in cells, to label the number of used tokens in full."""
+"""Minimum width of the line, in cells, for the full label of the used tokens."""
 MIN_WIDTH_FOR_TODAY = 80
-"""Least width, in cells, to show the day's budget."""
+"""Minimum width of the line, in cells, for showing the day's budget."""
 _PALETTE = "command_palette"
 """The action that opens the list of commands. Its key is shown although Textual hides the binding."""
 
@@ -41,7 +41,7 @@ _PALETTE = "command_palette"
 def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
     """Return a hint for the key of each action, most important first.
 
-    Uses the first visible binding of an action, and skips actions without one.
+    Uses the first visible binding of each action, and skips actions without a visible binding.
     """
     hints: dict[str, Hint] = {}
     for binding in bindings:
@@ -77,7 +77,7 @@ class StatusLine(Widget):
     mode: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
     stands_in_for: reactive[str] = reactive("")
-    """Name of the chosen model while a fallback model answers instead of it; else empty."""
+    """Name of the chosen model while a fallback model answers instead; otherwise empty."""
     effort: reactive[str] = reactive("")
     """The effort in use; empty for the model's default."""
     leaf: reactive[int | None] = reactive(None)
@@ -88,26 +88,29 @@ class StatusLine(Widget):
     cost: reactive[float | None] = reactive(None)
     """Cost of the session in US dollars; None if unknown."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
-    """A text about the session's budget, shown after the cost, and one about the day's budget.
+    """Two texts: about the session's budget, shown after the cost, and about the day's budget.
 
     Each is empty if there is no such budget.
     """
     plan: reactive[str] = reactive("")
-    """A warning that a limit of the user's subscription is nearly reached; else empty."""
+    """A warning while a limit of the user's subscription is nearly reached; otherwise empty."""
     used: reactive[int | None] = reactive(None)
     """Input and output tokens of the session, as counted by the provider; None if unknown."""
     race: reactive[str] = reactive("")
-    """State of a running race while its page is closed; else empty."""
+    """State of a running race while its page is closed; otherwise empty."""
     goal: reactive[str] = reactive("")
-    """The command of the active goal or loop, a comma, and the number of the round; else empty."""
+    """The active goal or loop, such as "goal, round 2 of 20"; empty if there is none."""
     asides: reactive[str] = reactive("")
-    """State of the sessions that continue while this one is on the screen; empty if none does."""
+    """State of the sessions that run in the background; empty if there are none."""
     jobs: reactive[int] = reactive(0)
     """Number of running background jobs."""
     block: reactive[str] = reactive("")
-    """Tokens and context status of the focused block, shown instead of mode and model; or empty."""
+    """Tokens and context status of the focused block; empty if there is none.
+
+    Shown instead of the mode and the model.
+    """
     is_activity_shown: reactive[bool] = reactive(default=False)
-    """Whether the activity line of the conversation is visible; this line then omits the activity."""
+    """Whether the conversation shows the activity; the status line then omits it."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """The available keys, most important first."""
 
@@ -126,7 +129,7 @@ class StatusLine(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen and not self._hints_are_stale:
             self._hints_are_stale = True
-            self.call_later(self._update_hints)  # Once for several changes at the same time.
+            self.call_later(self._update_hints)  # Once, even after several changes in a row.
 
     def _update_hints(self) -> None:
         self._hints_are_stale = False
@@ -164,7 +167,7 @@ class StatusLine(Widget):
             piece = clickable(text, f".status--{style}", action)
             ground = self.get_component_styles(f"status--{style}")
             if ground.has_rule("background"):
-                # A style on a part of a text gets no opaque background from Textual.
+                # Textual drops an opaque background from a style that covers only part of a text.
                 piece = piece.stylize(Style(background=ground.background))
             pieces.append(piece)
         return Content.styled(" · ", ".status--plain").join(pieces)

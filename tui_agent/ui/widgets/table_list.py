@@ -1,4 +1,4 @@
-"""`TableList`, a table with a cursor and a heading that doesn't scroll; and the layout of its rows."""
+"""`TableList`, a table with a cursor and a fixed heading, and functions that lay out its rows."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_spans,
 
 _GAP: Final = 2
 _MIN_GROWING: Final = 10
-"""Least width, in cells, of a column that ``grows``."""
+"""Minimum width, in cells, of a column that ``grows``."""
 
 Cells = Sequence[StyledSpan]
 """The cells of a row, one span for each column."""
@@ -20,7 +20,7 @@ class Column:
     """A column of a table.
 
     If the table is too narrow, the columns with the lowest ``wanted`` are left out first. ``right``
-    aligns the texts to the right. A column that ``grows`` gets the width that the others leave.
+    aligns the texts to the right. A column that ``grows`` takes the width that the others leave.
     """
 
     title: str
@@ -30,10 +30,9 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
-    """Return the widths, in cells, of the columns that are shown, by column index.
+    """Return the width of each column that is shown, in cells, by column index.
 
-    Columns that are empty in every row are left out, and so are columns that don't fit in ``room``
-    cells.
+    Leaves out columns that are empty in every row, and columns that don't fit in ``room`` cells.
     """
     natural: dict[int, int] = {}
     shown: dict[int, int] = {}

@@ -12,9 +12,9 @@ from tui_agent.ui.widgets.plain_text import PlainText
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
-"""Least width, in cells, of the second column. If it would be narrower, it goes below the first."""
+"""Minimum width, in cells, of the second column. A narrower column goes below the first."""
 _BELOW: Final = 2
-"""Indentation, in cells, of a second column that is below the first."""
+"""Indentation, in cells, of a second column that goes below the first."""
 
 
 def wrap_columns(text: Content, width: int) -> Content:

@@ -21,11 +21,11 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.ui.later import Later
 
 PAUSE = 0.3
-"""Seconds between a change and the run of the command, so that one run covers several changes."""
+"""Seconds from a change until the command runs. One run then covers several changes."""
 SECONDS = 5.0
 """Time limit of the command, in seconds."""
 _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
-"""Color sequences, which are removed from the output. Other control sequences become visible."""
+"""Matches color sequences. They are removed from the output; other sequences become visible."""
 
 
 class UserStatusLine(Widget):
@@ -46,9 +46,9 @@ class UserStatusLine(Widget):
     ) -> None:
         """``state`` returns the command's input, or None if the command must not run now.
 
-        ``problem_of`` takes a directory and the command, and says why it must not run there at all.
-        ``warn`` gets a sentence for the user when the command fails. It isn't called again until
-        the command has succeeded in between.
+        ``problem_of`` takes a directory and the command, and returns why the command must not run
+        there, or "". ``warn`` is called with a message for the user when the command fails. After
+        that, it isn't called again until the command has succeeded and failed again.
         """
         super().__init__()
         self._warn = warn
@@ -63,7 +63,7 @@ class UserStatusLine(Widget):
         self.display = False
 
     def set_command(self, command: str | None) -> None:
-        """Set the command ("" or None for no command), and run it soon if it is a new one."""
+        """Set the command ("" or None for no command). If it has changed, run it soon."""
         if command != self._command:
             self._command = command or None
             self._has_failed = False
@@ -101,7 +101,7 @@ class UserStatusLine(Widget):
         )
         first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
-        if command != self._command:  # The settings name another command now.
+        if command != self._command:  # The settings now name another command.
             return
         self.text = one_line(first, 500)
         if problem and not self._has_failed:

@@ -1,6 +1,7 @@
 """The questions that can wait above the prompt: their text, reason, details and answers.
 
-`QuestionPrompt` shows them and chooses an answer. A question passes its answer on to whoever asked.
+`QuestionPrompt` shows them, and lets the user choose an answer. A question passes the answer to the
+code that asked.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ LOOP_LINES = 3
 """Maximum number of lines shown for each result of a repeated tool call."""
 
 MAX_FIRST = 7
-"""Maximum number of rows listed at first for a choice; the last one is “more…” if rows are left."""
+"""Maximum number of rows that a choice lists at first. If there are more, the last is “more…”."""
 
 
 class WaitingQuestion:
     """Base class of the questions that can wait above the prompt."""
 
     key: str
-    """Identifies the question among the waiting ones."""
+    """Identifies the question among the waiting questions."""
     what: str
     """The question, in one line."""
     why: str
@@ -48,17 +49,17 @@ class WaitingQuestion:
     at: str | None
     """Name of the answer that is highlighted at first; None for the first answer."""
     ticks: Sequence[str] = ()
-    """Names of the answers that have a tick box; Space chooses the highlighted one."""
+    """Names of the answers that have a tick box. Space chooses the highlighted one of them."""
     after_digits: str | None = None
-    """Name of the answer to highlight instead of ``at`` if the last answer was chosen by its key."""
+    """Replaces ``at`` if the user chose the last answer by key or number; None to keep ``at``."""
     rules: Sequence[str] = ()
     """Rules that the user may edit before answering, such as ``allow bash: git *``."""
     takes_words = False
-    """Whether text that is sent from the prompt answers the question."""
+    """Whether text sent from the prompt answers the question."""
     takes_keys = True
-    """Whether the question gets the focus without Tab or a click, so that keys answer it."""
+    """Whether the question is focused even without Tab or a click. Keys then answer it."""
     is_awaited = False
-    """Whether the user is waiting for the question, so that it may get the focus immediately."""
+    """Whether the user is waiting for the question. It may then be focused immediately."""
     comes_first = False
     """Whether no message can be sent before the question is answered."""
 
@@ -67,7 +68,7 @@ class WaitingQuestion:
         raise NotImplementedError
 
     def answers(self, rules: Sequence[str]) -> list[Answer]:
-        """Return all answers. ``rules`` are the rules of the question as the user has edited them."""
+        """Return all answers. ``rules`` are the question's rules with the user's edits."""
         raise NotImplementedError
 
     def first(self) -> Sequence[str]:
@@ -75,14 +76,14 @@ class WaitingQuestion:
         raise NotImplementedError
 
     def page(self) -> Page | None:
-        """Return a page with all details of the question; None, the default, if there is no such page."""
+        """Return a page with all details of the question; None, the default, if there is none."""
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
         """Answer the question with the answer called ``name``.
 
-        ``words`` is the user's note. ``patterns`` are the patterns of all rules, in order, if the
-        user has changed a rule; else empty.
+        ``words`` is the user's note. If the user has changed a rule, ``patterns`` contains the
+        patterns of all rules, in order; otherwise it is empty.
         """
         raise NotImplementedError
 
@@ -99,7 +100,7 @@ class WaitingQuestion:
 
 
 class ToolCallQuestion(WaitingQuestion):
-    """Asks whether a tool call may run that needs permission, or whether a doom loop may continue.
+    """Asks whether a tool call that needs permission may run, or a doom loop may continue.
 
     ``settle`` is called with the user's answer.
     """
@@ -175,8 +176,8 @@ class ToolCallQuestion(WaitingQuestion):
 class ChoiceQuestion(WaitingQuestion):
     """Asks the user to choose one of several answers.
 
-    ``settle`` is called with the name of the answer, followed by a space and the user's note if there
-    is one. If the user dismisses the question, it is called with None.
+    ``settle`` is called with the name of the answer, followed by a space and the user's note, if
+    any. If the user dismisses the question, ``settle`` is called with None.
     """
 
     def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:

@@ -1,8 +1,8 @@
 """The blocks of the transcript: the units that can be focused, folded, copied and acted on.
 
-A block has its content, its fold and the actions it offers, and lays out its lines. build.py makes
-blocks from entries, and model.py keeps them. The blocks of tool calls and shell commands are in
-cards.py, those of groups in groups.py, and those of finished turns in turns.py.
+A block has content, a fold and the actions it offers, and it lays out its own lines. build.py makes
+blocks from entries, and model.py keeps them. The blocks for tool calls and shell commands are in
+cards.py, the blocks for groups in groups.py, and the blocks for finished turns in turns.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final[Mapping[str, str]] = {"restore": "bring back"}
-"""Labels of the actions that are shown under another name than their own."""
+"""Maps actions to labels, for actions whose label differs from their name."""
 
 _SEPARATOR: Final = " · "
 _READ: Final = "read"
@@ -48,9 +48,9 @@ CLOSED: Final = "▸"
 _YOU: Final = "You  "
 
 _LONG_MESSAGE: Final = 40
-"""Number of lines up to which a user's message is shown in full."""
+"""Maximum number of lines of a user's message that is always shown in full."""
 _PREVIEW_ROWS: Final = 24
-"""Number of lines shown of a longer message while it is folded."""
+"""Number of lines that are shown while a longer message is folded."""
 
 
 class Fold(IntEnum):
@@ -67,7 +67,7 @@ class Block:
     kind: ClassVar[str] = "block"
 
     tight: ClassVar[bool] = False
-    """Whether there is no empty line between a closed block of this kind and another of the kind."""
+    """Whether closed blocks of this kind follow each other without empty lines between them."""
 
     foldable: bool = False
 
@@ -75,7 +75,7 @@ class Block:
     """Whether the block is hidden, because its turn is folded or only what the model sees is shown."""
 
     group: "Block | None" = None
-    """The group that contains this block, and hides it while closed; None if there is none."""
+    """The group that contains this block, and hides it when closed; None if it is in no group."""
 
     @property
     def hidden(self) -> bool:
@@ -86,13 +86,13 @@ class Block:
     """Actions that the user can choose on the block, most important first."""
 
     is_openable: bool = False
-    """Whether the whole text of the block's entry can be opened on a page of its own."""
+    """Whether the whole text of the block's entry can be opened on a separate page."""
 
     entry: tuple[int, str] | None = None
-    """Id and kind of the entry that the block shows; None if it is the entry of its item."""
+    """Id and kind of the entry that the block shows; None if that is the item's own entry."""
 
     focusable: ClassVar[bool] = True
-    """Whether the block can have the focus."""
+    """Whether the block can be focused."""
 
     document: MarkdownDocument | None = None
     """The block's Markdown text; None if its content is not Markdown."""
@@ -103,7 +103,7 @@ class Block:
     is_sendable: bool = True
     """Whether the block shows content that may be sent to the model.
 
-    False for texts of the program, such as an error. Their context status is ``UNSENT``.
+    False for the program's own texts, such as an error message. Their context status is ``UNSENT``.
     """
 
     def __init__(self, key: str) -> None:
@@ -120,10 +120,11 @@ class Block:
         return self._standing
 
     def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status, None if unknown. Return True if its lines changed.
+        """Set the block's context status (None: unknown). Return True if its lines changed.
 
         ``edited`` says that an edit or a prune caused the status. Unless the entry is pinned, the
-        block then offers to bring it back (``restore``). In this class, the lines never change.
+        block then offers to bring the entry back (``restore``). In this base class, the lines never
+        change.
         """
         self._standing = standing
         key_hints = self._restores
@@ -151,10 +152,10 @@ class Block:
         self._laid_out = None
 
     opened_with: "ClassVar[Opened | None]" = None
-    """The sort of blocks that one command opens together with this block; None if there is none."""
+    """This block's kind for the command that opens all blocks of a kind; None if it has no kind."""
 
     def open_with_others(self, *, is_open: bool) -> None:
-        """Open the block with all others of its sort, or fold it as it is folded by default."""
+        """Open the block with all others of its kind (`opened_with`), or fold it as by default."""
         self.fold = Fold.FULL if is_open else Fold.CLOSED
 
     def choose_fold(self, fold: Fold) -> None:
@@ -176,8 +177,8 @@ class Block:
 class UserBlock(Block):
     """A user's message: the text as typed, and the names of the attachments.
 
-    ``note`` is shown before the text. ``sent`` is the text that was sent in place of a typed command;
-    it is folded at first.
+    ``note`` is shown before the text. ``sent`` is the text that was sent instead of a typed
+    command; it is folded at first.
     """
 
     kind = "user"
@@ -237,7 +238,7 @@ def _with_user_background(line: Line) -> Line:
 
 
 class AnswerBlock(Block):
-    """Text of an answer, in Markdown. More text may still arrive."""
+    """A text of an answer, in Markdown. More text may still arrive."""
 
     kind = "answer"
     is_openable = True
@@ -252,7 +253,7 @@ class AnswerBlock(Block):
     def set_key_hints(self, keys: str) -> bool:
         """Set the key hints after the last line; "" removes them. Return True if they changed.
 
-        Hints that don't fit in the line are left out, beginning with the last one.
+        If the hints don't all fit in the line, the last ones are left out.
         """
         changed = keys != self.key_hints
         self.key_hints = keys
@@ -287,7 +288,7 @@ class AnswerBlock(Block):
 
 
 class FoldingBlock(Block):
-    """A block with a head line and a body that can be folded. Folded at first."""
+    """A block with a head line and a body that can be folded. The body is folded at first."""
 
     foldable = True
 
@@ -340,8 +341,8 @@ class ReasoningBlock(FoldingBlock):
 class MarkerBlock(FoldingBlock):
     """One line about an event, such as a mode change, with optional actions and a body to unfold.
 
-    If ``rule`` is a style, the line is a horizontal rule in that style, which contains the text and
-    ends with the actions.
+    If ``rule`` isn't empty, it is the style of a horizontal rule: the line then contains the text
+    near its start and the actions at its end.
     """
 
     kind = "marker"
@@ -383,7 +384,7 @@ class MarkerBlock(FoldingBlock):
         yield from wrapped(spans, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
-        """Yield the rule with its text and actions. If they don't fit, the actions are below it."""
+        """Yield the rule with its text and actions. If they don't fit, the actions go below it."""
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = []
         if toggle:
@@ -421,7 +422,7 @@ class MarkerBlock(FoldingBlock):
 
 
 class CutOffBlock(MarkerBlock):
-    """The text of a failed answer that is retried, and a line that says where the answer is stored."""
+    """The text of a failed answer whose request is retried, and a line with its entry's id."""
 
     is_sendable = False
 
@@ -441,7 +442,7 @@ class CutOffBlock(MarkerBlock):
 class EndingBlock(MarkerBlock):
     """Says why an answer failed or was cut off. Never sent to the model.
 
-    ``retry`` is the key with which the user can retry the request; "" for none. With
+    ``retry`` is the key that retries the request; "" if there is no offer to retry. With
     ``may_be_retried``, the block is muted until `fail` or `withdraw_retry` is called, because the
     program may still retry the request automatically.
     """
@@ -464,16 +465,16 @@ class EndingBlock(MarkerBlock):
             self.actions = ()
 
     def fail(self) -> None:
-        """Show a muted failure as an error, because the program has not retried it successfully."""
+        """Show a muted failure as an error, because no automatic retry succeeded."""
         if self._mending:
             self._mending = False
             self._icon, self._style, self.actions = self._failure
             self.invalidate()
 
     def withdraw_retry(self, *, was_retried: bool) -> bool:
-        """Remove the offer to retry, and return True if the block changed.
+        """Remove the offer to retry. Return True if the block changed.
 
-        If the request ``was_retried``, the block of an error says so.
+        With ``was_retried``, the block of an error also says that the request was retried.
         """
         before = self._text, self._icon, self.actions
         self.fail()
@@ -487,7 +488,7 @@ class EndingBlock(MarkerBlock):
 
 
 class ModelTextBlock(Block):
-    """The text that the model gets instead of an entry. Shown in the view of what the model sees."""
+    """The text that the model receives instead of an entry. Only the model's view shows it."""
 
     kind = "model_text"
 
@@ -511,7 +512,7 @@ class ActivityBlock(Block):
     running = True
 
     def __init__(self, describe: Callable[[], str]) -> None:
-        """``describe`` returns the text of the line; it is called at each layout."""
+        """``describe`` returns the text of the line and is called for each layout."""
         super().__init__("activity")
         self._describe = describe
         self._frame = 0
@@ -527,7 +528,7 @@ class ActivityBlock(Block):
 
 
 def _fitting_parts(text: str, width: int) -> str:
-    """Return as many parts of a text, separated by ``·``, as fit; the first one is cut if it doesn't."""
+    """Return the first ``·``-separated parts of a text that fit. If none fits, the first is cut."""
     parts = sanitize.line(text).split(_SEPARATOR)
     while len(parts) > 1 and cells(_SEPARATOR.join(parts)) > width:
         parts.pop()
@@ -564,8 +565,8 @@ def head_line(
 ) -> Line:
     """Return a line with ``left`` (icon and text) on the left, and ``facts`` and ``end`` on the right.
 
-    If it is too long for ``width`` cells, facts are left out, beginning with the first; then the text
-    is cut.
+    If the line is too long for ``width`` cells, facts are left out, beginning with the first. If
+    that isn't enough, the text is cut.
     """
     width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]

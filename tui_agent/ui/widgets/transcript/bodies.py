@@ -1,4 +1,4 @@
-"""The bodies of blocks, which are laid out row by row: output, numbered code, to-dos, matches."""
+"""The bodies of blocks (output, numbered code, to-dos, matches). They are laid out row by row."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 
 MAX_ROWS: Final = 2_000
-"""Maximum number of rows of a body that the transcript shows. A longer body can be opened on a page."""
+"""Maximum number of rows of a body in the transcript. A separate page can show a longer body."""
 
 _WRAPPED_ROWS: Final = 4
-"""Maximum number of lines for a long row while a block shows only a part of its body."""
+"""Maximum number of lines for one long row while a block shows only a part of its body."""
 
 INDENT: Final = "  "
 
 OPEN_WHOLE_HINT: Final = ("o whole", "action act:open")
-"""The hint to open a whole output: its text contains the key, its style the action of a click."""
+"""The hint to open a whole output. The text names the key; the style contains the click action."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
@@ -29,10 +29,10 @@ _TODO_STYLES: Final = {
     "x": ("●", "status-ok", "muted"),
     "-": ("–", "status-idle", "muted strike"),
 }
-"""The mark of a to-do, its style, and the style of its text, by the mark in the tool's output."""
+"""For each mark in the tool's output: the mark shown, its style, and the style of the to-do."""
 
 Keep = Literal["head", "tail", "ends"]
-"""Which rows of a body are shown: the first ones, the last ones, or first ones and `_END_ROWS` last."""
+"""Which rows of a long body are shown: the first, the last, or both (with `_END_ROWS` last)."""
 
 _END_ROWS: Final = 3
 
@@ -53,11 +53,11 @@ class Body:
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of as many ``rows`` of a body as ``keep`` says: the first, the last, or both.
+    """Yield the lines of up to ``rows`` rows of a body; ``keep`` says which rows if there are more.
 
     If rows are left out, one more line says how many; a single row is never left out. With ``opens``,
     that line offers to open the whole text. Rows are cut after `_WRAPPED_ROWS` lines. If ``rows`` is
-    None, up to `MAX_ROWS` rows are shown, none of them is cut, and the offer is always made.
+    None, up to `MAX_ROWS` rows are shown, none of them is cut, and the line always has the offer.
     """
     total = len(body)
     limit = rows
@@ -124,7 +124,7 @@ class NumberedBody(Body):
         self._code.replace(0, code)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row. Its number is a prefix, so it is not copied."""
+        """Yield the lines of a row. The line number is a prefix, so it isn't copied."""
         number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)
         for start, end in code_cuts(self._code.lines[index], room):
@@ -152,7 +152,7 @@ class TodoBody(TextBody):
 
 
 class MatchBody(TextBody):
-    """Search matches, one in each row: path, line number and text."""
+    """Search matches, one per row: path, line number and text."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         text = self._rows[index].expandtabs(TAB_SIZE)

@@ -1,7 +1,7 @@
 """Makes the blocks that show an entry, for each kind of entry.
 
-Decides what is shown of an entry and which actions its blocks offer. Facts about other entries come
-in a `BuildContext` from model.py and feed.py, which put the blocks in their items.
+Decides what is shown of an entry and which actions its blocks offer. model.py and feed.py pass
+facts about other entries in a `BuildContext`, and put the blocks into items.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 MAX_EDITED_CHARS = 120
-"""Maximum number of characters that a marker shows of edited content."""
+"""Maximum number of characters of edited content that a marker shows."""
 
 _EDITS = {
     "drop": "hidden",
@@ -80,42 +80,42 @@ _TRIGGERS = {
     "notes": "from the model's notes",
 }
 GO_ON = "continue"
-"""Origin (``synthetic``) of the program's message that asks the model to continue."""
+"""Value of ``synthetic`` for the program's message that asks the model to continue."""
 _RULE = "compaction:"
-"""Prefix of the keys of blocks that are a compaction's rule."""
+"""Key prefix of the blocks that show a compaction as a horizontal rule."""
 _ENDINGS = {
     Verdict.CUT: "The answer was cut off at the model's output limit",
     Verdict.REFUSED: "The provider's content filter stopped the answer",
     Verdict.SILENT: "The model answered nothing",
     Verdict.THINKING: "The model only thought and answered nothing",
 }
-"""Markers of incomplete answers."""
+"""Texts shown after incomplete answers."""
 
 
 @frozen
 class BuildContext:
-    """Facts about the other entries and the run on which the blocks of an entry depend."""
+    """Facts about the run and about other entries that affect the blocks of an entry."""
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     """Results of the answer's calls, by call id."""
     count_summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     """Returns how many messages, answers and results a compaction summarised."""
     live: bool = False
-    """Whether calls without a result may still get one."""
+    """Whether calls without a result may still receive one."""
     newest: bool = True
-    """Whether no message and no answer follows the entry."""
+    """Whether no message or answer follows the entry."""
     shows_key_hints: bool = False
     """Whether the newest answer shows key hints."""
     key_of: Callable[[str], str] = key_of
-    """Returns the key of a command, as shown in texts."""
+    """Returns the display text of a command's key."""
     running: bool = False
-    """Whether the run continues, so that a failed request may still be retried automatically."""
+    """Whether the run continues. A failed request may then still be retried automatically."""
     was_retried: bool = False
     """Whether a failed request was retried successfully."""
     size_of: SizeOf = stored_size
     """Returns the size of a result in tokens of the current model."""
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
-    """Returns entries by their ids, for markers that name other entries."""
+    """Returns the entries with the given ids, for markers that name other entries."""
 
 
 def blocks_of(entry: Entry, context: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
@@ -204,7 +204,7 @@ def _user(entry: UserEntry) -> Block:
 
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
-    """Show the number of new problems in each file on the last card that edited the file.
+    """For each file, show the number of new problems on the last card that edited the file.
 
     ``problems`` maps paths to numbers of problems.
     """
@@ -241,7 +241,7 @@ def _assistant(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
 
 
 def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
-    """Return the key hints of an answer. The hint to copy its code needs a code fence in ``text``."""
+    """Return the key hints of an answer. The hint to copy code needs a code fence in ``text``."""
     hints = [f"{key_of('copy')} copy", f"{key_of('undo')} undo"]
     if "```" in text and (key := key_of("copy_code")):
         hints.append(f"{key} code")
@@ -249,9 +249,9 @@ def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
 
 
 def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
-    """Yield a block that says why an answer failed, was interrupted or was cut off, if it was.
+    """Yield a block that says why an answer failed or ended early; nothing for a complete answer.
 
-    For a failed request, the block offers a retry if no message or answer follows.
+    After an error, the block offers a retry if no message or answer follows.
     """
     if entry.interrupted or entry.finish == "interrupted":
         waited = ""
@@ -278,7 +278,7 @@ def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
 
 
 def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
-    """Return the rule of a compaction: the line before the kept entries. It unfolds the summary."""
+    """Return a compaction's horizontal rule above the kept entries. It can unfold the summary."""
     count = context.count_summarised(entry)
     missing = len(entry.details.untold)
     words = [
@@ -294,20 +294,21 @@ def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
 
 
 def _sizes(entry: CompactionEntry) -> str:
-    """Return the tokens of the history before and after a compaction."""
+    """Return a text with the tokens of the history before and after a compaction."""
     return f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}"
 
 
 def is_rule(block: Block) -> bool:
-    """Return True if a block is the rule of a compaction."""
+    """Return True if a block is a compaction's horizontal rule."""
     return block.key.startswith(_RULE)
 
 
 def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
-    """Return True if an entry is not shown because it is part of a compaction, which has a rule.
+    """Return True if an entry is not shown because the compaction's rule already stands for it.
 
-    This is so for a prune that the compaction made, and for the program's message after it that asks
-    the model to continue. ``before`` and ``after`` are the kinds of the neighboring entries.
+    True for a prune that the compaction made, and for the program's message after the compaction
+    that asks the model to continue. ``before`` and ``after`` are the kinds of the neighboring
+    entries.
     """
     from tui_agent.context.pruning import Occasion
 
@@ -317,9 +318,9 @@ def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the line that is shown at a compaction's own place if its rule is further up.
+    """Return the line shown at the position of a compaction entry whose rule is further up.
 
-    It offers to jump to the rule, and to undo the compaction.
+    The line offers to jump to the rule and to undo the compaction.
     """
     text = dotted("compacted", _sizes(entry))
     block = MarkerBlock("compacted", text, icon="↑", actions=("jump", "undo"))
@@ -376,9 +377,9 @@ def _context_edit(entry: ContextEditEntry) -> Block:
 
 def _prune(entry: PruneEntry, context: BuildContext) -> Block:
     freed = wording.tokens(entry.tokens_freed)
-    left = "The model gets a placeholder for each."
+    left = "The model gets a placeholder for each entry."
     if entry.removes_images:
-        left = "The model still gets the text beside them."
+        left = "The model still gets the text beside the images."
     elif entry.keep_chars:
         left = f"The model gets {entry.keep_chars:,} characters of each long text."
     left = f"{left} The originals are still shown here."

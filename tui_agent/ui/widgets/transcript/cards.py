@@ -1,7 +1,7 @@
 """Cards, the blocks that show a tool call, its progress and its result.
 
-Also contains the block of a finished shell command of the user. A card decides how much of a result
-is shown at first.
+A card decides how much of a result is shown at first. This module also contains the block for a
+finished shell command of the user.
 """
 
 import json
@@ -54,7 +54,7 @@ WAITING: Final = "waiting"
 """Status of a call that has not started."""
 
 _LIVE_CHARS: Final = 20_000
-"""Maximum number of characters kept of a running call's output. The result contains all of it."""
+"""Maximum number of characters kept of a running call's output. Later, the result replaces it."""
 
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
@@ -70,7 +70,7 @@ ICONS: Final = {
 }
 
 _USER_COMMAND: Final = "$"
-"""The tool name on the card of a running shell command of the user."""
+"""The tool name on the card for the user's running shell command."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(
     r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
@@ -79,7 +79,7 @@ _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
 class CardBlock(FoldingBlock):
-    """A tool call with its output so far or, once there is one, its result."""
+    """A tool call with its result, or with the output so far while it has no result."""
 
     kind = "card"
     tight = True
@@ -164,7 +164,7 @@ class CardBlock(FoldingBlock):
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
         """Show the call as running since ``now``, in seconds of the clock that `tick` uses.
 
-        If ``arguments`` is empty, the arguments that were streamed stay.
+        If ``arguments`` is empty, the streamed arguments are kept.
         """
         self.status = RUNNING
         self._began = now
@@ -184,7 +184,7 @@ class CardBlock(FoldingBlock):
             self.invalidate()
 
     def outdate(self) -> None:
-        """Mark the to-do list that this call wrote as replaced by a later one, and fold it."""
+        """Mark this call's to-do list as replaced by a later list, and fold it."""
         self.is_outdated = True
         self.fold_by_default()
         self.invalidate()
@@ -211,7 +211,7 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def stop(self) -> None:
-        """Show a call that has not ended as interrupted, because it will get no result."""
+        """If the call has not ended, show it as interrupted, because it will receive no result."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
             self._content_changed()
@@ -340,7 +340,7 @@ class CardBlock(FoldingBlock):
         )
 
     def _failure_text(self, width: int) -> str:
-        """Return the status of a failed call; if it was denied, with the reason, cut to fit."""
+        """Return the status of a failed call. For a denied call, the reason follows, cut to fit."""
         if self._result is None or self.status != "denied":
             return self.status
         why = sanitize.line(reason_in(self._result.output))
@@ -382,7 +382,7 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._row_limit(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            # Without a truncation, the full output was stored because the text lacks some bytes.
+            # Without truncation, the output was stored in full because the text lacks some bytes.
             what = "Some control characters or bytes are left out"
             if self.metadata.truncation is not None:
                 share = _share_shown(self.metadata.truncation, lines=" lines")
@@ -392,9 +392,9 @@ class CardBlock(FoldingBlock):
     def _argument_rows(self) -> list[str]:
         """Return the arguments to show above the output, as rows of text.
 
-        For a command of several lines, these are its lines, only the first ones unless the card is
-        fully unfolded. For other calls, they are the arguments as JSON, but only if the card is fully
-        unfolded and its title doesn't show them.
+        For a command with several lines, returns its lines; only the first ones unless the card is
+        fully unfolded. For other calls, returns the arguments as JSON, but only if the card is
+        fully unfolded and its title doesn't show them. Otherwise returns an empty list.
         """
         try:
             arguments = loads(self.arguments)
@@ -413,7 +413,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _row_limit(self) -> tuple[int | None, Keep]:
-        """Return the maximum number of rows to show of the body (None: all), and from which end."""
+        """Return how many rows of the body to show at most (None: all), and which rows to keep."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
@@ -495,9 +495,9 @@ class ShellBlock(FoldingBlock):
 
 
 def _share_shown(truncation: Truncation, lines: str = "") -> str:
-    """Return how much of an output is shown: in lines, or in bytes if only lines were shortened.
+    """Return how much of an output is shown, such as "20 of 3,000".
 
-    ``lines`` is written after numbers of lines.
+    Counts lines, or bytes if no whole line is missing. ``lines`` is appended to a count of lines.
     """
     if truncation.kept_lines < truncation.total_lines:
         return f"{truncation.kept_lines:,} of {truncation.total_lines:,}{lines}"

@@ -1,8 +1,8 @@
-"""Source code with syntax colors, which are computed only for lines that are shown.
+"""Source code with syntax colors. The colors are computed only for lines that are shown.
 
 Code is lexed in chunks of `CHUNK` lines. The lexer's state is passed from chunk to chunk and reset
-every `RESET` lines. The colors of any line therefore take a bounded amount of work, and don't depend
-on which lines were shown before or in how many pieces the code arrived.
+every `RESET` lines. Computing the colors of a line therefore takes a bounded amount of work. The
+colors don't depend on which lines were shown before, or on the pieces in which the code arrived.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,13 +18,13 @@ RESET: Final = 400
 """Number of lines after which the lexer's state is reset."""
 
 LONG_LINE: Final = 1_000
-"""Maximum length of a line, in characters. A chunk with a longer line gets no colors."""
+"""Maximum length of a line, in characters. A chunk with a longer line has no colors."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return the ``language`` to pass to `Code` for a file: its name, or "" if it has no extension."""
+    """Return the ``language`` of `Code` for a file: its name, or "" if that has no extension."""
     name = path.rstrip().rpartition("/")[2]
     if "." in name:
         return name
@@ -32,7 +32,7 @@ def language_of_path(path: str) -> str:
 
 
 class Code:
-    """Lines of code in one language; lines may be added. The caller sanitizes the lines.
+    """Lines of code in one language. More lines can be added. The caller sanitizes the lines.
 
     ``language`` is a name that Pygments knows, or a file name. ``base`` is the style of plain code.
     """
@@ -55,7 +55,7 @@ class Code:
             del self._states[chunk]
 
     def spans(self, index: int) -> StyledSpans:
-        """Return the line at an index as spans with syntax colors, which are cached."""
+        """Return the line at an index as spans with syntax colors. The spans are cached."""
         chunk = index // CHUNK
         rows = self._chunks.get(chunk)
         if rows is None:
@@ -150,7 +150,7 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def slice_spans(spans: StyledSpans, start: int, end: int) -> StyledSpans:
-    """Return the part of ``spans`` between two offsets in characters."""
+    """Return the part of ``spans`` between two offsets, in characters."""
     found: list[StyledSpan] = []
     offset = 0
     for text, style in spans:

@@ -1,6 +1,6 @@
 """Parses unified diffs into rows, and lays them out side by side or in one column.
 
-Diffs can be read without color: signs and line numbers carry the same information.
+Diffs are readable without color, because signs and line numbers carry the same information.
 """
 
 import re
@@ -18,7 +18,7 @@ from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_pa
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, spans_width
 
 MIN_SPLIT_WIDTH: Final = 120
-"""Least width, in cells, to show a diff side by side."""
+"""Minimum width, in cells, for showing a diff side by side."""
 
 _SIGNS: Final = {"removed": "-", "added": "+"}
 _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
@@ -32,7 +32,7 @@ _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PIECE: Final = re.compile(r"\w+|\s+|.")
 
 _MIN_SIMILARITY: Final = 0.5
-"""Least similarity of two lines, 0 to 1, to mark the parts in which they differ."""
+"""Minimum similarity of two lines, from 0 to 1, for marking the parts in which they differ."""
 
 _MAX_COMPARED_CHARS: Final = 400
 """Maximum length, in characters, of lines that are compared word by word."""
@@ -41,7 +41,7 @@ _MAX_STEPS: Final = 50_000
 """Maximum number of pairs of equal words that are examined to compare two lines."""
 
 _NEAR: Final = 2
-"""Maximum number of characters between two changed parts that are marked as one part."""
+"""Changed parts with at most this many characters between them are marked as one part."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,8 @@ class DiffRow:
 
     ``old`` and ``new`` are line numbers, 0 if the line is not in that version. The text of a line is
     the line ``index`` of ``code``. Other rows (gaps, file names, notes) have their text in
-    ``fixed_text``. ``partner`` is the added row that replaces a removed row, and vice versa; or None.
+    ``fixed_text``. ``partner`` of a removed row is the added row that replaces it, and vice versa;
+    None if there is no such row.
     """
 
     kind: DiffRowKind
@@ -71,7 +72,7 @@ class DiffRow:
 class _Reader:
     """Parses a diff line by line.
 
-    It counts the lines of a hunk to find its end, because a changed line can look like a header.
+    It finds the end of a hunk by counting lines, because a changed line can look like a header.
     """
 
     def __init__(self) -> None:
@@ -134,7 +135,7 @@ class _Reader:
         elif line.startswith("+++ "):
             self._end_hunk()
             name = line[4:]
-            # A removed file is shown with its old name.
+            # A removed file is shown under its old name.
             if name == "/dev/null":
                 path = self._before_name
             else:
@@ -156,14 +157,14 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
-        # New objects, because the rows read so far keep the old ones.
+        # New `Code` objects, because the rows read so far still use the old ones.
         self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 
 def read_diff(text: str) -> list[DiffRow]:
     """Return the rows of a unified diff of one or more files.
 
-    If there is only one file, the row with its name is left out.
+    If the diff covers only one file, the row with the file's name is left out.
     """
     rows = _Reader().read(text.rstrip("\n").split("\n"))
     if sum(row.kind == "file" for row in rows) < 2:
@@ -176,10 +177,10 @@ def read_diff(text: str) -> list[DiffRow]:
 
 
 def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow | None]]:
-    """Return rows paired as (old, new), to be shown side by side.
+    """Return pairs of rows (old, new) to show side by side.
 
-    Removed rows are paired in order with the added rows that follow them. If there are more of one
-    than of the other, the remaining ones are paired with None. Any other row is paired with itself.
+    Removed rows are paired in order with the added rows that follow them. A row left over on either
+    side is paired with None. Any other row is paired with itself.
     """
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
@@ -200,7 +201,7 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield the removed rows and the added rows of each change, unless it only removes rows."""
+    """Yield the removed and the added rows of each change. Skips changes without added rows."""
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in [*rows, DiffRow("gap")]:
@@ -219,9 +220,9 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[PartOffsets, PartOffsets]:
-    """Return the parts of an old line, and those of a new line, that differ from the other line.
+    """Compare an old and a new line. Return the parts that differ in the old and in the new line.
 
-    Both are empty if the lines differ too much or are too long to compare.
+    Both results are empty if the lines differ too much or are too long to compare.
     """
     if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
@@ -259,9 +260,9 @@ def _part_offsets(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Pa
 
 
 def diff_body(diff: str, width: int) -> Body:
-    """Return the body that shows a unified diff, side by side if ``width`` cells are enough for it.
+    """Return a body that shows a unified diff, side by side if ``width`` (in cells) is enough.
 
-    A text that is not a diff is shown unchanged.
+    A text that isn't a diff is shown as it is.
     """
     text = sanitize.text(diff)
     body = DiffBody(text)
@@ -280,9 +281,9 @@ class DiffBody(Body):
         self._split: SplitBody | None = None
 
     def for_width(self, width: int) -> Body:
-        """Return the body to use in ``width`` cells: side by side if there is room, else this one.
+        """Return the body for a width in cells: side by side if there is room, else this body.
 
-        A diff that changes no lines, but only adds or removes them, stays in one column.
+        A diff in which no line replaces another line stays in one column.
         """
         changed = any(row.partner is not None for row in self._rows)
         if width < MIN_SPLIT_WIDTH or not changed:
@@ -309,7 +310,7 @@ class DiffBody(Body):
 class SplitBody(Body):
     """The rows of a diff side by side.
 
-    The text to select and copy is the new text, and for removed lines the old text.
+    The user can select and copy the new text, and the old text of removed lines.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:
@@ -321,7 +322,7 @@ class SplitBody(Body):
         if old is new and new is not None and new.fixed_text:
             yield _fixed_line(new)
             return
-        # One cell may stay empty, so that both halves are equally wide.
+        # One cell may stay empty, because both halves are equally wide.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
         room = half - self._gutter - 3
         left = []
@@ -374,7 +375,7 @@ class DiffLine(Line):
 
 
 class SplitLine(Line):
-    """A part of an old line beside a part of the new line. Only the new text can be copied."""
+    """Part of an old line beside part of the new line. Only the new text can be copied."""
 
     __slots__ = ("_gutter", "_half", "_left", "_left_cut", "_right", "_right_cut")
 
@@ -424,7 +425,7 @@ class SplitLine(Line):
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
-        """Ignore the value that the base class sets: the prefix is computed when it is drawn."""
+        """Ignore the value that the base class sets, because the prefix is computed when drawn."""
 
     def content(self) -> Sequence[StyledSpan]:
         if self._right is None or self._right_cut is None:
@@ -450,7 +451,7 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return the line number and sign before the first line of a row, and the blanks before others.
+    """Return the prefixes of a row's lines: number and sign for the first, blanks for others.
 
     ``size`` is the width of the line number, in cells.
     """

@@ -1,13 +1,13 @@
 """`MarkdownDocument`, a Markdown text that grows while an answer is streamed.
 
 The cost of adding text doesn't depend on the length of the text so far. Everything before the last
-top-level block is frozen: it is not parsed again. The finished items of a list, the finished lines of
-a code fence (in steps of `CHUNK`), and the finished pieces of a long paragraph are frozen too. The
-rest, the tail, is parsed again each time. If the tail starts inside a block, a stub that opens the
-same kind of block is parsed before it: the first line of the fence, or a letter for a paragraph.
+top-level block is frozen: it is not parsed again. Finished list items, finished lines of a code
+fence (in steps of `CHUNK`), and finished pieces of a long paragraph are frozen, too. The rest, the
+tail, is parsed again each time. If the tail starts inside a fence or a paragraph, a stub that opens
+such a block is put before it: the first line of the fence, or a letter for a paragraph.
 
-The result doesn't depend on the pieces in which the text arrived. If parsing takes too long, the text
-is shown as plain text.
+The result doesn't depend on the pieces in which the text arrived. If parsing takes too long, the
+text is shown as plain text.
 """
 
 import re
@@ -36,16 +36,16 @@ _SECONDS: Final = 0.8
 """Limit of processor time, in seconds, to parse and lay out new text."""
 
 _LETTER: Final = "x"
-"""The stub that is parsed in place of the frozen part of a paragraph."""
+"""The stub that replaces the frozen part of a paragraph when its tail is parsed."""
 
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""Matches a last line that may still become another kind of block. It is not shown while text
-arrives."""
+"""Matches the end of a text if more text could turn it into another kind of block. While text
+arrives, such an end isn't shown."""
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
-"""Matches two lines of which the second makes the first a heading or the first row of a table."""
+"""Matches two lines if the second turns the first into a heading or the first row of a table."""
 
 
 @dataclass(slots=True)
@@ -53,9 +53,9 @@ class _OpenBlock:
     """The partly frozen block in which the tail starts.
 
     ``stub`` is parsed before the tail to open the block again. The block begins at the offset
-    ``start`` of the text, after ``flows`` frozen flows and a block of the kind ``previous``. For a
-    numbered list, ``number`` is the number of the tail's first item. For a code fence, ``code`` has
-    its lines, of which ``frozen_lines`` are frozen.
+    ``start`` of the text; before it are ``flows`` frozen flows, and a block of the kind
+    ``previous``. For a numbered list, ``number`` is the number of the tail's first item. For a code
+    fence, ``code`` contains all lines; the first ``frozen_lines`` of them are frozen.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class MarkdownDocument:
         self.source = ""
         """The text as received."""
         self._held = ""
-        """A carriage return at the end of the text; a line feed may follow it. Else ""."""
+        """A final carriage return, held back because a line feed may follow; otherwise ""."""
         self._source = ""
         """The sanitized text, without the carriage return in ``_held``."""
         self.finished = False
@@ -90,7 +90,7 @@ class MarkdownDocument:
             self.finish()
 
     def append(self, text: str) -> None:
-        """Add text. It is parsed at the next call of `lines`."""
+        """Add text. The next call of `lines` parses it."""
         self.source += text
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
@@ -98,7 +98,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """Mark the text as complete, so that all of its last line is shown and links are resolved."""
+        """Mark the text as complete: the whole last line is shown, and reference links work."""
         if self.finished:
             return
         self.finished = True
@@ -112,7 +112,7 @@ class MarkdownDocument:
     def lines(self, width: int) -> list[Line]:
         """Return the document as lines of at most ``width`` cells.
 
-        The caller must not change the list, because it is reused.
+        The caller must not change the returned list, because the next call may return it again.
         """
         if width != self._width:
             self._width = width
@@ -203,7 +203,7 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return the definitions of reference links for the parser; {} while the text is growing."""
+        """Return the definitions of reference links for the parser; {} while the text grows."""
         if self.finished:
             return self._references
         return {}
@@ -223,9 +223,9 @@ class MarkdownDocument:
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
-        """Return the flows of blocks. If a block is open, the first of them continues it.
+        """Return the flows of blocks. If a block is open, the first flow continues it.
 
-        ``lines`` are the lines of the text that was parsed.
+        ``lines`` are the lines of the parsed text.
         """
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)
@@ -255,7 +255,7 @@ class MarkdownDocument:
     # -- freezing
 
     def _freeze(self, end: int) -> None:
-        """Freeze the parts of the text before the offset ``end`` that later text can't change."""
+        """Freeze the parts of the text, before the offset ``end``, that later text can't change."""
         while True:
             text = self._text(end)
             if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):
@@ -295,7 +295,7 @@ class MarkdownDocument:
         self._offset = offset
 
     def _reopen(self) -> None:
-        """Unfreeze the open block, because later text has made it another kind of block."""
+        """Unfreeze the open block, because later text has turned it into another kind of block."""
         opened = self._open
         if opened is None:
             return

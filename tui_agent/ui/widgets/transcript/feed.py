@@ -1,8 +1,8 @@
-"""Applies the agent's events to the model of a transcript: streamed text, running calls, new entries.
+"""Applies the agent's events to a transcript's model: streamed text, running calls, new entries.
 
-It owns the items that show no entry yet: the answer being streamed, running commands of the user, the
-activity line and notices. Streamed pieces are collected until `LiveFeed.flush`, so that many of them
-are parsed at once. The transcript decides when to flush, and measures the items that changed.
+It owns the items without an entry: the answer being streamed, the user's running commands, the
+activity line and notices. Streamed pieces are collected until `LiveFeed.flush` and then parsed
+together. The transcript decides when to flush, and measures the items that changed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,9 +59,9 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
-    """Applies events to a transcript's model, and collects in ``changed`` the items they change.
+    """Applies events to a transcript's model, and records which items they change.
 
-    ``changed`` contains the indices of the items. The owner measures these items and clears the set.
+    ``changed`` contains the indices of these items. The owner measures them and clears the set.
     """
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
@@ -69,17 +69,17 @@ class LiveFeed:
         self._clock = clock
         self._live: Item | None = None
         self._pending: list[tuple[str, str]] = []
-        """Streamed pieces of text, each with the kind of its block: answer or reasoning."""
+        """Streamed pieces of text, as (kind, text). The kind is "answer" or "reasoning"."""
         self._pending_calls: dict[str, ToolCallProgress] = {}
         self._pending_output: dict[str, list[str]] = {}
         self._cards: dict[str, tuple[int, CardBlock]] = {}
-        """The cards of calls without a result, by call id, with the index of their item."""
+        """By call id, the cards of calls without a result, each with the index of its item."""
         self._notice: int | None = None
         self._activity: Item | None = None
         self._shells: dict[str, Item] = {}
-        """The user's shell commands that have no entry yet, by call id: an item with a card for each.
+        """Items with a card, by call id, for the user's shell commands that have no entry yet.
 
-        They are below all entries.
+        These items are below all entries.
         """
         self._shell_id = LIVE_ID
         """Id of the newest item in ``_shells``. Ids of items must ascend."""
@@ -88,7 +88,7 @@ class LiveFeed:
         self.changed: set[int] = set()
 
     def clear(self) -> None:
-        """Forget everything, because the model gets other entries."""
+        """Forget everything, because the model loads other entries."""
         self._live = self._activity = self._notice = None
         self._pending.clear()
         self._pending_calls.clear()
@@ -99,7 +99,7 @@ class LiveFeed:
 
     @property
     def pending(self) -> bool:
-        """Whether streamed pieces wait for `flush`."""
+        """Whether there are streamed pieces for `flush` to show."""
         return bool(self._pending or self._pending_calls or self._pending_output)
 
     # -- the answer being streamed
@@ -107,7 +107,7 @@ class LiveFeed:
     def stream(
         self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput
     ) -> None:
-        """Collect a streamed piece, which `flush` shows later."""
+        """Collect a streamed piece. `flush` shows it later."""
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
@@ -144,9 +144,9 @@ class LiveFeed:
         self._pending_output.clear()
 
     def _streaming_document(self, kind: str) -> MarkdownDocument:
-        """Return the document to append streamed text to: that of the last block, or of a new block.
+        """Return the document to append streamed text to. Adds a block unless the last one fits.
 
-        ``kind`` is that of the block: “answer” or “reasoning”.
+        ``kind`` is the kind of the block: “answer” or “reasoning”.
         """
         item = self._live_item()
         last = None
@@ -195,7 +195,7 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         """Show a new entry at the end of the path.
 
-        An answer replaces its streamed text, a tool result goes to the card of its call, and any other
+        An answer replaces its streamed text. A tool result goes to the card of its call. Any other
         entry is inserted before the streamed answer.
         """
         self.flush()
@@ -276,7 +276,7 @@ class LiveFeed:
                 self.changed.add(at)
 
     def _remove_shell(self, command: str) -> None:
-        """Remove the card of a shell command of the user, because its entry replaces the card."""
+        """Remove the card of the user's shell command, because the command's entry replaces it."""
         known = (call_id for call_id in self._shells if self._cards[call_id][1].is_shell(command))
         call_id = next(known, None)
         if call_id is not None:
@@ -284,7 +284,7 @@ class LiveFeed:
                 del self._shells[call_id], self._cards[call_id]
 
     def _insert_above_answer(self, item: Item) -> int:
-        """Append an item, or insert it before the streamed answer if any; return its index."""
+        """Append an item, but before the streamed answer if there is one. Return its index."""
         with self._before_tail():
             live = None
             if self._live is not None:
@@ -303,7 +303,7 @@ class LiveFeed:
 
     @property
     def _tail(self) -> Sequence[Item]:
-        """The items that stay below all others: the user's shell commands, then the activity line."""
+        """The items below all others: the user's running shell commands, then the activity line."""
         if self._activity is None:
             return (*self._shells.values(),)
         return (*self._shells.values(), self._activity)
@@ -313,7 +313,7 @@ class LiveFeed:
         return len(self._model) - len(self._tail)
 
     def show_activity(self, block: ActivityBlock | None) -> None:
-        """Show the activity line as the last item, in place of the former one; None removes it."""
+        """Replace the activity line, which is always the last item. None removes it."""
         if self._activity is not None:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -331,7 +331,7 @@ class LiveFeed:
 
     @contextmanager
     def _before_tail(self) -> Iterator[None]:
-        """Remove the items of the tail during the ``with`` block, so that items go before them."""
+        """Remove the tail during the ``with`` block, so items appended there go before the tail."""
         for _ in self._tail:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -354,7 +354,7 @@ class LiveFeed:
         if known is None:
             return False
         index = self._insert_above_answer(Item(result.id, result.kind, []))
-        # The item of the result has no lines; the item of the call must be measured.
+        # The result's own item has no lines. The item of the call changes instead.
         self.changed.discard(index)
         owner, card = known
         if (outdated := self._model.replace_todo_list(result)) is not None:
@@ -381,7 +381,7 @@ class LiveFeed:
     def apply(self, event: AgentEvent) -> None:
         """Show an event about the run or its calls.
 
-        Streamed pieces and new entries go to `stream` and `append` instead.
+        Not for streamed pieces or new entries: use `stream` and `append` for them.
         """
         match event:
             case RunStarted():
@@ -394,7 +394,8 @@ class LiveFeed:
                 self.stream(ReasoningProgress(text))
                 self.flush()
             case RetryScheduled(kept=int(kept)):
-                # The text of the failed attempt stays visible, muted. Its entry is off the path.
+                # The text of the failed attempt stays visible in a muted style, although its entry
+                # is off the path.
                 self.flush()
                 said = []
                 for block in self._live.blocks if self._live is not None else ():
@@ -431,7 +432,7 @@ class LiveFeed:
     def run_ended(self) -> None:
         """Finish the streamed text, and mark calls without a result as interrupted.
 
-        If the last request failed, its failure is now shown as an error.
+        If the last request failed, the failure, muted until now, is shown as an error.
         """
         self.flush()
         if self._live is not None:
@@ -456,10 +457,9 @@ class LiveFeed:
                 self.changed.add(place or 0)
 
     def _unfinished_card(self, call_id: str) -> tuple[int, CardBlock] | None:
-        """Return the card of a call, with the index of its item.
+        """Return the card of a call, with the index of its item; None if there is no such card.
 
-        Returns None if there is no card, or if it has a result: output can arrive after the result,
-        and is then ignored.
+        Also None if the card has a result: output that arrives after the result is ignored.
         """
         known = self._cards.get(call_id) or self._card_in_answer(call_id, len(self._model))
         if known is None or known[1].has_result:
@@ -468,7 +468,7 @@ class LiveFeed:
         return known
 
     def _starting_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
-        """Return the card of a call that starts; add one if the conversation has no card for it."""
+        """Return the card of a call that starts. Adds a card if the conversation has none."""
         known = self._unfinished_card(call_id)
         if known is None:
             card = self._new_card(call_id, tool)
@@ -486,7 +486,7 @@ class LiveFeed:
         return card
 
     def _add_shell(self, call_id: str, card: CardBlock) -> int:
-        """Show the card of a user's shell command below all entries. Return the index of its item."""
+        """Show the card of a user's shell command below all entries. Return its item's index."""
         self._shell_id += 1
         with self._before_tail():
             self._shells[call_id] = Item(self._shell_id, LIVE, [card])
@@ -496,7 +496,7 @@ class LiveFeed:
     def _add_local(self, blocks: list[Block]) -> int:
         """Append an item that shows no entry, and return its index.
 
-        It gets the id of the last entry, because the ids of items must ascend.
+        The item has the id of the last entry, because the ids of items must ascend.
         """
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
         return self._insert_above_answer(Item(last, LIVE, blocks))
@@ -504,7 +504,7 @@ class LiveFeed:
     # -- notices
 
     def notice(self, message: str) -> None:
-        """Show a notice in place of the previous one; "" removes it."""
+        """Replace the notice; "" removes it."""
         blocks: list[Block] = []
         if message:
             blocks = [MarkerBlock("notice", message, icon="·")]
@@ -521,7 +521,8 @@ class LiveFeed:
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
     """Replace the blocks of a stored answer with streamed blocks that have the same call or text.
 
-    The streamed blocks keep their folds and lines, so that nothing moves when an answer ends.
+    The streamed blocks keep their folds and lines. Otherwise the text would jump at the end of an
+    answer.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

@@ -1,7 +1,7 @@
 """Flows (the paragraphs, code, tables and rules of a document), and their layout as lines.
 
-Flows don't depend on the width. The columns of a table share the width as they need it. If they would
-be too narrow, the table is shown as a list.
+Flows don't depend on the width. The columns of a table divide the width by need. If they would be
+too narrow, the table is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,26 +22,27 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 
 MIN_TEXT_WIDTH = 8
-"""Least width of text, in cells. If nesting leaves less, bullets and quote bars are left out."""
+"""Minimum width of text, in cells. If nesting leaves less, bullets and quote bars are left out."""
 MAX_TEXT_WIDTH = 100
-"""Greatest width of prose, in cells. Code, tables and diffs use the whole width."""
+"""Maximum width of prose, in cells. Code, tables and diffs use the whole width."""
 COPY: StyledSpan = ("copy", "muted code act:code")
-"""The hint in the first line of code; a click on it copies the code."""
+"""The hint on the first line of a code block. A click on it copies the code."""
 
 Alignment = Literal["left", "center", "right"]
 Flow: TypeAlias = "TextFlow | CodeFlow | TableFlow | RuleFlow"
 
 _GAP = 2
 _MIN_COLUMN_WIDTH = 6
-"""Least width of a table's column, in cells, unless its content is narrower."""
+"""Minimum width of a table column, in cells, unless its content is narrower."""
 
 
 @dataclass(slots=True)
 class Frame:
     """The decoration before the lines of a flow, such as bullets and quote bars.
 
-    ``first`` is drawn before the first line, and ``rest`` before the others. ``first_lead`` and
-    ``rest_lead`` are the texts that are copied instead, such as ``> `` for the bar of a quote.
+    ``first`` is drawn before the first line, and ``rest`` before the other lines. When lines are
+    copied, ``first_lead`` and ``rest_lead`` replace the decoration, such as ``> `` for the bar of a
+    quote.
     """
 
     first: StyledSpans = ()
@@ -49,15 +50,15 @@ class Frame:
     first_lead: str = ""
     rest_lead: str = ""
     outer: StyledSpans = ()
-    """Decoration of the empty line before the flow."""
+    """The decoration of the empty line before the flow."""
 
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading, as rows that are wrapped.
+    """A paragraph or heading, as rows. The layout wraps each row.
 
-    ``gap`` asks for an empty line before it. ``joins`` says that its first row continues the last
-    line of the flow before.
+    ``gap`` says that an empty line precedes the flow. ``joins`` says that the flow's first row
+    continues the last line of the previous flow.
     """
 
     rows: list[list[StyledSpan]]
@@ -68,7 +69,7 @@ class TextFlow:
 
 @dataclass(slots=True)
 class CodeFlow:
-    """The lines of ``code`` from index ``start`` to index ``end``, which is excluded."""
+    """The lines of ``code`` from index ``start`` up to, but not including, index ``end``."""
 
     code: Code
     start: int
@@ -102,16 +103,16 @@ class LineBuilder:
         self.width = max(width, 1)
         self.lines: list[Line] = []
         self._open_row: StyledSpans = ()
-        """The spans of the last line with its trailing spaces; a flow that ``joins`` continues it."""
+        """The spans of the last line, with trailing spaces. A flow that ``joins`` continues it."""
 
         self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
     def mark(self) -> None:
-        """Remember the lines so far, for `rewind`."""
+        """Remember the current lines, so `rewind` can restore them."""
         self._mark = (len(self.lines), self.lines[-1] if self.lines else None, self._open_row)
 
     def rewind(self) -> None:
-        """Remove the lines of all flows that were fed after the last `mark`."""
+        """Remove the lines of all flows that were added after the last `mark`."""
         count, last, self._open_row = self._mark
         del self.lines[count:]
         if last is not None:
@@ -195,14 +196,14 @@ class LineBuilder:
 
 
 def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
-    """Yield the lines of a table, or of a list of its cells if the columns would be too narrow."""
+    """Yield the lines of a table. If its columns would be too narrow, yield a list of the cells."""
     natural = [0] * len(table.alignments)
     for row in table.rows:
         for column, cell in enumerate(row[: len(natural)]):
             natural[column] = max(natural[column], spans_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # As a list: one line for each cell, with the title of its column before it.
+        # Each cell begins a line, with the title of its column before it.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:
@@ -222,8 +223,8 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
 def _share(natural: list[int], room: int) -> list[int] | None:
     """Return the widths of columns that fit in ``room`` cells; None if one would be too narrow.
 
-    ``natural`` contains the width of the widest cell of each column. A column that needs less than an
-    equal share gets what it needs; the other columns share the rest.
+    ``natural`` contains the width of the widest cell in each column. A column that needs less than
+    an equal share is as wide as its widest cell; the other columns share the rest.
     """
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))

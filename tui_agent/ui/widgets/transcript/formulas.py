@@ -1,6 +1,6 @@
 r"""Converts TeX formulas to Unicode characters: ``\sum_i p_i`` becomes ∑ᵢ pᵢ.
 
-Formulas that can't be written in Unicode characters are left unchanged.
+Formulas that can't be expressed in Unicode characters are left unchanged.
 """
 
 import re
@@ -14,7 +14,7 @@ FORMULA: Final = re.compile(
 )
 """Matches a formula between dollar signs, or between ``\\( \\)`` or ``\\[ \\]``.
 
-Between brackets, it must contain a TeX command.
+A formula between brackets must contain a TeX command.
 """
 
 _SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")
@@ -41,8 +41,8 @@ _ONE: Final = re.compile(r"[\w.']+")
 def readable_formula(written: str) -> str:
     """Return a TeX formula in Unicode characters, without its delimiters.
 
-    ``written`` has delimiters. They stay if it isn't a formula, or contains a command that has no
-    Unicode equivalent.
+    ``written`` includes the delimiters. They stay if the text isn't a formula, or if it contains a
+    command that has no Unicode equivalent.
     """
     found = FORMULA.fullmatch(written)
     inside = ""
@@ -50,7 +50,7 @@ def readable_formula(written: str) -> str:
         inside = next(filter(None, found.groups()), "")
     if not inside or not _is_formula(inside):
         return written
-    # Imported for the first formula.
+    # Imported only when the first formula is shown.
     import unicodeit
 
     text = _NO_WIDTH.sub("", _WORDS.sub(r"\1", _SPACE.sub(" ", inside.replace("\\_", _UNDERSCORE))))
@@ -66,7 +66,7 @@ def readable_formula(written: str) -> str:
 
 
 def _is_formula(inside: str) -> bool:
-    """Return True if a text between dollar signs is a formula, not prices or shell variables."""
+    """Return True if a text between delimiters is a formula, not prices or shell variables."""
     if "\\" in inside:
         return True
     if _WORD.search(inside):

@@ -1,8 +1,8 @@
 """Groups successive small tool calls, such as reads and searches, under one row that can be unfolded.
 
-A group may contain calls of several answers. Its members depend only on the path, not on which items
-are loaded. model.py calls `update_groups` whenever it measures an item, and keeps the folds of groups.
-`update_groups` inserts and removes the rows of groups in the items, and sets `Block.group`.
+A group may contain calls from several answers. Its members depend only on the path, not on which
+items are loaded. model.py keeps the folds of groups, and calls `update_groups` whenever it measures
+an item. `update_groups` inserts or removes the groups' rows in items, and sets `Block.group`.
 """
 
 from collections import Counter
@@ -21,10 +21,10 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 
 MIN_CALLS: Final = 3
-"""Least number of calls in a group. Fewer calls are shown one by one."""
+"""Minimum number of calls in a group. Fewer calls are shown one by one."""
 
 _MAX_SPAN: Final = 64
-"""Groups end at indices that are multiples of this number, which limits the search for members."""
+"""No group crosses an index that is a multiple of this number. This limits searches for members."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
 """Kinds of entries that don't end a group, because they show nothing between two answers."""
@@ -68,7 +68,7 @@ class GroupBlock(FoldingBlock):
         return together(card.standing for card in self.cards if card.standing is not None)
 
     def set_members(self, members: Sequence[Block], places: frozenset[int]) -> None:
-        """Set the members and the indices of their items, and make this their group."""
+        """Set the members and the indices of their items. Sets this group as the members' group."""
         self.members = tuple(members)
         self.item_indices = places
         for block in members:
@@ -90,7 +90,7 @@ class GroupBlock(FoldingBlock):
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
         counts = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
-        # No line has room for more than _MAX_TITLES titles.
+        # No line has room for more titles than _MAX_TITLES.
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
@@ -129,7 +129,7 @@ class GroupBlock(FoldingBlock):
 class _Segment:
     """Successive small blocks of an item.
 
-    ``leads`` and ``trails`` say whether they are the first and the last blocks of the item.
+    ``leads`` says whether the item begins with them, ``trails`` whether it ends with them.
     """
 
     blocks: Sequence[Block]
@@ -190,8 +190,9 @@ def _group_blocks(
 ) -> list[tuple[int, Block]]:
     """Return the blocks of the group that a segment belongs to, each with the index of its item.
 
-    Includes blocks of the answers before and after. Text before the first call isn't included, so the
-    list may be empty. ``kinds`` are the kinds of all items. The segment is in the item at ``index``.
+    Includes blocks from the answers before and after. Text before the first call isn't included, so
+    the list may be empty. ``kinds`` are the kinds of all items. ``index`` is the index of the item
+    that contains the segment.
     """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
@@ -216,9 +217,10 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
 def _continuation(
     kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
 ) -> list[tuple[int, Block]]:
-    """Return the small blocks before (-1) or after (1) an item that continue its group.
+    """Return the small blocks that continue the group of an item.
 
-    Each block comes with the index of its item. They are in the order of the path.
+    ``step`` is -1 for the blocks before the item, 1 for the blocks after it. Each block comes with
+    the index of its item, in the order of the path.
     """
     found: list[tuple[int, Block]] = []
     place = index + step
@@ -261,10 +263,10 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], index: int) -> bool:
-    """Return True if a block may be in a group.
+    """Return True if a block may be part of a group.
 
-    This is so for a call that only reads, has not failed, and is not unfolded (unless in an open
-    group); and for an answer of one short line directly before such a call.
+    A call may be part of a group if it only reads, has not failed, and is folded or in an open
+    group. So may a one-line answer directly before such a call, if the line is short.
     """
     block = blocks[index]
     if isinstance(block, AnswerBlock):
@@ -272,7 +274,7 @@ def _is_small(blocks: Sequence[Block], index: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, index + 1)
-    # Only tools that count what they read (``counts``), and calls that have not failed.
+    # Only tools for reading have ``counts``.
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

@@ -15,7 +15,7 @@ BLANK: Final = Line()
 class Item:
     """The blocks that show one entry and, once laid out, the line at which each block begins.
 
-    ``results`` are the indices, in the model, of the tool results that the item's cards show.
+    ``results`` are the model's indices of the tool results that the item's cards show.
     """
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
@@ -57,7 +57,7 @@ class Item:
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
         """Return the block at a line of the item, the line's number in the block, and the line.
 
-        For a gap between blocks, return None, 0 and an empty line.
+        In a gap between blocks, these are None, 0 and an empty line.
         """
         for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
             if line >= start and not block.hidden:
@@ -73,7 +73,7 @@ class Item:
         return [block for block in self.blocks if not block.hidden]
 
     def start_of(self, block: Block) -> int:
-        """Return the number of the block's first line in the item, as of the last layout."""
+        """Return the number of the item's line at which the block began in the last layout."""
         return self.starts[self.blocks.index(block)]
 
     def block(self, key: str) -> Block | None:
@@ -86,8 +86,8 @@ class Item:
 def needs_gap(previous: Block, following: Block) -> bool:
     """Return True if an empty line separates two successive blocks.
 
-    There is no empty line between the row of a group and its first member, between members of
-    different kinds, and between a closed ``tight`` block and a block of the same kind.
+    There is no empty line between a group's row and its first member, between members of different
+    kinds in a group, or between a closed ``tight`` block and a block of the same kind.
     """
     if following.group is not None and following.group is previous:
         return False
@@ -101,21 +101,21 @@ def needs_gap(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items by index. If full, drops the least recently used item that is not pinned."""
+    """The loaded items, by index. A full cache drops the least recently used unpinned item."""
 
     def __init__(self, pinned: set[int]) -> None:
         super().__init__()
         self._pinned = pinned
 
     def use(self, index: int) -> Item | None:
-        """Return the item at an index, and mark it as used now. None if it is not loaded."""
+        """Return the item at an index and mark it as just used; None if it isn't loaded."""
         item = self.get(index)
         if item is not None:
             self.move_to_end(index)
         return item
 
     def put(self, index: int, item: Item) -> None:
-        """Add an item, and drop the least recently used item if there are too many."""
+        """Add an item. If there are too many, drop the least recently used unpinned item."""
         self[index] = item
         self.move_to_end(index)
         if len(self) > _KEPT_ITEMS + len(self._pinned):

@@ -1,6 +1,6 @@
 """Computes syntax colors with Pygments, one chunk of code at a time.
 
-A chunk is lexed from the state that the lexer had at the end of the previous chunk.
+Lexing a chunk starts in the state that the lexer had at the end of the previous chunk.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -68,8 +68,8 @@ def highlight_lines(
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
     """Return the spans of each line, and the lexer's state after the last line.
 
-    Syntax styles are added to the style ``base``. ``language`` may be a file name. If Pygments has no
-    lexer for it, the lines get no syntax styles. ``state`` is the lexer's state before the lines.
+    Syntax styles are added to the style ``base``. ``language`` may be a file name. If Pygments has
+    no lexer for it, no syntax styles are added. ``state`` is the lexer's state before the lines.
 
     Raises:
         TooLongError: the lexer took more than 0.2 seconds of processor time.
@@ -79,7 +79,7 @@ def highlight_lines(
         return [span_of(line, base) for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
-        # Only plain regular-expression lexers can start in a given state.
+        # Only plain regex lexers can start in a given state.
         if (
             isinstance(lexer, RegexLexer)
             and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed
@@ -113,7 +113,7 @@ def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> lis
 
 
 def _merged(row: list[StyledSpan]) -> StyledSpans:
-    """Return the spans of a row, with adjacent spans of the same style joined."""
+    """Return the spans of a row, with adjacent spans of the same style merged."""
     merged: list[StyledSpan] = []
     for text, style in row:
         if merged and merged[-1][1] == style:
@@ -128,7 +128,7 @@ def _lex_from(
 ) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
     """Lex like ``RegexLexer.get_tokens_unprocessed``, but from a given state.
 
-    Returns the tokens, as (kind, text), and the last state.
+    Returns the tokens as (kind, text), and the final state.
     """
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)

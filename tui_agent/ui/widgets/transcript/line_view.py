@@ -1,4 +1,4 @@
-"""`LineView`, a widget that shows lines in the look of the conversation, such as a diff in a question."""
+"""`LineView`, a widget for lines that look as in the conversation, such as a diff in a question."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -24,7 +24,7 @@ MakeLines = Callable[[int], Iterable[Line]]
 
 
 def diff_lines(diff: str, width: int) -> Iterator[Line]:
-    """Return the lines of a unified diff, side by side if ``width`` cells are enough for that."""
+    """Return the lines of a unified diff, side by side if ``width`` (in cells) is enough."""
     body = diff_body(diff, width)
     return chain.from_iterable(body.row(index, width) for index in range(len(body)))
 
@@ -45,13 +45,13 @@ class LineView(Widget):
         self._painting = False
 
     def show(self, make: MakeLines) -> None:
-        """Show the lines that ``make`` returns; it is called again when the width changes."""
+        """Show the lines that ``make`` returns. ``make`` is called again when the width changes."""
         self._make = make
         self._made_for = 0
         self.refresh(layout=True)
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the lines for a widget of ``width`` cells, cached for the last width."""
+        """Return the lines for a widget of ``width`` cells. Lines for the last width are cached."""
         if width != self._made_for:
             self._lines = list(self._make(text_width(width)))
             self._made_for = width
@@ -67,7 +67,8 @@ class LineView(Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of ``crop``.
 
-        Textual also calls ``render_line`` directly, to find the text offset under the mouse.
+        Sets a flag meanwhile, because Textual also calls ``render_line`` for another purpose: to
+        find the text offset under the mouse.
         """
         self._painting = True
         try:
@@ -86,7 +87,7 @@ class LineView(Widget):
         return paint(lines[y], width, self._palette, highlights=selected)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text, and the line end that separates it from other widgets' text.
+        """Return the selected text, and the line feed that separates it from other widgets' text.
 
         Line numbers and signs are left out, and wrapped lines are joined.
         """

@@ -1,8 +1,8 @@
 """Styled spans of text, the lines made of them, and the wrapping of spans into lines.
 
-A style is a key: names of component classes without their prefix, separated by spaces (“text
-strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (the action of a click). paint.py
-resolves the keys.
+A style is written as a key: names of component classes without their prefix, separated by spaces
+(“text strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (the action for a click).
+paint.py resolves the keys.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,14 +33,14 @@ _width = lru_cache(maxsize=8192)(get_character_cell_size)
 class Line:
     """A line on screen, without its margin.
 
-    ``spans`` is the text. ``prefix`` is decoration before it that is neither selected nor copied: an
-    indent, a quote bar, a line number. ``tail`` ends at the right edge, or at the cell ``extent`` if
-    that is not 0. ``fill`` is the style of the rest of the row; one of `ROW_GROUNDS` fills the row
-    from edge to edge.
+    ``spans`` is the text. ``prefix`` is decoration before the text, such as an indent, a quote bar
+    or a line number; it is neither selected nor copied. ``tail`` is a text that ends at the right
+    edge, or at the cell ``extent`` if that isn't 0. ``fill`` is the style of the rest of the row; a
+    style in `ROW_GROUNDS` fills the row from edge to edge.
 
-    Two texts are used for copying. ``join`` comes between the previous line and this one: a line
-    feed, or the space characters that wrapping dropped. ``lead``, such as the bullet of a list item,
-    is copied before the line.
+    Two texts are used only for copying. ``join`` goes between the previous line and this line: a
+    line feed, or the spaces that wrapping dropped. ``lead``, such as the bullet of a list item,
+    goes before the line.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "spans", "tail")
@@ -65,7 +65,7 @@ class Line:
         self.fill = fill
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the spans of the text. Lines of code compute their colors here, when drawn."""
+        """Return the spans of the text. A line of code computes its colors only in this call."""
         return self.spans
 
     @property
@@ -82,7 +82,7 @@ class Line:
 
 
 def span_of(text: str, style: str) -> StyledSpans:
-    """Return a text as one span, or no span if it is empty."""
+    """Return a text as a tuple of one span; an empty tuple if the text is empty."""
     return ((text, style),) if text else ()
 
 
@@ -112,7 +112,7 @@ def crop(text: str, width: int) -> str:
 
 
 def crop_start(text: str, width: int) -> str:
-    """Return the end of a text, at most ``width`` cells. If the text is cut, it begins with an ellipsis."""
+    """Return the end of a text, at most ``width`` cells. If cut, it begins with an ellipsis."""
     return crop(text[::-1], width)[::-1]
 
 
@@ -134,9 +134,9 @@ def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap spans into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    Yields the spans of each line, preceded by the space characters that were dropped before it. A
-    word that is longer than a line is split. Where a line breaks depends only on the text up to the
-    first character that doesn't fit, so a growing text can be wrapped from the start of its last line.
+    For each line, yields the spaces that were dropped before it, and its spans. A word that is
+    longer than a line is split. A line break depends only on the text up to the first character
+    that doesn't fit, so a growing text is wrapped again only from the start of its last line.
     """
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
@@ -154,7 +154,7 @@ def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledS
 
 
 def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the spans of the last line that `wrap` yields, but with its trailing space characters."""
+    """Return the spans of the last line that `wrap` yields, but including its trailing spaces."""
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
         return tuple(spans)
@@ -167,13 +167,13 @@ def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrapped(
     spans: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
 ) -> Iterator["Line"]:
-    """Wrap spans into lines; ``first`` is the prefix of the first line, and ``rest`` of the others."""
+    """Wrap spans into lines. ``first`` is the prefix of the first line, ``rest`` of all others."""
     for number, (swallowed, part) in enumerate(wrap(spans, width)):
         yield Line(part, prefix=rest if number else first, join=swallowed if number else "\n")
 
 
 class _Slicer:
-    """Cuts parts out of spans in one pass; the character offsets of the parts must ascend."""
+    """Cuts parts out of spans in one pass. The parts must be requested in ascending order."""
 
     def __init__(self, spans: Sequence[StyledSpan]) -> None:
         self._runs = spans
@@ -198,7 +198,7 @@ class _Slicer:
 
 
 def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each line of an ASCII text wrapped to ``width`` cells."""
+    """Wrap an ASCII text to ``width`` cells. Yields the start and end offset of each line."""
     start = 0
     length = len(text)
     while length - start > width:
@@ -218,7 +218,7 @@ def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each line of any text wrapped to ``width`` cells."""
+    """Wrap any text to ``width`` cells. Yields the start and end offset of each line."""
     start = index = column = 0
     opportunity = -1
     inked = False

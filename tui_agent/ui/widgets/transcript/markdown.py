@@ -1,7 +1,7 @@
 """Converts Markdown to flows (see flows.py): CommonMark, tables, strikethrough, task lists, formulas.
 
-HTML is shown as text. Line breaks inside paragraphs are kept, because models intend them. Empty lines
-between list items are taken from the source, so that an item doesn't depend on later ones.
+HTML is shown as text. Line breaks inside paragraphs are kept, because models intend them. Empty
+lines between list items are kept as in the source, so an item doesn't depend on later items.
 """
 
 import re
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Length, in characters, from which a paragraph is parsed in pieces, cut where no markup is open."""
+"""Longest paragraph, in characters, that is parsed whole. Longer ones are cut outside of markup."""
 
 MAX_SEGMENT_CHARS: Final = 6_000
-"""Length, in characters, from which a piece of a paragraph is cut at any space, even in emphasis."""
+"""Length, in characters, at which a piece of a paragraph is cut at any space, even in emphasis."""
 
 BULLETS: Final = ("•", "◦", "▪")
 
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
-"""Matches an address in plain text, without the punctuation after it."""
+"""Matches an http(s) address in plain text, without the punctuation after it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
-"""Matches a line, or the rest of one, that contains only white space and quote marks."""
+"""Matches a line, or the rest of a line, that contains only white space and quote marks (``>``)."""
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +60,7 @@ def _parser() -> "MarkdownIt":
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
     """Parse a formula at the current position; return False if there is none.
 
-    This is a rule for markdown-it. If ``silent``, it adds no token.
+    This is a rule for markdown-it. If ``silent``, it only checks and adds no token.
     """
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
@@ -74,7 +74,7 @@ def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - ma
 def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":
     """Return the block tokens of a text. Inline content is not parsed.
 
-    Definitions of reference links are read from ``references``, and new ones are added to it.
+    Uses the definitions of reference links in ``references``, and adds new definitions to it.
     """
     return _parser().parse(text, references if references is not None else {})
 
@@ -83,7 +83,7 @@ def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[T
 class TopBlock:
     """A top-level block, as its tokens and its lines in the parsed text.
 
-    ``line`` is the number of its first line, from 0, and ``end`` that of the line after its last.
+    ``line`` is the index of its first line; ``end`` is the index of the line after the block.
     """
 
     tokens: "Sequence[Token]"
@@ -110,12 +110,12 @@ def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
 
 
 def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the pieces in which the text of a paragraph is parsed.
+    """Yield the start and end offsets of the pieces in which a paragraph's text is parsed.
 
     All pieces but the last have at least `SEGMENT` characters. A piece ends at white space where no
-    code span, link or emphasis seems to be open; from `MAX_SEGMENT_CHARS` on at any white space, and
-    from twice as many anywhere. A cut depends only on the text before it, so that a growing text
-    keeps its cuts.
+    code span, link or emphasis seems to be open. After `MAX_SEGMENT_CHARS`, it ends at any white
+    space; after twice as many characters, anywhere. A cut depends only on the text before it, so it
+    stays the same when the text grows.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -152,7 +152,7 @@ def _balanced(text: str) -> bool:
 
 
 def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[StyledSpan]]:
-    """Parse inline Markdown into rows of spans, one row for each line of the source.
+    """Parse inline Markdown into rows of spans, one row per line of the source.
 
     ``base`` is the style of plain text. ``references`` are the definitions of reference links.
     """
@@ -177,7 +177,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
             case "link_open":
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
-                # Only addresses that are safe in a terminal become links.
+                # Only an address that is safe in a terminal becomes a link.
                 target = ""
                 if _SAFE_LINK.match(href):
                     target = f" url:{href}"
@@ -195,7 +195,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
 
 
 def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
-    """Yield the type of each token, the token, and its text. Successive text tokens are joined."""
+    """Yield the type, the token and the text of each token. Successive text tokens are merged."""
     for is_text, group in groupby(tokens, lambda token: token.type in {"text", "text_special"}):
         found = list(group)
         if is_text:
@@ -206,7 +206,7 @@ def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
 
 
 def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
-    """Append a text to the last row, and make links of the addresses in it."""
+    """Append a text to the last row, with the addresses in it as links."""
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
@@ -221,8 +221,8 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
     """Append the address of a link after its text, unless the text is the address itself.
 
-    ``link`` contains the address, and where its text begins: the number of rows and the number of
-    spans in the last row at that time.
+    ``link`` contains the address and two counts from when the link's text began: the number of
+    rows, and the number of spans in the last row.
     """
     href, row, index = link
     shown = ""
@@ -238,7 +238,7 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
 
 
 def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
-    """Append text to the last row. It is sanitized again, because an entity can be any character."""
+    """Append text to the last row. Sanitizes it, because an HTML entity can be any character."""
     value = sanitize.line(value)
     if not value:
         return
@@ -251,7 +251,7 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 
 @dataclass(slots=True)
 class _Container:
-    """An open quote or list item. ``used`` says that a flow already has its marker, such as a bullet."""
+    """An open quote or list item. ``used``: a flow already shows its marker, such as a bullet."""
 
     frame: Frame
     line: int
@@ -262,9 +262,9 @@ class FlowMaker:
     """Converts block tokens to flows.
 
     ``source_lines`` are the lines of the parsed text, and ``base`` is the style of plain text.
-    ``blank_before`` says whether a blank line precedes the first block in the source, and ``previous``
-    is the kind of the block before it. If the tokens continue a numbered list, ``number`` is the
-    number of their first item.
+    ``blank_before`` says whether a blank line precedes the first block in the source, and
+    ``previous`` is the kind of the block before that block. If the tokens continue a numbered list,
+    ``number`` is the number of their first item.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class FlowMaker:
         self._base = base
         self._blank_before = blank_before
         self.previous = previous
-        """Kind of the last block; it decides whether an empty line follows."""
+        """Kind of the last block. It affects whether an empty line follows."""
 
         self._number = number
         if references is not None:
@@ -310,8 +310,8 @@ class FlowMaker:
     ) -> None:
         """Append the flows for a paragraph or heading, given as inline Markdown.
 
-        ``line`` is the number of its first line in the source. ``joins`` says that it continues the
-        paragraph before.
+        ``line`` is the index of its first line in the source. ``joins`` says that it continues the
+        previous paragraph.
         """
         if style:
             base = f"{self._base} {style}"
@@ -435,9 +435,9 @@ class FlowMaker:
     def gap(self, kind: str, line: int) -> bool:
         """Return whether an empty line precedes a block, and set `previous` to its ``kind``.
 
-        ``line`` is the number of its first line in the source. Top-level blocks are always separated.
-        In lists and quotes, an empty line is as in the source, except that there is always one before
-        a heading or table, and after a heading.
+        ``line`` is the index of its first line in the source. An empty line always separates
+        top-level blocks. In lists and quotes, there is an empty line where the source has one, and
+        also before a heading or table and after a heading.
         """
         previous = self.previous
         self.previous = kind
@@ -476,7 +476,7 @@ class FlowMaker:
 
 
 def language_of(token: "Token") -> str:
-    """Return the language of a code fence in lower case; "" if it names none."""
+    """Return the language of a code fence in lower case; "" if the fence names none."""
     found = None
     if token.info:
         found = _LANGUAGE.match(token.info.strip())
@@ -486,7 +486,7 @@ def language_of(token: "Token") -> str:
 
 
 def fence_lines(token: "Token") -> list[str]:
-    """Return the lines in a code block; at least one, which may be empty."""
+    """Return the lines in a code block. There is at least one line; it may be empty."""
     lines = token.content.split("\n")
     if lines and not lines[-1]:
         lines.pop()

@@ -1,7 +1,7 @@
 """The messages that a transcript posts when the user acts on a block.
 
-The transcript does none of this itself: the app copies texts and opens links, and the page around the
-transcript runs actions and shows facts about the focused block.
+The transcript doesn't act on them itself: the app copies texts and opens links, and the page around
+the transcript runs actions and shows facts about the focused block.
 """
 
 from textual.message import Message
@@ -24,12 +24,12 @@ class ActionRequested(Message, namespace="transcript"):
     action: str
     """The name of the action, one of ``blocks.ActionName``."""
     entry_id: int
-    """Id of the entry to act on: the one that the action names, or else the one that the block shows.
+    """Id of the entry to act on: the entry that the action names, or else the block's entry.
 
-    For a card with a result, that is the tool result.
+    The entry of a card with a result is the tool result.
     """
     call_id: str = ""
-    """Id of the tool call, if the block is a card; else ""."""
+    """Id of the tool call if the block is a card; otherwise ""."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class LinkClicked(Message, namespace="transcript"):
 
 @dataclass
 class BlockFocused(Message, namespace="transcript"):
-    """Another block got the focus, or the conversation lost the focus."""
+    """Another block was focused, or the conversation lost the focus."""
 
     entry_id: int | None
-    """Id of the entry that the block shows; None without an entry, or without the focus."""
+    """Id of the entry that the block shows; None if it shows no entry or the focus was lost."""

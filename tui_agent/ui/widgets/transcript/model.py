@@ -1,8 +1,8 @@
 """The model of a transcript: loads the entries of a path as items, and computes their lines.
 
-It needs no screen. It owns the items, their heights, the folds and the context statuses. feed.py adds
-the streamed answer and running calls to it, and viewport.py asks it to measure what is visible. It
-decides which entries, turns and groups are hidden or folded. It never changes the session.
+The model needs no screen. It owns the items, their heights, the folds and the context statuses, and
+decides which entries, turns and groups are hidden or folded. feed.py adds the streamed answer and
+running calls; viewport.py asks the model to measure visible items. It never changes the session.
 """
 
 from array import array
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
     from tui_agent.app.frontend import Opened
 
 _LOAD_AHEAD: Final = 12
-"""Number of items before and after an item that are loaded together with it."""
+"""Number of items on each side of an item that are loaded together with it."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _LINELESS: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that usually have no lines. A tool result is shown by the item of its call."""
+"""Kinds of items that usually have no lines. The item of a tool call shows the call's result."""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
@@ -74,10 +74,10 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
 _ADDED_BLOCKS: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
-"""Classes of the blocks that this model adds to the blocks of entries."""
+"""Classes of the blocks that this model adds to the blocks built from entries."""
 
 _TODO_LIST_REACH: Final = 200
-"""Number of tool results, the newest ones, that are searched for the newest to-do list."""
+"""How many of the newest tool results are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
 """Maximum number of prunes directly before a compaction that can belong to it."""
@@ -88,20 +88,20 @@ _MAX_RESULT_DISTANCE: Final = 512
 _KEYS: "Final[Mapping[Opened, tuple[str, ...]]]" = MappingProxyType(
     {"outputs": ("call:", "shell", "group:", turns.KEY), "thinking": ("reasoning:",)}
 )
-"""Prefixes of the keys of the blocks that one command opens together."""
+"""Key prefixes of the blocks that one command opens together."""
 
 _HEIGHTS: Final = 512
 """Number of heights in each chunk of a `HeightIndex`."""
 
 
 def is_todo_list(result: ToolResultEntry) -> bool:
-    """Return True if a tool result is from a call that successfully wrote the to-do list."""
+    """Return True if a tool result belongs to a call that successfully wrote the to-do list."""
     return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
 @frozen
 class Position:
-    """A line of an item: the index of the item in the model, and the number of the line, from 0."""
+    """A line of an item: the item's index in the model, and the line's number, from 0."""
 
     index: int
     line: int = 0
@@ -111,8 +111,8 @@ class Position:
 class Row:
     """A line with its item and its block.
 
-    ``index`` is the index of the item, and ``item_line`` the number of the line in the item.
-    ``block_line`` is its number in the block. In a gap between blocks, ``block`` is None.
+    ``index`` is the index of the item. ``item_line`` is the line's number in the item, and
+    ``block_line`` its number in the block. In a gap between blocks, ``block`` is None.
     """
 
     index: int
@@ -165,14 +165,15 @@ class HeightIndex:
             self._sums.pop()
 
     def offset(self, index: int) -> int:
-        """Return the number of an item's first line. For the index after the last item: `total`."""
+        """Return the number of an item's first line; `total` for the index after the last item."""
         chunk = index // _HEIGHTS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * _HEIGHTS : index])
 
     def find(self, line: int) -> tuple[int, int]:
         """Return the index of the item that contains a line, and the line's number in the item.
 
-        A line out of range counts as the first or the last line. Returns (0, 0) if there are no lines.
+        A line number out of range is replaced by the first or the last. Returns (0, 0) if there are
+        no lines.
         """
         if not self.total:
             return 0, 0
@@ -188,7 +189,7 @@ class HeightIndex:
 
 
 class TranscriptModel:
-    """The items of a path: one for each entry, and some that show no entry, such as a notice.
+    """The items of a path: one for each entry, and some without an entry, such as a notice.
 
     Items are loaded when they are needed. Until then, their heights are estimates.
     """
@@ -197,7 +198,7 @@ class TranscriptModel:
         self.width = width
         self.heights = HeightIndex()
         self.standings: Standings | None = None
-        """Context status of the entries; None if it is not shown."""
+        """Context statuses of the entries; None if they are not shown."""
         self.counter: TokenCounter | None = None
         """Counts the tokens of entries for the current model; None to use the stored counts."""
         self.ids = array("q")
@@ -206,20 +207,20 @@ class TranscriptModel:
         """Kinds of the items: kinds of entries, or `LIVE`."""
         self._sizes = array("q")
         self.pinned: set[int] = set()
-        """Indices of the items that must stay loaded, because they are not stored or still change."""
+        """Indices of items that must stay loaded because they aren't stored or may still change."""
         self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
         """Folds that the user chose, by item id and block key. Applied whenever an item is loaded."""
         self.opened: set[Opened] = set()
-        """The sorts of blocks that the user has opened, except those blocks that they folded again."""
+        """The kinds of blocks that the user opened all at once. Single blocks may be folded."""
         self.running = False
-        """Whether calls without a result may still get one."""
+        """Whether calls without a result may still receive one."""
 
         self.model_text: Callable[[int], str] | None = None
-        """Returns the text that the language model gets for the entry with an id.
+        """Takes an entry's id, and returns the text that the language model receives for the entry.
 
-        If set, only what the language model sees is shown. None: everything is shown.
+        If this is set, only what the language model sees is shown. None: everything is shown.
         """
 
         self.first_mode = ""
@@ -227,27 +228,27 @@ class TranscriptModel:
         self.shows_key_hints = False
         """Whether the newest answer shows hints for keys of the main screen."""
         self.key_of: Callable[[str], str] = key_of
-        """Returns the key of an action of the main screen, as shown in texts."""
+        """Returns the display text of the key for an action of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
-        """Which part of finished turns is folded."""
+        """Which parts of finished turns are folded."""
         self._starts: dict[int, bool] = {}
         """Cache: whether the item at an index begins a turn."""
         self._last_turn: turns.Turn | None = None
-        """Cache: the finished turn that was found last."""
+        """Cache: the last turn that `turn_at` found."""
         self._newest_start = -1
-        """Cache: index of the message that began the newest turn; -1 if it has to be found."""
+        """Cache: index of the message that began the newest turn; -1 if unknown."""
 
         self._newest_todo_list: int | None = None
-        """Cache: id of the tool result with the newest to-do list, 0 for none; None if not searched."""
+        """Cache: id of the tool result with the newest to-do list; 0 for none, None if unknown."""
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
         """Compactions, by the index of the first item that they keep.
 
-        The rule of a compaction (the line that shows it) is drawn before the blocks of that item.
+        A compaction's horizontal rule is drawn before the blocks of that item.
         """
         self._regrouped: set[int] = set()
-        """Indices of items whose groups of calls changed, so that they must be measured again."""
+        """Indices of items to measure again, because their groups of calls changed."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -255,7 +256,7 @@ class TranscriptModel:
     # -- content
 
     def open(self, source: EntrySource | None) -> None:
-        """Replace all items by those of a source (None: no items). The user's folds are kept."""
+        """Replace all items with the items of ``source`` (None: none). Keeps the user's folds."""
         self.source = source or _NOTHING
         headers = self.source.headers
         self.ids = array("q", headers.ids)
@@ -273,10 +274,10 @@ class TranscriptModel:
                     self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
-        """Add the rule that shows a new compaction; return the index of the item that contains it.
+        """Add the horizontal rule of a new compaction. Return the index of the rule's item.
 
-        This is the first visible item that the compaction keeps or, if there is none, the item of the
-        compaction itself.
+        This item is the first visible one that the compaction keeps, or, if there is none, the item
+        of the compaction itself.
         """
         index = self._rule_place(entry)
         self.rules.setdefault(index, []).append(entry)
@@ -303,7 +304,7 @@ class TranscriptModel:
         return own
 
     def _rules_at(self, index: int) -> list[Block]:
-        """Return the rule of the newest compaction at an index, as a list; [] if there is none."""
+        """Return a list with the rule of the newest compaction at an index; [] if there is none."""
         context = BuildContext(count_summarised=self.count_summarised)
         found = []
         for entry in self.rules.get(index, ())[-1:]:
@@ -311,7 +312,7 @@ class TranscriptModel:
         return found
 
     def resize(self, width: int) -> None:
-        """Set the width in cells. All heights are estimates until they are measured again."""
+        """Set the width, in cells. All heights become estimates until they are measured again."""
         if width != self.width:
             self.width = width
             self._estimate()
@@ -370,9 +371,9 @@ class TranscriptModel:
         return self._cache.pop(index, None)
 
     def index_of(self, entry_id: int) -> int | None:
-        """Return the index of the item that shows an entry; None if it is not on the path.
+        """Return the index of the item that shows an entry; None if the entry isn't on the path.
 
-        A tool result is shown by the item of the answer that contains its call.
+        For a tool result, this is the item of the answer that contains the call.
         """
         index = bisect_left(self.ids, entry_id)
         if index >= len(self.ids) or self.ids[index] != entry_id:
@@ -396,7 +397,7 @@ class TranscriptModel:
     def item(self, index: int) -> Item:
         """Return the item at an index. If necessary, load it and some of its neighbors.
 
-        An item that has no lines of its own has no blocks.
+        If the item shows nothing itself, it has no blocks.
         """
         item = self._cache.use(index)
         if item is None:
@@ -417,7 +418,7 @@ class TranscriptModel:
         return list(self._cache.items())
 
     def _is_missing(self, index: int) -> bool:
-        """Return True if an item is not loaded and must be loaded by itself.
+        """Return True if an item isn't loaded and isn't loaded as part of another item.
 
         A tool result is loaded together with the answer that contains its call.
         """
@@ -438,7 +439,7 @@ class TranscriptModel:
                 results[place] = self._places_after_answer(place)
                 places.update(results[place])
         ids = [self.ids[place] for place in sorted(places)]
-        # Damaged entries are missing here.
+        # Damaged entries are missing from the result.
         entries = {entry.id: entry for entry in self.source.load(ids)}
         for place in wanted:
             entry_id = self.ids[place]
@@ -453,7 +454,7 @@ class TranscriptModel:
             self._build_item(place, entries[entry_id], list(filter(None, found)))
 
     def _places_after_answer(self, index: int) -> list[int]:
-        """Return the indices of the tool results and user entries between an answer and the next one.
+        """Return the indices of tool results and user entries from an answer to the next answer.
 
         Only entries within `_MAX_RESULT_DISTANCE` of the answer are searched.
         """
@@ -487,7 +488,7 @@ class TranscriptModel:
         if self.is_hidden_mode_change(index, entry) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
-            # Its rule is in the item of the first entry that the compaction keeps.
+            # The compaction's rule is in the item of the first entry that it keeps.
             if self._rule_place(entry) == index:
                 own = []
             else:
@@ -518,8 +519,9 @@ class TranscriptModel:
     def is_hidden_mode_change(self, index: int, entry: Entry) -> bool:
         """Return True if an entry is a mode change that is not shown.
 
-        Of successive mode changes with nothing visible between them, only the last is shown. It isn't
-        shown either if it returns to the mode before the first of them, unless that is yolo mode.
+        Of successive mode changes with nothing visible between them, only the last is shown. Even
+        the last isn't shown if it returns to the mode before the first change, unless that is yolo
+        mode.
         """
         if not isinstance(entry, ModeChangeEntry):
             return False
@@ -530,7 +532,7 @@ class TranscriptModel:
         return entry.mode == self._mode_before(index) and entry.mode != Mode.YOLO
 
     def mode_changes_before(self, index: int) -> list[int]:
-        """Return the indices of the mode changes before an index, with nothing visible between."""
+        """Return the indices of the mode changes before an index, up to the first visible entry."""
         found = []
         for at in range(index - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -540,7 +542,7 @@ class TranscriptModel:
         return found
 
     def _mode_before(self, index: int) -> str:
-        """Return the mode before the successive mode changes that end at an index."""
+        """Return the mode before the series of mode changes that ends at an index."""
         start = min([index, *self.mode_changes_before(index)])
         for at in range(start - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -552,8 +554,8 @@ class TranscriptModel:
     def forget_prunes(self, index: int) -> set[int]:
         """Unload the prunes directly before the item of a compaction, and return their indices.
 
-        Unloads up to `_MAX_PRUNES`, and no pinned ones. When they are loaded again, those that belong
-        to the compaction have no blocks.
+        Unloads at most `_MAX_PRUNES`, and no pinned items. When loaded again, prunes that belong to
+        the compaction have no blocks.
         """
         prunes: set[int] = set()
         for at in range(index - 1, max(index - _MAX_PRUNES, 0) - 1, -1):
@@ -565,9 +567,9 @@ class TranscriptModel:
         return prunes
 
     def belongs_to_compaction(self, index: int, entry: Entry) -> bool:
-        """Return True if an entry is not shown because it is part of a compaction, which has a rule.
+        """Return True if an entry is not shown because the compaction's rule already stands for it.
 
-        Always False while only what the language model sees is shown.
+        Always False in the view of only what the language model sees.
         """
         if self.model_text is not None:
             return False
@@ -583,11 +585,11 @@ class TranscriptModel:
         return ""
 
     def withdraw_offers(self, index: int, *, was_retried: bool) -> int | None:
-        """Remove key hints and the offer to retry from the last answer before an index.
+        """Remove the key hints and the offer to retry from the last answer before an index.
 
-        Called because something follows that answer. With ``was_retried``, an answer follows; if there
-        is no message in between, it answers the same request, and a failure is marked as retried.
-        Returns the index of the changed answer, or None if nothing changed.
+        Called when another entry follows that answer. ``was_retried`` says that this entry is an
+        answer; if no message is in between, it answers the same request, and a failure is marked as
+        retried. Returns the index of the changed answer, or None if nothing changed.
         """
         place = self.owner_of(index)
         if place is None or (item := self._cache.use(place)) is None:
@@ -614,8 +616,8 @@ class TranscriptModel:
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the language model sees, or everything if ``model_text`` is None.
 
-        ``model_text`` is stored as the attribute of that name. Afterwards, all heights are estimates,
-        and only pinned items are still loaded.
+        Sets the attribute `model_text`. Afterwards, all heights are estimates, and only pinned
+        items are still loaded.
         """
         self.model_text = model_text
         for index, item in list(self._cache.items()):
@@ -632,7 +634,7 @@ class TranscriptModel:
         self._estimate()
 
     def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
-        """Hide the blocks of an item that the language model doesn't see, and add what it sees.
+        """Hide the blocks that the language model doesn't see, and add what it sees instead.
 
         Adds the summary after the rule of the compaction in force, and the placeholder of a cleared
         entry.
@@ -662,10 +664,10 @@ class TranscriptModel:
     # -- folding and states
 
     def toggle_open(self, what: "Opened") -> bool:
-        """Open all blocks of a sort, or fold them as by default. Return True if they are open now.
+        """Open all blocks of a kind, or fold them as by default. Return True if they are open now.
 
-        Folds that the user chose for single blocks of the sort are dropped. Afterwards, all heights
-        are estimates.
+        Forgets the folds that the user chose for single blocks of that kind. Afterwards, all
+        heights are estimates.
         """
         self.opened ^= {what}
         for at, key in list(self.folds):
@@ -679,7 +681,7 @@ class TranscriptModel:
         return what in self.opened
 
     def apply_opened(self, block: Block) -> None:
-        """Open a new block if the user has opened all blocks of its sort."""
+        """Open a new block if the user has opened all blocks of its kind."""
         if block.opened_with in self.opened:
             block.open_with_others(is_open=True)
 
@@ -691,13 +693,13 @@ class TranscriptModel:
                 block.choose_fold(fold)
 
     def size_of(self, entry: Entry) -> int:
-        """Return the size of an entry in tokens of the current model, as on the context map."""
+        """Return an entry's size in tokens of the current model, as the context map shows it."""
         if self.counter is None or not entry.tokens:
             return entry.tokens
         return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Set the token counter. Return True if a loaded card shows another size now."""
+        """Set the token counter. Return True if a loaded card now shows a different size."""
         if counter == self.counter:
             return False
         cards = []
@@ -715,7 +717,7 @@ class TranscriptModel:
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
-        """Set the context status of the entries. Return the indices of loaded items whose lines changed."""
+        """Set the context statuses. Return the indices of loaded items whose lines changed."""
         if standings is self.standings:
             return []
         before = self.standings
@@ -729,7 +731,7 @@ class TranscriptModel:
         ]
 
     def _set_item_standings(self, item: Item) -> bool:
-        """Set the context status of an item's blocks. Return True if their lines changed."""
+        """Set the context statuses of an item's blocks. Return True if their lines changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
@@ -776,7 +778,7 @@ class TranscriptModel:
     def replace_todo_list(self, result: ToolResultEntry) -> int | None:
         """If a new tool result wrote the to-do list, fold the former list.
 
-        Returns the index of the item with the former list, or None if there is none.
+        Returns the index of the item with the former list; None if nothing changed.
         """
         if not is_todo_list(result):
             return None
@@ -809,7 +811,7 @@ class TranscriptModel:
         self._newest_start = -1
 
     def fold_finished(self, how: turns.FoldTurns) -> None:
-        """Set which part of finished turns is folded. Afterwards, all heights are estimates."""
+        """Set which parts of finished turns are folded. Afterwards, all heights are estimates."""
         if how != self.fold_turns:
             self.fold_turns = how
             self.show_model_view(self.model_text)
@@ -824,9 +826,9 @@ class TranscriptModel:
         return known
 
     def turn_at(self, index: int) -> turns.Turn | None:
-        """Return the finished turn that contains the item at an index, if it has a tool call.
+        """Return the finished turn that contains the item at an index.
 
-        Returns None if there is no such turn, or if turns are not folded.
+        Returns None if there is no such turn, if it has no tool calls, or if turns are not folded.
         """
         if not self._folds_turns or index >= len(self.kinds):
             return None
@@ -849,16 +851,16 @@ class TranscriptModel:
         return self.folds.get(key, preset) is not Fold.CLOSED
 
     def keep_turn_open(self, index: int) -> None:
-        """Keep the turn that contains an item unfolded when it ends, as the user is reading it."""
+        """Keep an item's turn unfolded when the turn ends, because the user is reading it."""
         index = min(index, len(self.kinds) - 1)
         start = turns.turn_start(self.kinds, self._starts_turn, index)
         if start is not None and self.fold_turns != "off":
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
     def end_turn(self, index: int) -> set[int]:
-        """Fold the turn before the message at an index, if it is finished.
+        """Fold the turn before the message at an index, if that turn is finished.
 
-        Returns the indices of the turn's items that have lines and must be measured again.
+        Returns the indices of the turn's items that still have lines; they must be measured again.
         """
         turn = None
         if index:
@@ -871,14 +873,14 @@ class TranscriptModel:
     def refold_turn(self, index: int) -> None:
         """Update the heights of a turn's items after the user folded or unfolded the turn.
 
-        ``index`` is the index of any of its items.
+        ``index`` is the index of any item in the turn.
         """
         turn = self.turn_at(index)
         if turn is not None:
             self._reset_heights(turn)
 
     def reveal(self, index: int) -> None:
-        """Unfold the turn that hides the item at an index or some of its blocks, if any does."""
+        """If a folded turn hides the item at an index or some of its blocks, unfold the turn."""
         turn = self.turn_at(index)
         if turn is None or self._is_open(turn) or index == turn.start:
             return
@@ -891,7 +893,7 @@ class TranscriptModel:
             self.measure(turn.start)
 
     def _reset_heights(self, turn: turns.Turn) -> None:
-        """Set the heights of a turn's hidden items to 0, and mark the others as not measured.
+        """Set the heights of a turn's hidden items to 0, and mark all others as not measured.
 
         If the turn is open, the heights of its items become estimates.
         """
@@ -911,7 +913,7 @@ class TranscriptModel:
                 self.heights[index] = estimate(kind, self._sizes[index], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
-        """Hide or show an item's blocks, and add the line of its turn. Return True if it is folded."""
+        """Hide or show an item's blocks; add its turn's line. Return True if the turn is folded."""
         turn = self.turn_at(index)
         line = turns.turn_block_of(item.blocks)
         if turn is None:
@@ -934,7 +936,7 @@ class TranscriptModel:
         return is_folded
 
     def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
-        """Return the newest tool results of a turn, up to `turns.MAX_LOOKED_AT`."""
+        """Return the newest tool results of a turn, at most `turns.MAX_LOOKED_AT`."""
         found = []
         for at in range(turn.start, turn.end):
             if self.kinds[at] == "tool_result":
@@ -942,7 +944,7 @@ class TranscriptModel:
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
-        """Return the seconds between a turn's message and its last answer; 0 if one can't be read."""
+        """Return the seconds between a turn's message and last answer; 0 if one can't be read."""
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
         if len(entries) == 2:
             return (entries[-1].created_at - entries[0].created_at) / 1_000
@@ -964,8 +966,8 @@ class TranscriptModel:
     def measure(self, index: int) -> int:
         """Lay out an item, and return its height in lines.
 
-        First groups its blocks, hides those that a folded turn hides, or reduces them to what the
-        language model sees.
+        Before that, groups the item's blocks, hides the blocks that a folded turn hides, or reduces
+        them to what the language model sees.
         """
         turn = self.turn_at(index)
         is_hidden = turn is not None and not self._is_open(turn) and index not in self.rules
@@ -992,7 +994,7 @@ class TranscriptModel:
         return height
 
     def measured_height(self, index: int) -> int:
-        """Return the height of an item in lines. Measures it unless that was done for this width."""
+        """Return an item's height, in lines. Measures it unless it was measured at this width."""
         if index in self._measured:
             item = None
             if self.heights[index]:
@@ -1014,7 +1016,7 @@ class TranscriptModel:
             return False
         before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
-            # Whether there is a gap depends on the previous call, which has to be loaded.
+            # The gap depends on the previous call, so that call must be loaded.
             before = self.item(owner)
         if before is not None:
             shown = before.shown
@@ -1027,11 +1029,11 @@ class TranscriptModel:
     def remeasure(self, index: int) -> None:
         """Measure an item that has changed, and all items whose height depends on it.
 
-        These are the items whose groups of calls changed, and the next item, because the gap before it
-        depends on this one.
+        These are the items whose groups of calls changed, and the next item, because the changed
+        item affects the gap before it.
         """
         self.measure(index)
-        # A call can change a group whose other calls are in earlier items.
+        # A call can change a group that has other calls in earlier items.
         others = self._regrouped - {index}
         self._regrouped = set()
         for place in sorted(others):

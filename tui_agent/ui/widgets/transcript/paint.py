@@ -1,6 +1,6 @@
 """Paints a line as a strip of a given width: margin, prefix, text, filling and tail.
 
-Also finds what is at a cell of a painted line: a style, a character, a selection. Style keys name
+Also finds the style, the character or the selection at a cell of a painted line. Style keys name
 component classes of the widget; the stylesheet defines their colors.
 """
 
@@ -24,7 +24,7 @@ from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, spans_width
 
 MARGIN: Final = 2
-"""Width of the margin, in cells: one for the context status, one for the bar of the focused block."""
+"""Width of the margin, in cells: one for the context status, one for the focused block's bar."""
 
 _RIGHT: Final = 1
 _FOCUS_BAR: Final = "▎"
@@ -94,16 +94,16 @@ STYLES: Final = frozenset(
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
 ACTION: Final = "act:"
-"""Prefix of the action in a style key."""
+"""Prefix of an action in a style key."""
 
 LINK: Final = "url:"
-"""Prefix of the link's address in a style key."""
+"""Prefix of a link's address in a style key."""
 
 
 class Palette(dict[str, Style]):
-    """Maps style keys to styles of a widget's component classes. A style is looked up when first used.
+    """Maps style keys to styles of a widget's component classes. Caches each style it looks up.
 
-    The owner must clear it when the widget's styles change.
+    The owner must clear the palette when the widget's styles change.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -116,7 +116,7 @@ class Palette(dict[str, Style]):
         classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
         style = self._widget.get_visual_style(*classes).rich_style
         if any(self._widget.get_component_styles(name).text_style.reverse for name in classes):
-            # Visual styles omit reverse.
+            # Textual's visual styles omit reverse video.
             style += Style(reverse=True)
         if key == "focused":
             style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
@@ -127,7 +127,7 @@ class Palette(dict[str, Style]):
 
 
 def value_in_style(key: str, begins: str) -> str | None:
-    """Return the text after the prefix ``begins`` in a style key; None if the key doesn't contain it.
+    """Return the text after the prefix ``begins`` in a style key; None without such a prefix.
 
     For example, the key ``link url:/a`` and the prefix ``url:`` give ``/a``.
     """
@@ -138,7 +138,7 @@ def value_in_style(key: str, begins: str) -> str | None:
 
 
 def text_width(width: int) -> int:
-    """Return the cells left for prefix, text and tail in a row of ``width`` cells."""
+    """Return how many cells of a row of ``width`` cells are left for prefix, text and tail."""
     return max(width - MARGIN - _RIGHT, 1)
 
 
@@ -151,7 +151,7 @@ def tail_end(line: Line, width: int) -> int:
 
 @frozen
 class Highlight:
-    """A style for a part of a line's text. Offsets are in characters, and ``end`` is excluded."""
+    """A style for part of a line's text. Offsets are in characters; ``end`` is excluded."""
 
     start: int
     end: int
@@ -169,8 +169,8 @@ def paint(
 ) -> Strip:
     """Return a line as a strip of ``width`` cells, with its context status in the margin.
 
-    If the line belongs to the focused block, ``focused`` is the text to show at the right edge if it
-    fits; for any other line, it is None.
+    ``focused`` is None unless the line belongs to the focused block. It is then the text to show at
+    the right edge, if the text fits.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
@@ -218,10 +218,10 @@ def paint(
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:
-    """Return a line as a strip that has the text offsets needed for selecting, but no styles.
+    """Return a line as an unstyled strip with the text offsets that Textual's selection needs.
 
-    ``row_id`` is the line's number in selections. The cells before the text have the offset of its
-    first character, so that the user can start a selection there.
+    ``row_id`` is the line's number in selections. The cells before the text have the offset of the
+    first character, so the user can start a selection there.
     """
     segments: list[Segment] = []
     before = MARGIN + spans_width(line.prefix)
@@ -238,10 +238,7 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
 
 
 def style_at(line: Line, x: int, width: int) -> str:
-    """Return the style key at cell ``x`` of a line that is painted ``width`` cells wide.
-
-    Returns "" if no text is there.
-    """
+    """Return the style key at cell ``x`` of a line painted ``width`` cells wide; "" for none."""
     text = (*line.prefix, *line.content())
     tail = line.tail
     for position, spans in ((MARGIN, text), (tail_end(line, width) - spans_width(tail), tail)):
@@ -253,7 +250,7 @@ def style_at(line: Line, x: int, width: int) -> str:
 
 
 def text_index_at(line: Line, x: int) -> int:
-    """Return the index, in the line's text, of the character at cell ``x``.
+    """Return the index of the character at cell ``x`` in the line's text.
 
     Returns 0 for a cell before the text, and the text's length for a cell after it.
     """
@@ -269,7 +266,7 @@ def text_index_at(line: Line, x: int) -> int:
 def selected_part(
     line: Line, y: int, selection: Selection | None, screen: Screen[object]
 ) -> list[Highlight]:
-    """Return a highlight for the selected part of a line; an empty list if none of it is selected.
+    """Return a list with a highlight for the selected part of a line; empty if none is selected.
 
     ``y`` is the line's number in the selection.
     """
@@ -282,7 +279,7 @@ def selected_part(
     if screen.app.no_color:
         style = Style(reverse=True)
     elif screen.get_component_styles("screen--selection").color.a == 0:
-        # In most themes the selection's color is transparent, so that the text keeps its own color.
+        # In most themes, the selection's color is transparent, so the text keeps its own color.
         style = Style(bgcolor=style.bgcolor)
     return [Highlight(span[0], len(line.text) if span[1] == -1 else span[1], style)]
 

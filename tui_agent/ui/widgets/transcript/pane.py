@@ -1,6 +1,6 @@
 """The keys and the mouse in the conversation: scrolling, focusing, folding and selecting blocks.
 
-Copying, links and other actions are posted as messages, which the app or the page handles.
+For copying, links and other actions, it posts messages, which the app or the page handles.
 """
 
 from textual import events
@@ -27,7 +27,7 @@ from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
-"""Least number of lines of a block that must be visible after the user opened it."""
+"""Minimum number of lines of a block that must be visible after the user opened the block."""
 
 
 class BlockPane(Viewport):
@@ -64,7 +64,7 @@ class BlockPane(Viewport):
     def action_go_to(self, where: str) -> None:
         """Scroll to the start (``home``) or the end (``end``) of the conversation.
 
-        At the end, the view follows new text.
+        From the end, the view follows new text.
         """
         at_end = where == "end"
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
@@ -72,7 +72,7 @@ class BlockPane(Viewport):
     def action_focus_block(self, step: int) -> None:
         """Focus the next (1) or previous (-1) block.
 
-        If no block on the screen has the focus, focus the first (1) or last (-1) block there.
+        If no visible block is focused, focus the first (1) or last (-1) visible block.
         """
         current = self._focused_on_screen()
         if current is None:
@@ -106,7 +106,7 @@ class BlockPane(Viewport):
                 place = len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
-        """Focus the next (1) or previous (-1) message, of the user or the program, and scroll to it."""
+        """Focus and show the next (1) or previous (-1) message, from the user or the program."""
         focused = self._focused_on_screen()
         if focused:
             start = focused[0]
@@ -144,7 +144,7 @@ class BlockPane(Viewport):
     def action_request(self, action: str) -> None:
         """Run an action on the focused block.
 
-        If no block on the screen has the focus, the last one there gets it first.
+        If no visible block is focused, first focus the last visible block.
         """
         target = self._target()
         if target is not None:
@@ -164,10 +164,10 @@ class BlockPane(Viewport):
         return True
 
     def _can_fold(self, target: tuple[int, Block] | None) -> bool | None:
-        """Return True if a key can fold the target; None if its key does nothing.
+        """Return True if the fold key can fold the target; None if the key does nothing.
 
-        Without a target, the key focuses a block and folds that one. None keeps the key from
-        becoming text in the prompt, where False would let it through.
+        Without a target, the key focuses a block and folds that block. None keeps the key from
+        being typed into the prompt; False would not.
         """
         if target is None or target[1].foldable:
             return True
@@ -190,8 +190,8 @@ class BlockPane(Viewport):
     def _target(self) -> tuple[int, Block] | None:
         """Return the index of the focused block's item, and the block.
 
-        If the focused block is not on the screen, first focus the last block there. Returns None if no
-        block on the screen can have the focus.
+        If the focused block isn't visible, first focus the last visible block. Returns None if no
+        visible block can be focused.
         """
         target = self._focused_on_screen()
         if target is None:
@@ -224,7 +224,7 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(None))
 
     def on_focus(self) -> None:
-        """Keep the focused block if it is visible, else focus the last visible block."""
+        """Keep the focused block if it is visible; otherwise focus the last visible block."""
         if self._target() is not None:
             self._post_focused()
 
@@ -261,11 +261,11 @@ class BlockPane(Viewport):
     # -- blocks
 
     def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
-        """Set the fold of a block, or switch to its next fold if ``fold`` is None.
+        """Set the fold of a block. If ``fold`` is None, switch to the block's next fold.
 
         The first line of the block keeps its place on the screen; if it wasn't visible, the view
-        scrolls to it. If fewer than `OPENED_ROWS` lines of an opened block are visible then, the view
-        scrolls further.
+        scrolls to it. If fewer than `OPENED_ROWS` lines of an opened block are then visible, the
+        view scrolls further.
         """
         if not block.foldable:
             return
@@ -281,7 +281,7 @@ class BlockPane(Viewport):
         self._keep_in_place(index, block)
         if block.fold is Fold.CLOSED:
             return
-        # Too little of a block may be visible if it was opened at the bottom of the screen.
+        # If the block is at the bottom of the screen, too little of it may be visible.
         if isinstance(block, GroupBlock):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
             place = next(
@@ -332,10 +332,10 @@ class BlockPane(Viewport):
     # -- mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Focus the clicked block, and follow the link or run the action that was clicked, if any.
+        """Focus the clicked block. If a link or an action was clicked, follow or run it.
 
-        A double click selects a word, and a triple click selects the block. The click at the end of a
-        drag, which selects text, does nothing.
+        A double click selects a word, and a triple click selects the block. The click that ends the
+        selection of text with the mouse does nothing.
         """
         event.prevent_default()
         offset = event.get_content_offset(self)

@@ -37,11 +37,11 @@ STYLES: Final = {
     RunnerState.ERROR: "status-error",
     RunnerState.CUT_OFF: "status-warning",
 }
-"""Style of each state of a runner, in the conversation, on the page of a race and in the tree."""
+"""Style of each runner state, in the conversation, on the page of a race and in the tree."""
 
 
 def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return runners with their numbers, from 1: best first if all have ended, else by number."""
+    """Return (number, runner) pairs: best first if all have ended, else by number, from 1."""
     if all(runner.state.is_over for runner in runners):
         return race_text.ranked(runners)
     return list(enumerate(runners, 1))
@@ -52,8 +52,9 @@ def race_cells(
 ) -> list[StyledSpan]:
     """Return a runner's row of the table, with a span for each of `COLUMNS`.
 
-    ``style`` is the style of the runner's state. ``taken`` marks the runner whose branch was taken as
-    the result of the race. ``streamed`` is the text of its unfinished answer; its tokens are estimated.
+    ``style`` is the style of the runner's state. ``taken`` marks the runner whose branch the user
+    took as the result of the race. ``streamed`` is the runner's unfinished answer; its tokens are
+    estimated and added.
     """
     state, *others = race_text.cells(runner, streamed)
     if taken:
@@ -65,7 +66,7 @@ def race_cells(
 
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
-    """Return the block of a finished race. It is unfolded, because it says how to continue."""
+    """Return the block of a finished race. It is unfolded at first, to show how to continue."""
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(

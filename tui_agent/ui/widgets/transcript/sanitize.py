@@ -1,8 +1,8 @@
 """Makes text from models, tools and users safe to show on a terminal.
 
-Sanitized text has no control characters except line feed and tab, no lone surrogates, no characters
-that reorder a line, and no zero-width characters except combining marks. The width of a text is
-therefore the sum of the widths of its characters, even on terminals that join emoji.
+Sanitized text contains no control characters except line feed and tab, no lone surrogates, no
+characters that reorder a line, and no zero-width characters except combining marks. Its width is
+therefore the sum of its characters' widths, even on terminals that join emoji.
 """
 
 import re
@@ -24,7 +24,7 @@ _TABLE: Final[dict[int, str | None]] = {
 }
 
 _UNSAFE: Final = frozenset(map(chr, _TABLE))
-"""Characters that `text` replaces. As a set, it takes 0.05 s to check 10 MB; a regex takes 4 s."""
+"""Characters that `text` replaces. A set checks 10 MB in 0.05 s; a regex would take 4 s."""
 
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"\x1b(?:"
@@ -39,7 +39,7 @@ _BACKSPACED: Final = re.compile(r"[^\n\x08]\x08")
 
 
 def text(value: str) -> str:
-    """Return a text whose unsafe characters are made visible or removed; line ends are line feeds."""
+    """Return a text with unsafe characters made visible or removed, and line feeds as line ends."""
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
     if _UNSAFE.isdisjoint(value):
@@ -48,21 +48,21 @@ def text(value: str) -> str:
 
 
 def output(value: str) -> str:
-    """Return the output of a command as a terminal would show it, but sanitized and without colors.
+    """Return a command's output as a terminal would show it, but sanitized and without colors.
 
-    Text that is overwritten after a carriage return or a backspace is removed.
+    Removes text that the output itself overwrites after a carriage return or a backspace.
     """
     if "\x1b" in value:
         value = _ESCAPE_SEQUENCE.sub("", value)
     if "\x08" in value:
         value = _BACKSPACED.sub("", value)
     if "\r" in value:
-        # Carriage returns divide a line into parts; only the last part stays visible.
+        # Of the parts between carriage returns, only the last non-empty part stays visible.
         rows = (row.split("\r") for row in value.replace("\r\n", "\n").split("\n"))
         value = "\n".join(next(filter(None, reversed(parts)), "") for parts in rows)
     return text(value)
 
 
 def line(value: str) -> str:
-    """Return the sanitized text in one line: line feeds and tabs become spaces."""
+    """Return the sanitized text as one line: line feeds and tabs become spaces."""
     return text(value).replace("\n", " ").replace("\t", " ")

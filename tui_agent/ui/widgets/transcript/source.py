@@ -1,7 +1,7 @@
 """Where a transcript gets its entries from: `EntrySource`.
 
-Also contains the estimated heights of entries that are not loaded, and the ids and kinds of items
-that show no entry.
+This module also estimates the heights of entries that aren't loaded, and defines ids and kinds for
+items without an entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ SizeOf = Callable[[Entry], int]
 """Returns the size of an entry in tokens."""
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
-"""Returns the number of tokens that is stored with an entry."""
+"""Returns the number of tokens stored with an entry."""
 
 LIVE: Final = "live"
 """Kind of items that are not entries, such as the answer being streamed."""
 
 LIVE_ID: Final = 1 << 62
-"""Id of the item with the answer being streamed; greater than all ids of entries."""
+"""Id of the item with the answer being streamed. It is greater than the ids of all entries."""
 
 ACTIVITY_ID: Final = LIVE_ID + (1 << 32)
 """Id of the item with the activity line. It is the last item, so its id is the greatest."""
@@ -40,13 +40,13 @@ class EntrySource:
     headers: Outlines
     """Ids, kinds and sizes of all entries."""
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns the entries with the given ids, except unreadable ones. It must not block for long."""
+    """Returns the entries with the given ids, except unreadable ones. Must not block for long."""
 
 
 def estimate(kind: str, size: int, width: int) -> int:
     """Return the estimated height of an entry, in lines, including the gap before it.
 
-    ``size`` is the size in the entry's outline, see ``EntryOutline``; ``width`` is in cells.
+    ``size`` is the size from the entry's outline (see ``EntryOutline``). ``width`` is in cells.
     """
     is_empty = kind == "assistant" and not size
     if kind in HIDDEN or is_empty:

@@ -1,6 +1,6 @@
-"""Limits the processor time of regular expressions and parsers that block the screen.
+"""Limits the processor time of regular expressions and parsers, because they block the screen.
 
-It uses SIGVTALRM and the process's virtual timer. No other code of the program may use these.
+It uses SIGVTALRM and the process's virtual timer. No other code in the program may use them.
 """
 
 import signal
@@ -18,7 +18,7 @@ class TooLongError(Exception):
 def limited(seconds: float) -> Iterator[None]:
     """Abort the ``with`` block after ``seconds`` of processor time.
 
-    The block can be interrupted anywhere, so the data that it changes may be inconsistent then. There
+    The block can be aborted anywhere, which may leave the data that it changes inconsistent. There
     is no limit outside the main thread. In nested blocks, only the outer limit applies.
 
     Raises:

@@ -1,9 +1,9 @@
 """The conversation: shows an agent's entries and events, and decides when to redraw.
 
-The widget around the transcript passes the events. The transcript reads the agent and its session,
-and never changes them. Events are applied in feed.py, items are kept in model.py, lines are drawn
-in viewport.py, and keys and mouse are handled in pane.py. The transcript also unfolds and shows
-what the find bar has found.
+The widget around the transcript passes the events to it. The transcript reads the agent and its
+session, and never changes them. feed.py applies events, model.py keeps the items, viewport.py draws
+lines, and pane.py handles keys and the mouse. The transcript also unfolds and shows what the find
+bar has found.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,16 +49,16 @@ ShownAgent: TypeAlias = "Agent | FinishedSubagent"
 
 
 FLUSH_SECONDS: Final = 0.1
-"""Least time between two updates of streamed text, in seconds."""
+"""Minimum pause between two updates of streamed text, in seconds."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
-"""Greatest time between two updates, in seconds. Used for text that is faster than `FAST_CHARS`."""
+"""Maximum pause between two updates, in seconds. Used for text faster than `FAST_CHARS`."""
 
 FAST_CHARS: Final = 1_500
 """Characters per second above which streamed text is too fast to read."""
 
 FLUSH_SHARE: Final = 19
-"""The pause after an update, as a multiple of the time it took, so that updates use 5 % of a core.
+"""The pause after an update, in multiples of the update's duration. Updates then use 5 % of a core.
 
 The pause is at least `FLUSH_SECONDS` and at most `MAX_FLUSH_SECONDS`.
 """
@@ -66,20 +66,20 @@ The pause is at least `FLUSH_SECONDS` and at most `MAX_FLUSH_SECONDS`.
 SPINNER_SECONDS: Final = 0.25
 """Time between two frames of a spinner, in seconds."""
 ELAPSED_SECONDS: Final = 1.0
-"""Time between two updates of elapsed times if animations are off, in seconds."""
+"""Time between two updates of elapsed times while animations are off, in seconds."""
 MAX_REPEAT_DISTANCE = 64
-"""Number of items, from the end, that are searched for the id of a new entry.
+"""How many of the last items are searched for the id of a new entry.
 
-An entry that is there already is ignored.
+An entry that is already among them is ignored.
 """
 
 
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and the agent's activity.
 
-    Only the visible items and those up to a page away are loaded and laid out. The heights of the
-    others are estimates, which are corrected without moving the visible lines. No timer runs while
-    nothing changes.
+    Only the visible items and the items up to a page away are loaded and laid out. The heights of
+    all other items are estimates; correcting them doesn't move the visible lines. No timer runs
+    while nothing changes.
     """
 
     FOCUS_ON_CLICK = False
@@ -125,14 +125,14 @@ class Transcript(BlockPane, can_focus=True):
                 self.apply(AnswerDelta(live.text))
             for call in live.calls:
                 self.apply(call)
-            # The answer's characters were counted when they arrived, unless this agent is new here.
+            # Unless the agent was just opened, the characters were counted when they arrived.
             self._feed.written = max(written, self._feed.written - written)
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
         """Update the context status and the sizes of the entries.
 
-        Within `together`, this happens when its block ends.
+        During a `together` block, this happens at the end of the block.
         """
         if self._holds_changes:
             self._standings_changed = True
@@ -143,11 +143,11 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Show the entries of a source instead of the current ones; None: no entries.
+        """Replace the current entries with the entries of ``source`` (None: no entries).
 
-        With ``from_start``, the view is at the start. Otherwise the entry at the top of the view stays
-        there, unless the source doesn't contain it or the view was at the end; then the view is at the
-        end.
+        With ``from_start``, the view goes to the start. Otherwise the entry at the top of the view
+        stays there. If the source doesn't contain that entry, or the view was at the end, the view
+        goes to the end.
         """
         anchor = self._anchor_id()
         self._feed.clear()
@@ -165,7 +165,7 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def _leave_block(self) -> None:
-        """Take the focus from the focused block, because it may not exist any more."""
+        """Leave the focused block, because it may no longer exist."""
         if self.focused_block is not None:
             self.focused_block = None
             self.post_message(messages.BlockFocused(None))
@@ -177,7 +177,7 @@ class Transcript(BlockPane, can_focus=True):
         return self.model.ids[self.top.index]
 
     def set_standings(self, found: Standings | None) -> None:
-        """Show the context status of the entries; None hides it."""
+        """Show the context statuses of the entries. None hides them."""
         if found is self.model.standings:
             return
         for index in self.model.set_standings(found):
@@ -185,7 +185,7 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def show_activity(self, describe: Callable[[int], str] | None) -> None:
-        """Show the activity line with the text that ``describe`` returns; None removes the line.
+        """Show an activity line with the text that ``describe`` returns. None removes the line.
 
         ``describe`` is called with the number of characters that the model has written in this run.
         """
@@ -198,15 +198,15 @@ class Transcript(BlockPane, can_focus=True):
         self._show_changes()
 
     def fold_turns(self, how: FoldTurns) -> None:
-        """Set which part of finished turns is folded, and redraw."""
+        """Set which parts of finished turns are folded, and redraw."""
         self.model.fold_finished(how)
         self.update_view()
 
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the model sees, or everything if ``model_text`` is None.
 
-        ``model_text`` returns the text that the model gets for the entry with an id. The entry at the
-        top of the view stays there; a view at the end stays at the end.
+        ``model_text`` takes an entry's id and returns the text that the model receives for the
+        entry. The entry at the top of the view stays there; a view at the end stays at the end.
         """
         with self._same_place():
             self.model.show_model_view(model_text)
@@ -218,7 +218,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def _same_place(self) -> Iterator[None]:
-        """Keep the entry at the top of the view, or the end, in place while blocks change."""
+        """While blocks change, keep the top entry of the view in place, or stay at the end."""
         anchor = self._anchor_id()
         yield
         self._leave_block()
@@ -235,7 +235,7 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # After a move, the path may already contain entries whose events arrive later.
+                # After the leaf moved, the path may contain entries whose events arrive only later.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_turn_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
@@ -248,7 +248,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Delay the layout until the ``with`` block ends, so that several events need only one."""
+        """Delay the layout until the ``with`` block ends, so several events share one layout."""
         self._holds_changes = True
         try:
             yield
@@ -262,7 +262,7 @@ class Transcript(BlockPane, can_focus=True):
             self._show_changes()
 
     def show_notice(self, message: str) -> None:
-        """Show a notice, a line without an entry, in place of the previous one; "" removes it."""
+        """Replace the notice, which is a line without an entry. "" removes it."""
         self._feed.notice(message)
         self._show_changes()
 
@@ -274,9 +274,9 @@ class Transcript(BlockPane, can_focus=True):
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
-        """Flush streamed text now if the pause is over, else when it ends.
+        """Flush streamed text now if the pause is over; otherwise when the pause ends.
 
-        Does nothing within `together`, which calls this when its block ends.
+        Does nothing during a `together` block; `together` calls this at the end of the block.
         """
         if self._flushing.is_waiting or self._holds_changes:
             return
@@ -304,7 +304,7 @@ class Transcript(BlockPane, can_focus=True):
     def _show_changes(self) -> None:
         """Lay out the items that changed, and redraw. Set `has_new` if the user has scrolled up.
 
-        Does nothing within `together`.
+        Does nothing during a `together` block.
         """
         if self._holds_changes:
             return
@@ -334,7 +334,7 @@ class Transcript(BlockPane, can_focus=True):
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
-        """Keep a row at line ``y`` of the view, even if its item has become longer above it."""
+        """Keep a row at line ``y`` of the view, even if its item has grown above the row."""
         if row.index >= len(self.model) or row.block is None:
             return
         item = self.model.item(row.index)
@@ -351,7 +351,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- the icon of running calls
 
     def _run_spinner(self) -> None:
-        """Start the timer for spinners and elapsed times if one is visible, else stop it."""
+        """Run the timer for spinners and elapsed times while any is visible; otherwise stop it."""
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
             moving = self.app.animation_level != "none"
@@ -394,10 +394,10 @@ class Transcript(BlockPane, can_focus=True):
     # -- search
 
     def lines_with(self, entry_id: int, query: str) -> list[int]:
-        """Unfold the blocks of an entry that hide a text, and return the lines that contain the text.
+        """Unfold an entry's blocks that hide a text, and return the lines that contain the text.
 
-        Returns line numbers in the entry's item, or an empty list if the entry is not on the path or if
-        each occurrence of the text is split by a line break.
+        Returns line numbers in the entry's item. The list is empty if the entry isn't on the path,
+        or if line breaks split all occurrences of the text.
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
@@ -405,7 +405,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.measured_height(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            # A block that doesn't contain the text gets its former fold back.
+            # A block that doesn't contain the text returns to its former fold.
             before = block.fold
             while block.foldable and not self._lines_holding(block, query):
                 is_open = block.fold is Fold.FULL
@@ -433,7 +433,7 @@ class Transcript(BlockPane, can_focus=True):
             self.model.refold_group(block.group)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
-        """Return the blocks of an item that show an entry, or all its blocks if none names the entry."""
+        """Return the blocks of an item that name an entry, or all its blocks if none names it."""
         return self._blocks_named(index, entry_id) or list(self.model.item(index).blocks)
 
     def _blocks_named(self, index: int, entry_id: int) -> list[Block]:
@@ -457,12 +457,12 @@ class Transcript(BlockPane, can_focus=True):
     def jump_to(self, entry_id: int) -> bool:
         """Unfold what hides an entry, scroll to the entry and focus it.
 
-        Returns False, and does nothing, if the entry is not on the path.
+        If the entry isn't on the path, does nothing and returns False.
         """
         index = self.model.index_of(entry_id)
         if index is None:
             return False
-        # A compaction is shown where its rule is.
+        # For a compaction, jump to its rule.
         rules = self.model.rules.items()
         for at, ones in rules:
             if any(one.id == entry_id for one in ones):

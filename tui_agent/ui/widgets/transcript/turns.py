@@ -1,7 +1,7 @@
-"""Finds finished turns, decides what a folded turn hides, and makes the line that it shows.
+"""Finds finished turns, decides what a folded turn hides, and makes the line shown instead.
 
-This line replaces the work between the user's message and the answer. model.py decides which turns
-are folded, and keeps the user's choices.
+This line stands for the work between the user's message and the answer. model.py decides which
+turns are folded, and keeps the user's choices.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,27 +27,27 @@ from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_spans
 
 FoldTurns = Literal["off", "work", "all"]
-"""What folding hides of a finished turn: nothing, its work, or its last answer as well."""
+"""What folding hides in a finished turn: nothing, the work, or also the last answer."""
 
 KEY: Final = "turn"
-"""Key of the block that is a turn's line. The block is in the item of the turn's message."""
+"""Key of the block with a turn's line. The block is in the item of the turn's message."""
 
 MAX_LOOKED_AT: Final = 200
-"""Maximum number of tool results, the newest ones, that are read for a turn's line."""
+"""Maximum number of tool results that are read for a turn's line, newest first."""
 
 _NAMES: Final = 3
 """Maximum number of files or tools that are named in a turn's line."""
 
 _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
-"""Kinds of items of which something is hidden while their turn is folded."""
+"""Kinds of items that are hidden, entirely or in part, while their turn is folded."""
 
 
 @frozen
 class Turn:
-    """A finished turn: its items have the indices from ``start`` to ``end``, which is excluded.
+    """A finished turn: the items with the indices from ``start`` up to, but not including, ``end``.
 
-    ``start`` is the index of the message that began the turn. ``answer`` is the index of its last
-    answer, or ``start`` if it has none. ``calls`` is the number of its tool results.
+    ``start`` is the index of the message that began the turn. ``answer`` is the index of the turn's
+    last answer, or ``start`` if there is none. ``calls`` is the number of its tool results.
     """
 
     start: int
@@ -60,7 +60,7 @@ class Turn:
 
 
 class TurnBlock(FoldingBlock):
-    """The line of a finished turn, below its message: the work done, the number of calls, the time."""
+    """A finished turn's line below its message: work done, number of calls and duration."""
 
     kind = "turn"
     is_sendable = False
@@ -68,9 +68,9 @@ class TurnBlock(FoldingBlock):
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
     ) -> None:
-        """``results`` returns the turn's tool results, and ``seconds`` its duration.
+        """``results`` returns the turn's tool results, and ``seconds`` its duration in seconds.
 
-        Both are called at each layout.
+        Both are called for each layout.
         """
         super().__init__(KEY)
         self._calls = calls
@@ -111,9 +111,9 @@ class TurnBlock(FoldingBlock):
 
 
 def work_summary(results: Sequence[Entry]) -> str:
-    """Summarise the work of some calls in a few words: the changed files, or else the tools used.
+    """Summarise the work of tool calls: the changed files or, if there are none, the tools used.
 
-    Names up to `_NAMES` files or tools. Returns “worked” if there are none.
+    Names up to `_NAMES` files or tools. Returns “worked” if there is nothing to name.
     """
     done = []
     for one in results:
@@ -138,8 +138,8 @@ def _named(names: Iterable[str]) -> str:
 def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> Turn | None:
     """Return the finished turn that contains the item at an index; None if there is none.
 
-    The newest turn doesn't count as finished. ``kinds`` are the kinds of all items. ``starts`` says
-    whether the item at an index, which is of kind ``user``, begins a turn.
+    The newest turn doesn't count as finished. ``kinds`` are the kinds of all items. ``starts``
+    takes the index of an item of kind ``user``, and returns whether the item begins a turn.
     """
     start = turn_start(kinds, starts, index)
     if start is None:
@@ -164,16 +164,16 @@ def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) 
 
 
 def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
-    """Return True if an item is hidden entirely while its turn is folded, judging by its kind."""
+    """Return True if items of this kind and position are hidden entirely in a folded turn."""
     return (
         turn.start < index < turn.end and index != turn.answer and kinds[index] in _WORK - {"user"}
     )
 
 
 def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
-    """Hide those blocks of the item at ``index`` that are not shown while its turn is folded.
+    """Hide the blocks of the item at ``index`` that its folded turn doesn't show.
 
-    The user's messages, the rules of compactions and the reasons of failures stay visible. So does
+    The user's messages, the compactions' rules and the reasons for failures stay visible. So does
     the text of the last answer if ``how`` is "work".
     """
     if index == turn.start or kind not in _WORK:
@@ -185,7 +185,7 @@ def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how:
 
 
 def zero_hidden_heights(kinds: Sequence[str], heights: list[int]) -> None:
-    """Set the heights of items that are in finished turns, and probably hidden, to 0."""
+    """Set the estimated heights of items that are probably hidden in finished turns to 0."""
     ended = answered = False
     for index in range(len(kinds) - 1, -1, -1):
         kind = kinds[index]

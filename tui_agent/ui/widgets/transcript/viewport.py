@@ -1,8 +1,8 @@
 """Draws the visible lines of a transcript, and keeps the scroll position when heights change.
 
-It owns the model, the scroll position and the focused block. Keys and mouse are in pane.py, and events
-in transcript.py. It bypasses Textual's own scrolling and repainting, so that a change redraws only the
-lines that look different.
+It owns the model, the scroll position and the focused block. pane.py handles keys and the mouse,
+and transcript.py handles events. It bypasses Textual's own scrolling and repainting; therefore a
+change redraws only the lines that look different.
 """
 
 import re
@@ -43,17 +43,17 @@ _KEPT_STRIPS: Final = 1_500
 
 
 MAX_COLUMN: Final = 126
-"""Greatest width of the conversation, in cells; enough for diffs side by side."""
+"""Maximum width of the conversation, in cells; wide enough for side-by-side diffs."""
 
 ROW_SPAN: Final = 1_000_000
-"""Maximum number of lines of an item. In selections, the numbers of an item's lines begin at the
+"""Maximum number of lines of an item. In selections, the number of an item's first line is the
 item's index times this number."""
 
 _MAX_ROWS: Final = 50_000
 _NO_REGION: Final = Region(0, 0, 0, 0)
-"""An empty region, to ask for a repaint whose lines are determined only when it happens."""
+"""An empty region. It requests a repaint whose lines are determined only when it happens."""
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
-"""Matches a word as a double click selects it. Paths and addresses are words."""
+"""Matches the word that a double click selects. Paths and addresses are single words."""
 
 
 def row_id(index: int, line: int) -> int:
@@ -64,8 +64,8 @@ def row_id(index: int, line: int) -> int:
 def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[int, int]) -> str:
     """Return the text of a selection without decoration, with wrapped lines joined.
 
-    ``bounds`` are the numbers (see `row_id`) of the lines at which a selection begins if it has no
-    start, and at which it ends if it has no end.
+    ``bounds`` are two line numbers (see `row_id`). A selection without a start begins at the first
+    of these lines; a selection without an end ends at the second.
     """
     start = Offset(0, bounds[0]) if selection.start is None else selection.start
     end = Offset(sys.maxsize, bounds[1]) if selection.end is None else selection.end
@@ -85,10 +85,10 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 
 
 def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
-    """Return ``page``, and the start and length of the scroll bar's thumb, in eighths of a cell.
+    """Return ``page``, and the start and length of the scroll bar's thumb.
 
-    All arguments are in lines. Start and length are 0 if there is nothing to scroll. Textual's scroll
-    bar computes them in the same way.
+    The arguments are in lines; start and length are in eighths of a cell. Start and length are 0 if
+    there is nothing to scroll. Textual's scroll bar computes them in the same way.
     """
     if extent <= page:
         return page, 0, 0
@@ -98,10 +98,10 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
 
 
 class Appearance(NamedTuple):
-    """Everything, except highlights, that the appearance of a visible line depends on.
+    """Everything that determines how a visible line looks, except highlights.
 
     ``focused`` is None unless the line belongs to the focused block. It is then the text to show at
-    the right edge, which is "" except on the first line.
+    the right edge; "" for all lines but the first.
     """
 
     line: Line
@@ -112,15 +112,15 @@ class Appearance(NamedTuple):
 class Viewport(ScrollView):
     """Draws the lines of a transcript's model.
 
-    The scroll position is ``top``, a line of an item. Textual's scroll offset is computed from it, so
-    that correcting an estimated height never moves the visible lines.
+    The scroll position is ``top``, a line of an item. Textual's scroll offset is computed from it.
+    Therefore the correction of an estimated height never moves the visible lines.
     """
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES = set(COMPONENT_CLASSES)
 
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
-    """Whether the view stays at the end of the conversation as new text arrives."""
+    """Whether the view stays at the end of the conversation when new text arrives."""
     query_text: reactive[str] = reactive("")
     """The text to highlight wherever it is visible; "" for none."""
 
@@ -130,14 +130,14 @@ class Viewport(ScrollView):
         self.top = Position(0)
         """The line at the top of the view."""
         self.focused_block: tuple[int, str] | None = None
-        """The focused block, as the index of its item and its key; None if no block is focused."""
+        """The item index and the key of the focused block; None if no block is focused."""
         self._palette = Palette(self)
         self._strips: LRUCache[Appearance, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._compared: dict[int, Appearance] = {}
-        """The appearance of each visible line when the lines were last compared."""
+        """The appearance of each visible line at the last comparison."""
         self._painted: dict[int, Appearance | None] = {}
-        """The appearance with which each visible line was last painted; None if it had highlights."""
+        """The appearance of each visible line when last painted; None if it had highlights."""
         self._updating_view = False
         self._has_to_compare = False
         """Whether `update_view` was called since the lines were last compared."""
@@ -158,7 +158,7 @@ class Viewport(ScrollView):
         """Number of lines that the widget shows at once, as of its last layout.
 
         ``scrollable_content_region`` can't be used here: it would start another layout in the middle
-        of Textual's own, which would then miss that the size has changed.
+        of Textual's own layout, and Textual would then miss that the size has changed.
         """
         unused = self.styles.gutter.height + self.scrollbar_gutter.height
         return max(0, self.outer_size.height - unused)
@@ -166,7 +166,7 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
         if self.styles.padding.left != aside:
-            # Centers the text on a wide screen. The new padding doesn't always cause another resize.
+            # Centers the text on a wide screen. New padding may not cause another resize event.
             self.styles.padding = (0, aside)
         width = text_width(self.scrollable_content_region.width)
         if not self.page_height:
@@ -188,9 +188,10 @@ class Viewport(ScrollView):
             self.update_view()
 
     def update_view(self) -> None:
-        """Measure the visible items, scroll to ``top`` (or to the end while ``following``), and redraw.
+        """Measure the visible items, scroll to ``top`` (or the end if ``following``), and redraw.
 
-        Corrects ``top`` if it doesn't exist. Does nothing before the widget has a size.
+        If the position ``top`` doesn't exist, replaces it with the nearest one that does. Does
+        nothing before the widget has a size.
         """
         if not self.page_height or self._updating_view:
             return
@@ -207,7 +208,7 @@ class Viewport(ScrollView):
     def _exchange_repaint_regions(self) -> Collection[Region]:
         """Return the regions to draw. Textual calls this just before it draws.
 
-        After `update_view`, these are the lines that look different from those on the screen.
+        After `update_view`, these include the lines that now look different from the screen.
         """
         if self._has_to_compare:
             self._has_to_compare = False
@@ -243,7 +244,7 @@ class Viewport(ScrollView):
             self._updating_view = False
 
     def _update_scrollbar(self) -> None:
-        """Pass the scrollable height and the offset to the scroll bar, and redraw it if it changes."""
+        """Pass scrollable height and offset to the scroll bar, and redraw the bar if it changes."""
         page = self.page_height
         extent = self.virtual_size.height
         is_needed = extent > page
@@ -256,7 +257,7 @@ class Viewport(ScrollView):
             and self.show_vertical_scrollbar
             and shown == _thumb(page, extent, self.scroll_y)
         ):
-            # Set without a redraw. A later layout updates only the sizes of the bar, not the position.
+            # Set without a redraw. A later layout updates the bar's sizes, but not its position.
             bar.set_reactive(ScrollBar.window_virtual_size, extent)
             bar.set_reactive(ScrollBar.position, self.scroll_y)
             return
@@ -267,7 +268,7 @@ class Viewport(ScrollView):
         return self._position_above(Position(len(self.model)), self.page_height)
 
     def _position_above(self, position: Position, lines: int) -> Position:
-        """Return the position ``lines`` lines above another, or the start. Measures the items between."""
+        """Return the position ``lines`` lines above another, or the start. Measures the items."""
         index = position.index
         line = position.line
         while lines > line:
@@ -279,7 +280,7 @@ class Viewport(ScrollView):
         return Position(index, line - lines)
 
     def _clamp(self, position: Position) -> Position:
-        """Return the nearest position that exists and leaves no empty space below the end."""
+        """Return the nearest existing position that leaves no empty space below the end."""
         if not len(self.model):
             return Position(0)
         index = min(position.index, len(self.model) - 1)
@@ -299,7 +300,7 @@ class Viewport(ScrollView):
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure the items up to a page away, so that paging finds no estimates to correct."""
+        """Measure the items up to a page away, so paging finds no estimates to correct."""
         before = self.model.heights.total
         missing = self.page_height
         index = self.top.index - 1
@@ -315,9 +316,9 @@ class Viewport(ScrollView):
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
-        """Scroll so that a position is at the top of the view, or as close to it as the end allows.
+        """Scroll a position to the top of the view, or as close to the top as the end allows.
 
-        With ``follow``, or if the end is visible then, the view stays at the end from then on.
+        With ``follow``, or if the end is then visible, the view stays at the end from then on.
         """
         self.following = follow
         self.top = position
@@ -363,7 +364,8 @@ class Viewport(ScrollView):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of ``crop``.
 
-        Textual also calls ``render_line`` directly, to find the text offset under the mouse.
+        Sets a flag meanwhile, because Textual also calls ``render_line`` for another purpose: to
+        find the text offset under the mouse.
         """
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
@@ -426,10 +428,10 @@ class Viewport(ScrollView):
     # -- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text, and the line end that separates it from other widgets' text.
+        """Return the selected text, and the line feed that separates it from other widgets' text.
 
-        A selection without a start or end reaches to the first or last visible line. Returns None if
-        no line is visible.
+        A selection without a start begins at the first visible line; a selection without an end
+        ends at the last visible line. Returns None if no line is visible.
         """
         rows = self.visible_rows()
         if not rows:
@@ -441,7 +443,7 @@ class Viewport(ScrollView):
     # -- blocks
 
     def focused_target(self) -> tuple[int, Block] | None:
-        """Return the index of the focused block's item, and the block; None if it no longer exists."""
+        """Return the index of the focused block's item, and the block; None if it is gone."""
         if self.focused_block is None or self.focused_block[0] >= len(self.model):
             return None
         index, key = self.focused_block

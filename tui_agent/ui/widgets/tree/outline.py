@@ -1,7 +1,7 @@
-"""Lays out the segments of a session tree as lines: their order, indentation and folds. Pure.
+"""Lays out the segments of a session tree as lines: their order, indentation and folds.
 
-Only branch points add indentation. A long branch off the path is folded at first: only its first row
-is shown, followed by a line with the number of hidden entries.
+The code here is pure. Only branch points add indentation. A long branch off the path is folded at
+first: only its first row is shown, followed by a line with the number of hidden entries.
 """
 
 from bisect import bisect_right
@@ -19,7 +19,7 @@ MAX_DEPTH = 12
 """Maximum number of indentation levels that are drawn; deeper lines show only the last levels."""
 
 _MIN_FOLDED_ROWS = 3
-"""Least number of rows with which a branch off the path is folded at first."""
+"""A branch off the path is folded at first if it has at least this many rows."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,18 @@ class TreeOptions:
     """The user's choices for the tree (filter, folds, unfolded groups), and the entries' labels.
 
     ``labels`` maps entry ids to labels. ``folds`` maps the id of a branch's first entry to whether
-    the user folded it. All other branches are folded if they are off the path and long enough.
+    the user folded the branch. A branch that isn't in ``folds`` is folded if it is off the path and
+    long enough.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """Ids of the first entries of the unfolded groups of tool calls, which have a row for each call."""
+    """Ids of the first entries of unfolded groups of tool calls. These show a row for each call."""
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
-        """Return these options, but with the branch whose first entry is ``key`` folded or not."""
+        """Return a copy in which the branch whose first entry is ``key`` is folded or unfolded."""
         return replace(self, folds={**self.folds, key: folded})
 
 
@@ -52,8 +53,8 @@ class LineKind(Enum):
 class TreeLine(NamedTuple):
     """A line of the tree.
 
-    ``guide`` is the text of the connecting lines before its content. ``entry`` is the id of the entry
-    that keys act on: the last one of the row, or for a fold the newest one of the branch.
+    ``guide`` is the text with the connecting lines before the content. ``entry`` is the id of the
+    entry that keys act on: the row's last entry or, for a fold, the branch's newest entry.
     """
 
     what: LineKind
@@ -75,8 +76,8 @@ class TreeLine(NamedTuple):
 class _Placed(NamedTuple):
     """A segment in the layout; ``start`` is the number of its first line.
 
-    ``lead`` is the guide of its first line, and ``rest`` that of its other lines. ``head`` is the
-    index, among the placed segments, of the first segment of its branch.
+    ``lead`` is the guide of its first line, ``rest`` the guide of its other lines. ``head`` is the
+    index of the first segment of its branch among the placed segments.
     """
 
     segment: Segment
@@ -97,13 +98,13 @@ class _Placed(NamedTuple):
 
 
 class Outline:
-    """The lines of a tree, laid out as the user's options say.
+    """The lines of a tree, laid out according to the user's options.
 
     Creating an outline visits every entry once; finding a line takes a binary search.
     """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
-        """``base`` is an earlier outline of the session; its rows are reused if they are the same."""
+        """``base`` is an earlier outline of the session. Rows that still apply are reused."""
         self.index = index
         self.view = view
         self.by_segment: list[Rows] = self._rows_from(base)
@@ -117,14 +118,14 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        # Count the rows of each segment and all below it, and skip segments without rows.
+        # For each segment, count its rows and all rows below it. Skip segments without rows.
         for segment in reversed(index.segments):
             for child in segment.children:
                 self._below[segment.number] += self._below[child.number]
                 self._shown[segment.number] += self._stand_ins(child)
         self._place()
         self.here = -1
-        """Number of the line with the leaf, or of the nearest line above it; -1 if there is none."""
+        """Number of the line with the leaf, or of the nearest line above the leaf; -1 for none."""
         if index.leaf is not None and self.total:
             self.here = self.find(index.leaf)
 
@@ -204,12 +205,12 @@ class Outline:
     def _branches(
         self, segments: list[Segment], rest: str, head: int
     ) -> list[tuple[Segment, str, str, int]]:
-        """Return segments to place, last first, as (segment, guide of line 1, other guides, head).
+        """Return segments to place, last first, as (segment, first guide, other guides, head).
 
-        ``rest`` is the guide of the line above them. The head is -1 if a branch starts with the
-        segment.
+        The guides are for the segment's first line and for its other lines. ``rest`` is the guide
+        of the line above the segments. The head is -1 if a branch starts with the segment.
         """
-        # The branches of subagents are indented; the continuation of the path is not.
+        # Branches of subagents are indented; the continuation of the path is not.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
         if len(ways) == 1 and (head >= 0 or not rest):
@@ -256,8 +257,8 @@ class Outline:
     def find(self, entry_id: int | None) -> int:
         """Return the number of the line that shows an entry, from 0.
 
-        For an entry in a fold, this is the line of the fold. For an entry that the filter hides, it is
-        the nearest line above. Returns 0 if there is no such entry.
+        For an entry in a fold, this is the fold's line. For an entry that the filter hides, it is
+        the nearest line above the entry. Returns 0 if there is no such entry.
         """
         found = self.index.locate(entry_id)
         if found is None:
@@ -286,7 +287,7 @@ class Outline:
     def branch_point_above(self, y: int) -> int:
         """Return the number of the first line of the branch that contains line ``y``.
 
-        If ``y`` is that line itself, return the line of the branch point above it.
+        If ``y`` is already that line, return the line of the branch point above it.
         """
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
@@ -297,8 +298,8 @@ class Outline:
     def branch_point_below(self, y: int) -> int:
         """Return the number of the last line before the next branch below line ``y``.
 
-        If ``y`` is that line itself, return the first line of the next branch. If no branch follows,
-        return the last line of the tree.
+        If ``y`` is already that line, return the first line of the next branch. If no branch
+        follows, return the last line of the tree.
         """
         place = bisect_right(self._starts, y) - 1
         while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:
@@ -310,9 +311,9 @@ class Outline:
         return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
-        """Return the options with all branches unfolded that hide an entry.
+        """Return options that unfold all branches that hide an entry.
 
-        Returns the same object if nothing hides it. This outline itself doesn't change.
+        If nothing hides the entry, returns the current options object. This outline doesn't change.
         """
         view = self.view
         found = self.index.locate(entry_id)
@@ -349,7 +350,7 @@ class Outline:
         return order
 
     def has_rows_of(self, other: "Outline") -> bool:
-        """Return True if both outlines have the same rows, regardless of what is folded."""
+        """Return True if both outlines have the same rows, regardless of which rows are folded."""
         return self.by_segment is other.by_segment or (
             len(self.by_segment) == len(other.by_segment)
             and all(map(is_, self.by_segment, other.by_segment))

@@ -1,6 +1,6 @@
-"""The preview on the page of the tree: the entries of one row as in the conversation, and facts.
+"""The preview on the page of the tree. It shows the entries of one row as the conversation does.
 
-The facts are ids, time, tokens, cost and the files that the entries changed.
+It also shows facts about them: ids, time, tokens, cost and the files that the entries changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,14 +42,14 @@ MAX_ENTRIES = 40
 """Maximum number of entries that are shown for a group of calls, or searched for changed files."""
 
 _OPENED = 2
-"""Maximum number of entries in a row whose blocks are unfolded: one, or a call with its result."""
+"""Blocks are unfolded if the row has at most this many entries: one, or a call and its result."""
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
-"""Kinds of entries that may stand between a call and the checkpoint with its changes."""
+"""Kinds of entries that may occur between a call and the checkpoint with the call's changes."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return entries by ids. System prompts become user entries, which a transcript can show."""
+    """Return entries by id. System prompts become user entries, which a transcript can show."""
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 
@@ -61,7 +61,7 @@ def _as_shown(entry: Entry) -> Entry:
 
 
 class EntryPreview(Vertical):
-    """Shows the entries of a line of the tree as in the conversation, with lines of facts above."""
+    """Shows facts about a line of the tree, and below them its entries as in the conversation."""
 
     facts = getters.query_one("#preview-facts", PlainText)
     transcript = getters.query_one(Transcript)
@@ -79,9 +79,10 @@ class EntryPreview(Vertical):
     def show(
         self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None
     ) -> None:
-        """Show the entries of a line of the tree, and their context status if it is on the path.
+        """Show the entries of a line of the tree.
 
-        If ``line`` is None, the preview is empty.
+        If the line is on the path, also shows the context status of the entries. If ``line`` is
+        None, the preview is empty.
         """
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
@@ -142,11 +143,11 @@ class EntryPreview(Vertical):
         return text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
-        """Return the entries after a row that contain the files it changed.
+        """Return the entries after a row that record which files the row changed.
 
-        After a user's message, these are the results and checkpoints of its turn, up to
-        `MAX_ENTRIES`. After calls and commands, they are the checkpoints that follow directly. After
-        a fold, there are none.
+        For a user's message, these are the results and checkpoints of its turn, at most
+        `MAX_ENTRIES`. For calls and commands, they are the checkpoints that follow directly. For a
+        fold, there are none.
         """
         headers = line.segment.headers
         whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
@@ -166,10 +167,10 @@ class EntryPreview(Vertical):
 
 
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
-    """Return the headers of a line's entries, oldest first, up to `MAX_ENTRIES`.
+    """Return the headers of a line's entries, oldest first, at most `MAX_ENTRIES`.
 
-    An answer is followed by the results of its calls. A fold has only the newest entry of its branch.
-    Returns an empty sequence if ``line`` is None.
+    For an answer, this includes the results of its calls. For a fold, it is only the newest entry
+    of the branch. Returns an empty sequence if ``line`` is None.
     """
     if line is None:
         return ()

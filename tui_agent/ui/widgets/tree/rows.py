@@ -1,7 +1,7 @@
-"""Computes which rows a segment has under a filter. Pure.
+"""Computes which rows a segment has under a filter. The code here is pure.
 
-A row shows one entry, or a group of successive tool calls with their results. outline.py, not this
-module, leaves out the branches of subagents and former attempts.
+A row shows one entry, or a group of successive tool calls with their results. This module doesn't
+leave out the branches of subagents and former attempts; outline.py does.
 """
 
 import re
@@ -19,8 +19,8 @@ _RESULT = ToolResultEntry.letter
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""Matches a group of tool calls (as group 1) or any other entry that has a row, in a string with one
-letter for each entry."""
+"""Matches, in a string with one letter per entry, a group of tool calls (as group 1), or any other
+entry that has a row."""
 
 
 class Filter(StrEnum):
@@ -34,7 +34,7 @@ class Filter(StrEnum):
 
 
 class RowSpan(NamedTuple):
-    """A row, as the offsets of its first and its last entry in the segment (both included)."""
+    """A row, as the offsets of its first and last entry in the segment. Both are inclusive."""
 
     first: int
     last: int
@@ -67,7 +67,7 @@ class Rows:
         return map(self.__getitem__, range(len(self.firsts)))
 
     def numbers(self, entries: int) -> list[int]:
-        """Return the row number of each entry of a segment with ``entries`` entries; -1 for no row."""
+        """Return the row number of each entry; -1 for no row. ``entries`` is their number."""
         numbers = [-1] * entries
         for number, first in enumerate(self.firsts):
             numbers[first] = number
@@ -84,7 +84,7 @@ def rows_of(
 ) -> Rows:
     """Return the rows of a segment under the filter ``wanted``.
 
-    ``opened`` contains the ids of the first entries of the groups to show call by call.
+    ``opened`` contains the id of the first entry of each group that shows a row for each call.
     """
     match wanted:
         case Filter.EVERYTHING:

@@ -1,7 +1,7 @@
-"""Divides the tree of a session into linear segments between branch points. Pure.
+"""Divides the tree of a session into linear segments between branch points.
 
-It needs only the entries' headers. A tree of 100,000 entries with 20 branches has about 40 segments,
-so laying out the tree is fast: only the rows are computed entry by entry.
+The code here is pure and needs only the entries' headers. A tree of 100,000 entries with 20
+branches has about 40 segments. This makes layout fast: only the rows are computed entry by entry.
 """
 
 from bisect import bisect_right
@@ -13,8 +13,8 @@ from tui_agent.session.skeleton import Headers
 class Segment:
     """Successive entries without a branch point between them.
 
-    ``count``, ``tokens`` and ``cost`` are totals of the segment and all segments below it. ``number``
-    is its index among the tree's segments.
+    ``count`` (of entries), ``tokens`` and ``cost`` are totals for the segment and all segments
+    below it. ``number`` is its index among the tree's segments.
     """
 
     __slots__ = (
@@ -39,19 +39,19 @@ class Segment:
         self.parent = parent
         self.children: list[Segment] = []
         self.active = 0
-        """How many entries, from the start of the segment, are on the path to the leaf."""
+        """Number of entries at the start of the segment that are on the path to the leaf."""
         self.count = 0
         self.tokens = 0
         self.cost = 0.0
-        """US dollars; entries whose cost is unknown count as 0."""
+        """In US dollars. Entries whose cost is unknown count as 0."""
         self.is_beside = False
         """Whether the segment belongs to the branch of a subagent."""
         self.last = 0
-        """Id of the newest entry in the segment or below it, not counting branches of subagents."""
+        """Id of the newest entry in the segment or below it. Branches of subagents don't count."""
 
     @property
     def key(self) -> int:
-        """Id of the segment's first entry; it stays the same when entries are appended."""
+        """Id of the segment's first entry. It doesn't change when entries are appended."""
         return self.headers.ids[0]
 
     @property
@@ -85,14 +85,14 @@ class TreeIndex:
     ) -> None:
         """``costs`` maps entry ids to US dollars. ``calibrated`` corrects a stored count of tokens.
 
-        Headers don't record how much text is not ASCII, so the sums assume English text.
+        Headers don't record how much of a text is not ASCII, so the totals assume English text.
         """
         self.headers = headers
         self.leaf = leaf
         self.segments: list[Segment] = []
         self.roots: list[Segment] = []
         self._starts: list[int] = []
-        """Position, among all headers, at which each piece of a segment starts."""
+        """Positions among all headers at which the pieces of segments start."""
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)
@@ -193,10 +193,10 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return the number of branch ends, not counting subagents and single failed answers.
+        """Return the number of branch ends. Subagents and single failed answers don't count.
 
-        ``has_failed`` returns whether the answer with a given id failed. It is called only for single
-        answers off the path.
+        ``has_failed`` takes the id of an answer, and returns whether it failed. It is called only
+        for single answers off the path.
         """
         ends = 0
         for segment in self.segments:

@@ -1,7 +1,7 @@
-"""The widget of the session tree: draws the lines of an outline, moves the cursor, folds branches.
+"""The widget of the session tree: draws an outline's lines, moves the cursor, folds branches.
 
-It owns the outline, which contains the user's options, and replaces it at each change. The page around
-it finds the hits of a search, and moves the leaf when the user has chosen an entry.
+It owns the outline, which contains the user's options, and makes a new outline for each change. The
+page around the widget searches, and moves the leaf when the user has chosen an entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -70,8 +70,8 @@ class SessionTree(LineList):
 
         entry_id: int
         continue_from_here: bool
-        """Whether to move to the entry itself. Otherwise a move to a user's message goes to the
-        entry before the message, so that the user can edit it."""
+        """Whether to move to the entry itself. Otherwise, a move to a user's message goes to the
+        entry before the message, so the user can edit the message."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class SessionTree(LineList):
         self.standings = Standings()
         self._query: tuple[str, ...] = ()
         self._clicked: tuple[LineKind, int] | None = None
-        """Kind and entry of the line that was clicked last, to tell whether a second click is on it."""
+        """Kind and entry of the line clicked last; a double click must be on the same line."""
         self._texts = RowTexts(self.outline.index, {}, load, clock())
 
     # -- display
@@ -115,10 +115,11 @@ class SessionTree(LineList):
         at: int | None = None,
         runners: Mapping[int, RaceRunner] = _NO_RUNNERS,
     ) -> None:
-        """Show a tree, and move the cursor to the entry with the id ``at``, or keep it on its entry.
+        """Show a tree, and move the cursor to the entry with the id ``at``.
 
-        ``labels`` maps entry ids to labels. ``runners`` maps the id of the last entry of a branch to
-        the runner of an active race that works on it.
+        If ``at`` is None, the cursor stays on its entry. ``labels`` maps entry ids to labels.
+        ``runners`` maps the id of the last entry of a branch to the runner of an active race that
+        works on the branch.
         """
         self.standings = standings
         line = self.line
@@ -160,7 +161,7 @@ class SessionTree(LineList):
     # -- the cursor
 
     def go_to_entry(self, entry_id: int) -> None:
-        """Unfold the branches that hide an entry, and move the cursor to it."""
+        """Unfold the branches that hide an entry, and move the cursor to the entry."""
         view = self.outline.revealing(entry_id)
         if view is not self.view:
             self.set_options(view, at=entry_id)
@@ -169,7 +170,7 @@ class SessionTree(LineList):
             self.cursor = self.outline.find(entry_id)
 
     def centre(self) -> None:
-        """Scroll so that the cursor is in the middle of the screen."""
+        """Scroll the cursor's line to the middle of the screen."""
         height = self.scrollable_content_region.height
         self.scroll_to(
             y=max(self.cursor - height // 2, 0), animate=False, immediate=True, force=True
@@ -178,7 +179,7 @@ class SessionTree(LineList):
     # -- folding
 
     def action_close(self) -> None:
-        """Fold the group or the branch at the cursor; if there is none, move up to a branch's start."""
+        """Fold the group or branch at the cursor. If there is none, move up to a branch's start."""
         line = self.line
         opened = self._opened_group()
         if line is None:
@@ -193,7 +194,7 @@ class SessionTree(LineList):
             self.cursor = self.outline.branch_point_above(self.cursor)
 
     def action_open(self) -> None:
-        """Unfold the branch or group at the cursor; if there is none, move down to a branch point."""
+        """Unfold the branch or group at the cursor. Without one, move down to a branch point."""
         line = self.line
         if line is None:
             return
@@ -237,7 +238,7 @@ class SessionTree(LineList):
     # -- search
 
     def show_hits(self, query: str, hits: Hits | None) -> None:
-        """Mark the rows with hits of a search, and the words of ``query`` in them.
+        """Mark the rows with hits, and the words of ``query`` in them.
 
         ``hits`` is None if there is no search.
         """
@@ -269,7 +270,7 @@ class SessionTree(LineList):
         if line.what is LineKind.FOLD and event.chain == 1:
             self.action_open()
         elif event.chain == 2 and self._clicked == before:
-            # Not after a click on a fold, which has moved another line here.
+            # If the first click unfolded a branch, another line is here now; it isn't chosen.
             self.action_choose()
 
     # -- drawing
@@ -306,9 +307,9 @@ class SessionTree(LineList):
         return spread([run for run in spans if run[0]], tail, width - 2)
 
     def _marked(self, spans: list[StyledSpan]) -> list[StyledSpan]:
-        """Return the spans with the words of the search in the style ``match``.
+        """Return the spans with the search words in the style ``match``.
 
-        If the text contains none of the words, the last span gets that style.
+        If the text contains none of the words, the whole last span has that style.
         """
         found = []
         marked = []
@@ -325,7 +326,7 @@ class SessionTree(LineList):
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
     """Return the context status of a line's entry; ``UNSENT`` if it is off the path.
 
-    For a group of calls, the statuses of the results are combined by `together`.
+    For a group of calls, `together` combines the statuses of the results.
     """
     if not line.active:
         return Standing.UNSENT

@@ -1,6 +1,6 @@
-"""Makes the text of the rows of the tree, one line for each row, as styled spans.
+"""Makes the texts of the tree's rows, one line per row, as styled spans.
 
-It loads an entry only if its header doesn't contain what is shown, and caches the icons of results.
+It loads an entry only if the entry's header lacks what the row shows. It caches icons of results.
 """
 
 import re
@@ -36,7 +36,7 @@ HERE_MARK = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
-"""Matches a mention of a file by its path; only the name of the file is shown."""
+"""Matches a mention of a file with a path. The row shows only the file's name."""
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
@@ -45,7 +45,7 @@ class RowTexts:
     """Makes the texts of rows.
 
     ``load`` returns an entry by its id, or None if it can't be read. It is called only for visible
-    rows whose header isn't enough. ``now`` is in seconds since the epoch.
+    rows for which the header isn't enough. ``now`` is in seconds since the epoch.
     """
 
     index: TreeIndex
@@ -53,11 +53,11 @@ class RowTexts:
     load: Callable[[int], Entry | None]
     now: float
     runners: Mapping[int, RaceRunner] = field(default_factory=dict)
-    """The runners of an active race, by the id of the last entry of their branch."""
+    """The runners of an active race, by the id of the last entry in the runner's branch."""
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
-        """Return the text of a row, cut to ``room`` cells, without the texts of `tail`."""
+        """Return the text of a row, cut to ``room`` cells. The texts of `tail` aren't included."""
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
@@ -75,7 +75,7 @@ class RowTexts:
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
         """Return the texts at the right edge: labels, runner, branch size, time, mark of the leaf.
 
-        ``width`` is the width of the whole row in cells; a narrow row has fewer of these texts.
+        ``width`` is the width of the whole row, in cells. A narrow row has fewer of these texts.
         """
         room = max(width // 4, 6)
         spans: list[StyledSpan] = [
@@ -104,7 +104,7 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return the state of the runner whose branch ends in this line, as one span; [] for none."""
+        """Return a span for the state of the runner whose branch ends in this line, or []."""
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
         if line.is_folded and not is_fold:
@@ -273,7 +273,7 @@ def _short_mention(found: re.Match[str]) -> str:
 
 
 def _call(text: str) -> str:
-    """Return the tool and title of a call; a title that is a path is cut to the name of the file."""
+    """Return the tool and title of a call. If the title is a path, keep only the file's name."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     if found:
@@ -282,7 +282,7 @@ def _call(text: str) -> str:
 
 
 def short_time(created_ms: int, now: float) -> str:
-    """Return a local time in six cells: ``12:04`` today, ``3 Nov`` this year, ``2025`` before that.
+    """Return a local time in six cells: ``12:04`` today, ``3 Nov`` this year, else ``2025``.
 
     ``created_ms`` is in milliseconds since the epoch, and ``now`` in seconds.
     """
@@ -296,9 +296,9 @@ def short_time(created_ms: int, now: float) -> str:
 
 
 def split_at_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Split a text at the words of a search; yield each piece, and whether it is such a word.
+    """Split a text at the search words. Yield each piece, and whether it is a search word.
 
-    The words are found anywhere in the text, ignoring case.
+    Search words are found anywhere in the text, even inside other words. Case is ignored.
     """
     wanted = [word for word in words if word]
     if not wanted:
