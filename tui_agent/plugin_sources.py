@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from subprocess import SubprocessError
+from subprocess import SubprocessError, TimeoutExpired
 
 from tui_agent.files.own_git import call_git
 from tui_agent.plugins import Plugin, PluginError, market_of, read_plugin
@@ -81,10 +81,12 @@ def _clone(address: str, folder: Path) -> None:
         raise PluginError(
             "Git is not installed. Clone the repository yourself, and add its folder."
         ) from None
-    except (OSError, SubprocessError):
+    except TimeoutExpired:
         raise PluginError(
             f"{address} could not be cloned within {CLONE_SECONDS} seconds."
         ) from None
+    except (OSError, SubprocessError) as error:
+        raise PluginError(f"{address} could not be cloned: {error}.") from None
     if done.returncode:
         raise PluginError(
             f"{address} could not be cloned: {one_line(done.stderr.decode('utf-8', 'replace'), 300)}"

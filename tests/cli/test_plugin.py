@@ -124,6 +124,20 @@ def test_a_marketplace_is_a_folder_or_a_clone(
     assert "kit:ship" in names()
 
 
+def test_a_git_that_cannot_be_run_is_not_taken_for_a_slow_one(
+    plugin: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = plugin.parents[2] / "bin"
+    broken.mkdir()
+    (broken / "git").write_bytes(b"\x00no program")
+    (broken / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(broken))
+    assert run(["plugin", "add", "https://plugins.example/kit", "--yes"]) == 2
+    told = capsys.readouterr().err
+    assert "could not be cloned: " in told
+    assert "seconds" not in told
+
+
 STOP = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}'
 AGENT = "---\ndescription: d\n---\nx"
 MANIFEST = ".claude-plugin/plugin.json"

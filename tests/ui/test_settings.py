@@ -88,7 +88,7 @@ async def test_it_shows_value_origin_and_meaning(tmp_path: Path) -> None:
         text = screen_text(stage)
         assert "80%" in text
         assert "file" in text
-        assert "Size of the next request at which compaction acts" in text
+        assert "Size of the next request above which compaction starts" in text
         await pilot.press("escape")
         await write(pilot, "max_steps")
         await pilot.pause()
@@ -272,6 +272,8 @@ ACTIONS = [
     Rebindable("prompt.editor", "ctrl+x ctrl+e", "edit", "prompt"),
     Rebindable("prompt.queue", "alt+enter", "queue", "prompt"),
     Rebindable("prompt.newline", "ctrl+j,alt+enter", "new line", "prompt"),
+    Rebindable("question.note", "tab", "add a note", "question"),
+    Rebindable("redraw", "ctrl+l", "draw the screen again", "everywhere"),
 ]
 
 
@@ -307,6 +309,9 @@ ACTIONS = [
         ({"prompt.editor": "ctrl+e ctrl+x"}, {}, "they begin with ctrl+x"),
         ({"compact": "ctrl+x e"}, {"compact": "ctrl+x e"}, None),
         ({"transcript.copy": "ctrl+x e"}, {}, "only the prompt can have sequences of two keys"),
+        ({"question.note": "ctrl+x n"}, {}, "only the prompt can have sequences of two keys"),
+        ({"redraw": "ctrl+x l"}, {}, "only the prompt can have sequences of two keys"),
+        ({"redraw": "c"}, {}, "is needed for typing"),
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),

@@ -119,11 +119,10 @@ def _compaction(
 
 
 def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
+    # This code runs when the usual code has failed, so a failure here must do no harm.
     try:
         return digest(entries, room, count)
-    except (
-        Exception
-    ):  # This code runs when the usual code has failed, so a failure here must do no harm.
+    except Exception:
         log.exception("no digest of the entries")
         return ""
 

@@ -189,7 +189,8 @@ def _problem(call: TextCall, tools: Mapping[str, ToolSchema], check: Check) -> s
     if problem := check(call.tool, call.arguments):
         return problem
     if lacking:
-        return f"{call.tool}: {', '.join(lacking)} is missing."
+        verb = "is" if len(lacking) == 1 else "are"
+        return f"{call.tool}: {', '.join(lacking)} {verb} missing."
     return ""
 
 

@@ -24,8 +24,12 @@ PROMPT = "prompt"
 """`Rebindable.place` of the prompt's actions. The keys of `PROMPT` and `MAIN` work together."""
 QUESTION = "question"
 """`Rebindable.place` of the actions of a question above the prompt; other keys type text."""
-_TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION})
+EVERYWHERE_PLACE = "everywhere"
+"""`Rebindable.place` of the actions that work on every page, such as drawing the screen again."""
+_TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION, EVERYWHERE_PLACE})
 """Places whose actions can't have plain characters as keys."""
+_SEQUENCE_PLACES = frozenset({MAIN, PROMPT})
+"""Places whose actions can have sequences of two keys."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound, because the user needs them to leave a page or the program."""
@@ -151,7 +155,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
         first, _, second = key.partition(" ")
         if not _is_key(first) or (second and not _is_key(second)):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
-        if second and (place not in _TYPING_PLACES or first != CHORD):
+        if second and (place not in _SEQUENCE_PLACES or first != CHORD):
             return f"[keys] {name} = “{keys}”: only the prompt can have sequences of two keys; they begin with {CHORD}."
         if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
             return f"[keys] {name} = “{keys}”: {key} can't be rebound."
@@ -185,7 +189,8 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
     places = {
-        MAIN: [*own, *EVERYWHERE],
+        MAIN: own,
+        EVERYWHERE_PLACE: EVERYWHERE,
         PROMPT: Prompt.BINDINGS,
         QUESTION: QuestionChoices.BINDINGS,
         "conversation": BlockPane.BINDINGS,

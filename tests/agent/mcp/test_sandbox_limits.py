@@ -48,6 +48,7 @@ def test_paths_that_are_there_and_not_in_the_view_are_named(tmp_path: Path) -> N
         f"{tmp_path}/nowhere {box.root}/src/inside.js:3"
     )
     assert str(lost) in found.explanation(said)
+    assert "add them to [sandbox] read" in found.explanation(said)
     assert (
         SandboxLimits(box.root, ("env",), sees, {}).explanation("bye /usr/bin/env /dev/null") == ""
     )

@@ -267,7 +267,7 @@ class Diagnostics:
                 self._give_up(checker, str(error))
             except Exception as error:  # A run must not end because a check failed.
                 log.exception("a check failed")
-                self._give_up(checker, f"failed: {type(error).__name__}: {error}")
+                self._give_up(checker, f"failed: {type(error).__name__}: {error}.")
             finally:
                 checker.checking = {}
         if checker.unreported and not self.is_reported_by_run:

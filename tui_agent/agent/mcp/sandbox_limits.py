@@ -85,7 +85,9 @@ class SandboxLimits:
         """
         hidden = [path.as_posix() for path in self.hidden(said)]
         if hidden:
-            return f"it can't see {' and '.join(hidden)} in the sandbox: add it to [sandbox] read in config.toml"
+            them = "it" if len(hidden) == 1 else "them"
+            named = " and ".join(hidden)
+            return f"it can't see {named} in the sandbox: add {them} to [sandbox] read in config.toml"
         return next(iter(self.refused.values()), "").rstrip(".")
 
     def hidden(self, said: str) -> tuple[Path, ...]:
