@@ -50,7 +50,10 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         assert "── Cleared 4 tool outputs" in stage.text()
         await press(pilot, "space")
         text = stage.text()
-        assert "The model gets a placeholder for each entry. The originals are still shown here." in text
+        assert (
+            "The model gets a placeholder for each entry. The originals are still shown here."
+            in text
+        )
         first, second = (result.id for result in results(stage)[:2])
         row = next(
             line

@@ -87,7 +87,9 @@ class SandboxLimits:
         if hidden:
             them = "it" if len(hidden) == 1 else "them"
             named = " and ".join(hidden)
-            return f"it can't see {named} in the sandbox: add {them} to [sandbox] read in config.toml"
+            return (
+                f"it can't see {named} in the sandbox: add {them} to [sandbox] read in config.toml"
+            )
         return next(iter(self.refused.values()), "").rstrip(".")
 
     def hidden(self, said: str) -> tuple[Path, ...]:
