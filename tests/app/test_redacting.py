@@ -283,6 +283,6 @@ async def test_deleted_parts_of_the_store_are_found_and_written_over(tmp_path: P
     assert bytes_with(SECRET, home.place)
     assert await do(home.controller, "redact", SECRET)
     assert isinstance(home.person.asked[0], Choice)
-    assert "deleted parts of the session file" in home.person.asked[0].details
+    assert "remains of deleted data in the session file" in home.person.asked[0].details
     assert not bytes_with(SECRET, home.place)
     await home.controller.close()

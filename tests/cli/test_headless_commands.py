@@ -147,7 +147,7 @@ async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) 
         ("/effort", "The answers are: default"),
         ("/permissions", "only the full-screen program shows this"),
         ("/context --at", "--at needs a value"),
-        ("/context --window 0", "--window needs a number from 1 up"),
+        ("/context --window 0", "--window needs a number of at least 1"),
         ("/sessions 1234", "tui-agent -r 1234"),
     ],
 )

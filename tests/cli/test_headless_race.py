@@ -113,5 +113,5 @@ async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_p
 
 @pytest.mark.parametrize("entry", [1, 99])
 async def test_what_the_model_is_not_sent_can_not_be_left_out(tmp_path: Path, entry: int) -> None:
-    with pytest.raises(CommandError, match=f"#{entry} is not in the context there"):
+    with pytest.raises(CommandError, match=f"#{entry} is not in the context where the race begins"):
         await what_if(tmp_path, f"whole; without #{entry}")

@@ -152,7 +152,7 @@ def test_what_is_on_the_machine_is_listed_and_taken_by_its_number(
 
 def test_without_a_file_it_is_said_what_to_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sessions", "import"]) == 2
-    assert "Name a file or directory, or list the sessions" in capsys.readouterr().err
+    assert "Name a file or directory, or use --detect" in capsys.readouterr().err
 
 
 def test_an_imported_session_goes_on_with_the_configured_model_and_says_so_once(

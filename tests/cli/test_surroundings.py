@@ -51,7 +51,7 @@ def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
         (
             'head -c 3000 /bin/ls | "$0" "$@" --demo -p hello',
             2,
-            "Standard input is binary, not text: save it as a file and name that in the prompt.\n",
+            "Standard input is binary, not text: save it as a file and name the file in the prompt.\n",
         ),
         ('mkdir gone; cd gone; rmdir ../gone; "$0" "$@" sessions list', 2, f"{GONE}\n"),
     ],

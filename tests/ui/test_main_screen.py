@@ -400,7 +400,7 @@ async def test_a_command_of_another_program_is_answered_and_none_is_prefilled(st
     async with stage.run() as pilot:
         for typed, answer in (
             ("/rc", "Everything runs on this machine."),
-            ("/daemon", "/detach continues without this terminal"),
+            ("/daemon", "/detach lets the agent continue without this terminal"),
             ("/personality", "/style chooses how answers are written."),
             ("/experimentals", "/help lists all commands."),
         ):

@@ -240,7 +240,7 @@ async def test_a_picture_that_was_taken_out_says_so_and_is_restored(tmp_path: Pa
         assert "Picture a.png removed: the provider can't read it" in stage.text()
         await press(pilot, "b", "b")
         await pilot.pause()
-        assert f"#{target} will be sent whole again from the next request." in stage.text()
+        assert f"#{target} will be sent in full again from the next request." in stage.text()
         edits = [entry for entry in stage.harness.path() if isinstance(entry, ContextEditEntry)]
         assert [edit.action for edit in edits] == ["leave_out", "restore"]
 

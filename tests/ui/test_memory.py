@@ -64,7 +64,7 @@ async def test_a_proposal_is_a_quiet_line_then_a_diff_then_kept_and_undone(tmp_p
         await until(lambda: kept(tmp_path) == ["tests: Run make up first."], pilot)
         await stage.until_text(f"+ tests: {SERVICES}", pilot)
         await pilot.press("x")
-        await stage.until_text("not proposed again", pilot)
+        await stage.until_text("won't be proposed again", pilot)
         assert not memory_of(tmp_path).read().proposed
 
 

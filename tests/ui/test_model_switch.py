@@ -83,7 +83,7 @@ async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path
         told = " ".join(stage.text().split())
         assert "small: the next request takes ~" in told
         assert "of 64k (" in told
-        assert "before it was ~" in told
+        assert "before, it was ~" in told
         assert stage.saved == {"model": "test/small"}
 
 

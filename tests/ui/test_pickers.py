@@ -336,7 +336,7 @@ async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> N
         await send(pilot, "/model nowhere/qwen")
         await until(lambda: stage.main.notice.message, pilot)
         assert "Did you mean ollama/qwen3:4b?" in stage.main.notice.message
-        assert "The model stays as it was" in stage.main.notice.message
+        assert "The model was not changed" in stage.main.notice.message
         assert stage.saved == {}
         assert stage.agent.model == "anthropic/claude-sonnet-4-5"
 

@@ -198,4 +198,4 @@ async def test_without_a_command_outside_takes_the_models_last(tmp_path: Path) -
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run() as pilot:
         stage.main.controller.begin("outside", "")
-        await stage.until_text("The model has run no command here", pilot)
+        await stage.until_text("The model has run no commands here", pilot)

@@ -37,7 +37,8 @@ async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry
         await pilot.press("escape")
         stage.stage.main.controller.begin("diff", f"#{stage.names['leaf']}")
         await until(
-            lambda: "No file change is recorded since" in stage.stage.main.notice.message, pilot
+            lambda: "No file changes have been recorded since" in stage.stage.main.notice.message,
+            pilot,
         )
         stage.stage.main.controller.begin("diff", "yesterday")
         await until(lambda: "Use /diff" in stage.stage.main.notice.message, pilot)
@@ -78,7 +79,7 @@ async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> N
         assert not stage.harness.agent.jobs.running
         await pilot.press("escape")
         await stage.main.controller.run("jobs", "stop 1")
-        await until(lambda: stage.main.notice.message == "Job 1 had ended already.", pilot)
+        await until(lambda: stage.main.notice.message == "Job 1 has already ended.", pilot)
         await stage.main.controller.run("jobs", "stop 7")
         await until(lambda: "There is no job “7”. Jobs: 1." in stage.main.notice.message, pilot)
 

@@ -1,7 +1,8 @@
 """The ``/answer`` command: replaces the user's answer to a question that the model asked.
 
-It moves the leaf and the files back to before the old answer, appends the new one and lets the agent
-continue. moves.py asks about files that were changed outside the session.
+The leaf and the files go back to where they were before the old answer, the new answer is appended,
+and the agent continues. If files were changed outside the session, moves.py asks the user about
+them.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import ModelQuestions, Value
 
 ASK = "ask"
-"""Name of the tool with which the model asks the user."""
+"""Name of the tool that the model uses to ask the user questions."""
 
 
 @Command(
     "answer",
-    "change your answer to a question of the model",
+    "change your answer to a question from the model",
     argument="[#N]",
     changes_files=True,
     place=215,
     words="reply, question, change",
 )
 async def answer(controller: Controller, argument: str) -> None:
-    """Ask the user the model's questions again, go back to before the old answer, and use the new one.
+    """Ask the user the model's questions again, and replace the old answer with the new one.
 
     ``argument`` is the number of the old answer's entry (``#12``), or "" for the newest answer. The
-    old answer stays as a branch. Does nothing if the user cancels.
+    conversation goes on from before the old answer, which stays as a branch. Does nothing if the
+    user cancels.
     """
     from tui_agent.app.moves import move_with_files
     from tui_agent.app.server_questions import ask_for_model
@@ -67,7 +69,7 @@ async def answer(controller: Controller, argument: str) -> None:
 
 
 def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
-    """Return the result of an ``ask`` call by its entry number; for an empty ``argument``, the newest.
+    """Return the ``ask`` result with the entry number ``argument``, or the newest if that is "".
 
     Raises `CommandError` if ``path`` has no such result.
     """
@@ -92,7 +94,10 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
 
 
 def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions:
-    """Return the questions that ``result`` answers; raises `CommandError` if they can't be found."""
+    """Return the questions that ``result`` answers.
+
+    Raises `CommandError` if they are missing or invalid.
+    """
     from tui_agent.session.entries import AssistantEntry, ToolCallPart
 
     for entry in reversed(path):
@@ -101,7 +106,7 @@ def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions
         for part in entry.parts:
             if isinstance(part, ToolCallPart) and part.call_id == result.call_id:
                 return _read(part.arguments)
-    raise CommandError("The question to that answer is not on this branch.")
+    raise CommandError("The question for that answer is not on this branch.")
 
 
 def _read(arguments: str) -> ModelQuestions:
@@ -114,11 +119,11 @@ def _read(arguments: str) -> ModelQuestions:
         assert isinstance(read, AskInput)  # noqa: S101 - the type of this tool's arguments
         return questions_of(read)
     except ToolError:
-        raise CommandError("That question can't be read any more.") from None
+        raise CommandError("That question can no longer be read.") from None
 
 
 def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the former answers by field name; empty unless each question has exactly one answer."""
+    """Return the former answers by field name; empty unless there is one answer per question."""
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}
@@ -132,7 +137,7 @@ def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[s
 
 
 def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
-    """Return the tool results directly after ``result``, which don't depend on the user's answer."""
+    """Return the tool results that directly follow ``result``; the answer doesn't affect them."""
     from tui_agent.session.entries import ToolResultEntry
 
     others = []
@@ -144,5 +149,5 @@ def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEn
 
 
 def _as_new_entry(entry: ToolResultEntry) -> ToolResultEntry:
-    """Return a copy without number and parent, which can be appended as a new entry."""
+    """Return a copy of an entry without its number and parent, so it can be appended again."""
     return entry.model_copy(update={"id": 0, "parent_id": None})

@@ -1,4 +1,4 @@
-"""Warns when the open conversation's prompt cache is about to expire, has expired, or was missed.
+"""Warns when the prompt cache is about to expire or has expired, and after a cache miss.
 
 Before it expires, a ping (a small request) keeps it warm if that is expected to save money
 (`CachePings` decides that and sends the ping); otherwise /compact is offered if it saves enough. The
@@ -19,29 +19,32 @@ if TYPE_CHECKING:
 
 
 Answer = tuple[str, int]
-"""A model's answer, as session id and entry number (which is unique in its session only)."""
+"""Identifies a model's answer: session id and entry number (unique only within its session)."""
 
 OFFER_SECONDS = 60
-"""Seconds before the cache expires at which a ping is sent or /compact is offered."""
+"""How many seconds before the cache expires a ping is sent or /compact is offered."""
 
 
 class ColdCache:
-    """Warns that the prompt cache expires soon, or has expired, each at most once for an answer."""
+    """Warns that the prompt cache is about to expire, and that it has expired.
+
+    Gives each of these warnings at most once after an answer.
+    """
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self._reported: Answer | None = None
-        """The last answer whose cold cache was handled, with or without a warning."""
+        """The last answer whose expired cache was handled, with or without a warning."""
         self._offered: Answer | None = None
-        """The last answer after which no ping was sent, and compacting was offered if worth it."""
+        """The last answer after which no ping was sent; /compact was offered if it saved enough."""
         self._is_pinging = False
 
     def check(self) -> None:
-        """Start a task that warns if the cache has expired, or pings or offers /compact if it is about to.
+        """Warn if the cache has expired; ping or offer /compact if it is about to expire.
 
-        The task shows nothing if few tokens are concerned (setting ``cache.warn_tokens``). Does
-        nothing while the agent runs, in a read-only session, and if the cold cache was handled
-        before. Cheap enough for a timer.
+        Starts a task for this. The task shows nothing if too few tokens are affected (setting
+        ``cache.warn_tokens``). Does nothing while the agent runs, in a read-only session, or if the
+        expired cache was handled before. Cheap enough for a timer.
         """
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
@@ -109,7 +112,7 @@ class ColdCache:
         )
 
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
-        """Show ``text`` with the uncached price of ``count`` tokens, and offer /compact.
+        """Show ``text`` with the extra cost of ``count`` uncached tokens, and offer /compact.
 
         ``difference`` is the word after the price: `` more`` or `` cheaper``.
         """
@@ -122,7 +125,7 @@ class ColdCache:
 
 
 def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:
-    """Show a sentence about a cache miss that the agent reported."""
+    """Tell the user about a cache miss that the agent reported."""
     from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 

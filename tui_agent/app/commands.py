@@ -1,10 +1,10 @@
 """The table of commands: name, help, default key and handler of each slash command.
 
 Each handler is a function decorated with its row, a `Command`, in a module ``*_commands`` of this
-package; there is no other list of commands. The prompt (``/name``), its completion, the command
-palette, key bindings, editors, runs without a screen and the help page read the table, to which
-`commands_of` adds the user's own commands and skills. The controller runs the handlers. Also counts
-the uses of each command, in a file.
+package; there is no other list of commands. The table is read by the prompt (``/name``) and its
+completion, the command palette, key bindings, editors, runs without a screen and the help page.
+`commands_of` adds the user's own commands and skills. The controller runs the handlers. A file
+keeps count of how often each command was used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Handler = Callable[..., Coroutine[Any, Any, None]]
 """Coroutine function called with the controller and the text after the command's name."""
 
 _USES = "commands-used.json"
-"""Name of the file with the number of uses of each command, which orders the help page."""
+"""Name of the file that counts the uses of each command; the counts order the help page."""
 _ROWS: list[Command] = []
 """Rows of the command modules that have been imported so far."""
 
@@ -61,21 +61,21 @@ class Command:
     """The argument as shown in the help, in brackets if it is optional; "" for none."""
     aliases: tuple[str, ...] = ()
     words: str = ""
-    """More search words, separated by commas: purposes, and names in other programs."""
+    """More search words, separated by commas, such as purposes, or names in other programs."""
     hint: str = ""
     """Label in the footer of keys; "" leaves the command out of the footer."""
     needs_screen: bool = False
-    """Whether it works on the full screen only, not in an editor or a run without a screen."""
+    """Whether it works only on the full screen, not in an editor or a run without a screen."""
     is_early: bool = False
     """Whether it works before the session store is open."""
     changes_files: bool = False
-    """Whether it can change the project's files without a run of the agent."""
+    """Whether the command itself can change the project's files, without a run of the agent."""
     is_replaceable: bool = False
-    """Whether the user's own command of the same name replaces it."""
+    """Whether a user's own command with the same name replaces it."""
     now: Callable[[Session], str] = lambda _session: ""
-    """Returns the help text for a session's current state; "" if ``help`` is to be shown."""
+    """Returns the help text for a session's current state; "" to show ``help`` instead."""
     place: int = 1_000
-    """Position in lists, ascending. Commands without a place come last, by module."""
+    """Position in lists, ascending. Commands without a place come last, sorted by module."""
     handler: Handler = _no_handler
 
     def __call__(self, handler: Handler) -> Handler:
@@ -98,7 +98,7 @@ def command_table() -> tuple[Command, ...]:
 
 
 def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the first key of a command, as shown in texts; ``/name`` if it has none.
+    """Return the first key of a command, or ``/name`` if it has no key.
 
     The user's keys in ``keymap`` replace the default ones.
     """
@@ -108,9 +108,9 @@ def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return an offer to run a command, as a `Remedy`: the key from `key_of`, a label and the action.
+    """Return a `Remedy` that offers to run a command: its key from `key_of`, a label, the action.
 
-    If ``label`` is "", a command with a key gets its name as the label.
+    If ``label`` is "", the label is the command's name if it has a key, otherwise "".
     """
     key = key_of(name, keymap)
     action = f"screen.command('{name}')"
@@ -120,15 +120,15 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a built-in command has this name and can't be replaced by the user's own command."""
+    """Return whether a built-in command has this name and a user's command can't replace it."""
     return any(row.name == name and not row.is_replaceable for row in command_table())
 
 
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the built-in commands, then the user's own commands and skills of the agent's session.
 
-    A user's command replaces a built-in one of the same name only if that one ``is_replaceable``.
-    Without an agent, returns only the built-in commands.
+    A user's command replaces a built-in command of the same name only if the built-in one
+    ``is_replaceable``. Without an agent, returns only the built-in commands.
     """
     table = command_table()
     if agent is not None:
@@ -145,7 +145,7 @@ def commands_of(agent: Agent | None) -> list[Command]:
 
 
 def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
-    """Return ``row`` without the aliases that are in ``names``, the names of the user's own commands."""
+    """Return ``row`` without the aliases in ``names``, the names of the user's own commands."""
     left = tuple(name for name in row.aliases if name not in names)
     if left == row.aliases:
         return row
@@ -153,7 +153,7 @@ def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
 
 
 def _with_current_help(row: Command, agent: Agent | None) -> Command:
-    """Return ``row`` with the help text for the current state of the agent's session, if it has one."""
+    """Return ``row`` with its help text for the session's current state, if it has such a text."""
     from tui_agent.session.errors import StoreError
 
     try:
@@ -195,7 +195,8 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 async def built_in(name: str, agent: Agent | None) -> Command | None:
     """Return the built-in command with this name or alias.
 
-    None if there is none, or if one of the user's own commands replaces it in the agent's session.
+    Returns None if there is no such command, or if one of the user's own commands replaces it in
+    the agent's session.
     """
     command = find(name, command_table())
     if command is None or agent is None:

@@ -1,9 +1,9 @@
-"""The commands on the model's context (``/context``, ``/compact``, ``/prune``) and on the screen's parts.
+"""Commands for the model's context (/context, /compact, /prune) and for parts of the screen.
 
-The commands on the screen's parts are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and
-``/settings``. Also has the actions on one entry that the context map, the tree and links in the
-conversation offer: edit what the model sees of it, edit a summary, bring it back, compact up to it,
-jump to it. The agent plans compactions and appends the entries.
+The commands for parts of the screen are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and
+``/settings``. This module also contains the actions on a single entry that the context map, the
+tree and links in the conversation offer: edit what the model sees of it, edit a summary, bring it
+back, compact up to it, jump to it. The agent plans compactions and appends the entries.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ NOT_LATEST = "Only the latest summary can be edited; this one was summarised aga
 async def context(controller: Controller, argument: str) -> None:
     """Show the next request block by block: as a page on the full screen, otherwise as text.
 
-    The options apply to text only. ``--json`` writes JSON, ``--request`` the request's exact bytes.
-    ``--at N`` takes entry N as the leaf, ``--model NAME`` and ``--window TOKENS`` another model and
-    context window.
+    The options apply only to the text. ``--json`` shows it as JSON, ``--request`` shows the exact
+    request instead. ``--at N`` assumes that entry N is the leaf; ``--model NAME`` and ``--window
+    TOKENS`` assume another model or context window.
     """
     agent = controller.open_agent
     if controller.frontend.has_screen:
@@ -64,9 +64,7 @@ async def context(controller: Controller, argument: str) -> None:
     model = options.get("model") or agent.model
     directory = ports.directory
     if not path:
-        await (
-            agent.context.warm()
-        )  # does not start MCP servers, so their tools are not in this head
+        await agent.context.warm()  # does not start MCP servers, so their tools are missing here
         path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
@@ -89,7 +87,7 @@ async def context(controller: Controller, argument: str) -> None:
 def _options(argument: str) -> dict[str, str]:
     """Parse the options of ``/context``; return their values by name, "" for --json and --request.
 
-    Raises `CommandError` for an unknown option, or one without a valid value.
+    Raises `CommandError` for an unknown option, or if an option's value is missing or invalid.
     """
     words = argument.split()
     found = dict[str, str]()
@@ -98,12 +96,12 @@ def _options(argument: str) -> dict[str, str]:
         takes_value = name in {"at", "window", "model"}
         if not takes_value and name not in {"json", "request"}:
             raise CommandError(
-                "Use /context, with --at N, --model NAME, --window TOKENS, --json or --request."
+                "Use /context with --at N, --model NAME, --window TOKENS, --json or --request."
             )
         if takes_value and not words:
             raise CommandError(f"--{name} needs a value.")
         if name in {"at", "window"} and not whole_number(words[0]):
-            raise CommandError(f"--{name} needs a number from 1 up, not {words[0]!r}.")
+            raise CommandError(f"--{name} needs a number of at least 1, not {words[0]!r}.")
         if takes_value:
             found[name] = words.pop(0)
         else:
@@ -123,8 +121,8 @@ async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history, or with a leading ``#412`` only what comes before entry 412.
 
     The full screen shows a preview first, except with a focus, for a short history, or while the
-    agent works and no prepared summary is ready. ``--preview`` only shows the effect, as text or
-    with ``--json`` as JSON.
+    agent works and no prepared summary is ready. ``--preview`` only shows the expected effect, as
+    text, or as JSON with ``--json``.
     """
     from tui_agent.agent.context_inspector import room_made
 
@@ -198,10 +196,10 @@ async def _preview(
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
-    """Summarise the conversation before an entry: with a focus at once, otherwise after a preview.
+    """Summarise the conversation before an entry: at once if given a focus, else after a preview.
 
-    If the entry is not on the path, or the compaction fails, the user gets a message. The preview
-    needs a screen.
+    If the entry is not on the path, or the compaction fails, the user is told so. The preview needs
+    a screen.
     """
     agent = controller.idle_agent
     controller.require_writable()
@@ -221,9 +219,10 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Clear old tool outputs from the context; say how many, and the extra cost of the next request.
+    """Clear old tool outputs from the context; say how many, and what the next request costs more.
 
-    The outputs stay in the session. The extra cost is that of cached tokens which are read again.
+    The outputs stay in the session. The extra cost is the price of cached tokens that the provider
+    has to read again.
     """
     from tui_agent.app import context_plan_text
     from tui_agent.app.edit_cost import Edit, plan_edit
@@ -254,7 +253,7 @@ async def prune(controller: Controller, _argument: str) -> None:
 
 
 def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | None]:
-    """Return whether the prompt cache is warm, and what an edit of the context costs, in US dollars.
+    """Return whether the prompt cache is warm, and the cost of a context edit in US dollars.
 
     The cost is the price of ``edit.reread`` tokens; None if it is unknown, the cache is cold, or
     ``edit`` is None.
@@ -269,9 +268,9 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 async def edit_block(controller: Controller, entry_id: int) -> str:
     """Let the user edit what the model sees of an entry; return a sentence about its new size.
 
-    Returns "" if the user changes nothing, or if the session is no longer the open one; the text
-    then goes into the prompt. The stored entry stays as it is. Raises `CommandError` if the entry
-    can't be edited.
+    Returns "" if the user changes nothing. If another session was opened meanwhile, puts the user's
+    text into the prompt and returns "". The stored entry stays as it is. Raises `CommandError` if
+    the entry can't be edited.
     """
     from tui_agent.app import edit_cost
     from tui_agent.context.edited import content_of
@@ -308,11 +307,11 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
-    """Let the user edit the summary of the compaction ``entry_id``; appends a compaction with the new text.
+    """Let the user edit a compaction's summary; append a compaction with the edited summary.
 
-    Only the summary of the path's last compaction can be edited; for another entry, the user gets a
-    message. If a run began meanwhile, the user's text is shown again; if the summary is no longer the
-    last one, the text goes into the prompt.
+    Only the summary of the path's last compaction can be edited; for any other entry, only says so.
+    If a run has begun meanwhile, asks the user again, with the edited text. If the summary is no
+    longer the last one, or another session was opened, the text goes into the prompt.
     """
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
@@ -417,9 +416,9 @@ async def settings(controller: Controller, argument: str) -> None:
 
 
 def follow_settings(controller: Controller) -> str:
-    """Read the settings again and apply them; if they are invalid, apply none and report the problem.
+    """Read the settings again and apply them, or report why they are invalid and apply none.
 
-    Returns the problem, "" if the settings are valid.
+    Returns the problem; "" if the settings are valid.
     """
     from tui_agent.config import ConfigError
 
@@ -443,7 +442,7 @@ def reread_settings(controller: Controller) -> None:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
-    """Go to the place that an entry refers to; does nothing for entries that refer to none.
+    """Go to the place that an entry refers to; does nothing for an entry without such a place.
 
     Scrolls to a compaction, or to the target of a context edit. For a branch summary, opens the tree
     at the leaf of the summarised branch.
@@ -463,11 +462,11 @@ async def jump(controller: Controller, entry_id: int) -> None:
 
 
 async def restore(controller: Controller, entry_id: int) -> None:
-    """Bring an entry back into the context, whole, from the next request on.
+    """Bring an entry back into the context in full, from the next request on.
 
-    For a context edit, brings back its target; for a prune, every output that it cleared and that is
-    not in the context again. What a compaction summarised can't be brought back: the user gets a
-    message.
+    For a context edit, brings back its target. For a prune, brings back every output that it
+    cleared and that is still out of the context. What a compaction summarised can't be brought
+    back; the user is told so.
     """
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
@@ -478,7 +477,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
     if isinstance(entry, ContextEditEntry) and entry.target in kept:
         controller.require_writable()
         agent.edit_context(entry.target, "restore")
-        controller.say(f"#{entry.target} will be sent whole again from the next request.")
+        controller.say(f"#{entry.target} will be sent in full again from the next request.")
         return
     if isinstance(entry, PruneEntry):
         wanted = set(entry.targets)

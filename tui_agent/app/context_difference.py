@@ -1,4 +1,4 @@
-"""Formats the model's contexts at two entries side by side, with tokens and prices. Pure.
+"""Formats a side-by-side comparison of the contexts at two entries, with tokens and prices. Pure.
 
 `tui_agent.agent.context_map.change_between` compares the two contexts.
 """
@@ -35,7 +35,7 @@ class Side:
 
 
 def difference_lines(left: Side, right: Side) -> Iterator[str]:
-    """Yield the comparison's lines: sizes and prices, the blocks of only one side, blocks sent differently."""
+    """Yield the lines: sizes, prices, blocks on only one side, and blocks sent differently."""
     change = change_between(left.shown, right.shown)
     yield Heading(_row(left.name, right.name))
     yield _row(_size(left), _size(right))

@@ -1,4 +1,4 @@
-"""Describes planned compactions and prunes, and written summaries: entries, tokens, cost. Pure."""
+"""Describes planned compactions, planned prunes and finished summaries: size and cost. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
-    """Return the rows of a compaction preview: size before and after, what is summarised and kept.
+    """Return the text of a compaction preview: size before and after, what is summarised and kept.
 
     ``forecast`` is the planned compaction with an empty summary; ``dollars`` is the maximum cost of
     writing the summary, None if unknown.
@@ -74,7 +74,7 @@ def _named(entry: Entry) -> str:
 
 
 def written_summary_text(commit: Commit, draft: Draft) -> str:
-    """Return one line about a written summary: size before and after, and what writing it cost."""
+    """Return a line about a finished summary: the history's size before and after, and its cost."""
     spent = [f"{tokens(commit.tokens_before)} → {tokens(commit.tokens_after)} tokens of history"]
     if commit.steps:
         spent.append(", ".join(commit.steps))
@@ -84,16 +84,17 @@ def written_summary_text(commit: Commit, draft: Draft) -> str:
 
 
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
-    """Return a sentence that offers pruning instead of a compaction, with the tokens that it frees."""
+    """Return a sentence that offers to prune instead, and says how many tokens that frees."""
     count = sum(len(plan.targets) for plan in prunes)
     freed = sum(plan.tokens_freed for plan in prunes)
     return f"{plural(count, 'output')} can be cleared instead, which frees {tokens(freed)} tokens."
 
 
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
-    """Return a sentence: the tokens that a prune frees, and the cached tokens that are read again.
+    """Return a sentence that says how many tokens a prune frees, and what it costs.
 
-    ``dollars`` is the price of reading these again, None if unknown; ``warm``: whether the cache is warm.
+    ``dollars`` is the price of the cached tokens that are read again, None if unknown. ``warm``:
+    whether the cache is warm.
     """
     freed = f"This frees {tokens(plan.tokens_freed)} tokens"
     if not warm:

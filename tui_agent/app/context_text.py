@@ -28,9 +28,9 @@ CAUSES: dict[str, str] = {
     BreakCause.RESULT: "a result replaced its placeholder",
     BreakCause.MOVED: "the conversation continues on another branch",
     BreakCause.COLD: "the prompt cache had expired",
-    BreakCause.UNKNOWN: "nothing on the path explains it, which is a bug",
+    BreakCause.UNKNOWN: "the reason is unknown, which is a bug",
 }
-"""Reasons why a request begins differently than the one before it, as the ends of sentences."""
+"""Why a request begins differently from the one before it. Each text ends a sentence."""
 
 
 HEAD_WORDS = (
@@ -40,25 +40,26 @@ HEAD_WORDS = (
 
 
 REST_WORDS = (
-    "Tokens that the provider counted in addition to the estimates of the blocks; with them, the "
+    "Tokens that the provider counted beyond the blocks' estimates. Together with them, the "
     "blocks add up to the size shown above. Nothing can be changed here."
 )
 
 NO_RESULT = "(no result yet)"
-"""Shown as the result of a call that is still running, instead of the request's placeholder, which says
-that it was interrupted."""
+"""Shown as the result of a call that is still running. The placeholder in the request would say
+that the call was interrupted."""
 
 
 def next_words(
     state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool
 ) -> str:
-    """Return a sentence: how much of the next request should be cached, and why the rest is not.
+    """Return a sentence that says how much of the next request is cached, and why the rest isn't.
 
-    ``found`` is the first place where the request differs from the last one, None if it only adds to
-    it. ``sent``: whether a request has been sent since the session was opened.
+    ``found`` is the first place where the request differs from the last one, None if the request
+    only adds to the last one. ``sent``: whether a request has been sent since the session was
+    opened.
     """
     if not state.warm:
-        return "Next request: read whole, because the cache is cold."
+        return "Next request: read in full, because the cache is cold."
     if found is not None:
         why = f"{_break_words(found)}."
     elif sent:
@@ -67,7 +68,7 @@ def next_words(
         why = ""
     remembered = sum(block.tokens for block in shown.blocks if block.cached)
     if not remembered:
-        return f"Next request: read whole; {why or 'none of it is cached.'}"
+        return f"Next request: read in full; {why or 'none of it is cached.'}"
     share = remembered / max(1, shown.size.total)
     minutes = -(-state.seconds_left // 60)
     known = f"{tokens(remembered)} of {tokens(shown.size.total)} tokens ({share:.0%}) are cached for {minutes} more min"
@@ -146,11 +147,11 @@ def block_facts(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line about an entry: number, size, context status and its age, and if it is cached.
+    """Return one line about an entry: number, size, context status and for how long, cached or not.
 
-    For an entry that is not sent, or only as a part of a summary, the line has only the number and
-    the status. ``block`` is the entry's block in the next request, None if it has none. ``now`` is
-    in seconds since the epoch.
+    For an entry that is not sent, or is sent only as part of a summary, the line has only the
+    number and the status. ``block`` is the entry's block in the next request, None if it has none.
+    ``now`` is in seconds since the epoch.
     """
     standing = found.of(entry.id, entry.kind)
     words = [f"#{entry.id}"]
@@ -178,9 +179,9 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 
 
 def block_text(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
-    """Return a block's text as the model sees it, followed by the entry's own text if that is hidden.
+    """Return a block's text as the model sees it, then the entry's own text if that is hidden.
 
-    ``entry`` is the entry that the block comes from, None if there is none. May be "".
+    ``entry`` is the entry that the block comes from, None if there is none. The result may be "".
     """
     if block.kind == "tool_schema":
         for tool in request.tools:
@@ -209,7 +210,7 @@ def block_text(block: ContextBlock, request: ModelRequest, entry: Entry | None) 
 
 
 def _call_text(tool: str, arguments: str) -> str:
-    """Format a tool call for reading: its name, then each argument on a line, without JSON escapes.
+    """Return a tool call in readable form: its name and a line per argument, without JSON escapes.
 
     Arguments that are not a JSON object follow the name unchanged.
     """

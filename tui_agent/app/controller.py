@@ -1,8 +1,8 @@
 """The controller: owns the open session and its agent, runs commands and sends the user's messages.
 
-It is the same for every frontend. Command handlers get the controller as their first argument.
+It is the same for every frontend. Command handlers receive the controller as their first argument.
 Their failures are caught in one place (`Controller.attempt`): the user sees a message, the log has
-the traceback, and the session goes on. Busy sessions that leave the screen are kept as asides.
+the traceback, and the session goes on. A busy session that leaves the screen goes on as an aside.
 `AppServices` opens and closes sessions and makes agents; race_commands.py sets and clears the race.
 """
 
@@ -81,7 +81,7 @@ _WAYS = (
     (OpenHow.FORK, "Fork it: continue here in a copy"),
     (OpenHow.TAKE_OVER, "Take it over: it becomes read-only in the other program"),
 )
-"""Ways to continue a session that another program has open, each with the text of the answer."""
+"""Ways to continue a session that another program has open, each with its label in the question."""
 
 _REMEDY: Final = ("", "Send a message to choose how to continue.", "screen.choose_how")
 
@@ -96,7 +96,7 @@ class WarningLog:
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """Time (seconds since the epoch) and sentence of each warning, oldest first."""
     unread: int = 0
-    """Number of warnings that a newer message replaced since the user last saw the list."""
+    """Number of warnings, since the user last saw the list, that a newer message has replaced."""
 
     def lines(self) -> list[str]:
         """Return a line for each warning, oldest first: the time of day and the sentence."""
@@ -128,33 +128,33 @@ class Controller:
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """Task of the last ``/plan`` that began because a plan was proposed, running or done; None before."""
+        """The last ``/plan`` task started for a proposed plan, even if done; None at first."""
         self.choosing: asyncio.Task[None] | None = None
-        """Task that asks for a model at a first start; the screen cancels it once a model is chosen."""
+        """Task that asks for a model at the first start; cancelled once a model is chosen."""
         self.is_leaving = False
         """Whether the user is being asked to confirm quitting; another /quit ends the program."""
         self.clock: Callable[[], float] = time.time
-        """Returns seconds since the epoch; works before ``attach``, because keys can arrive earlier."""
+        """Returns seconds since the epoch. Keys need it, and can arrive before ``attach``."""
         self.agent: Agent | None = None
         """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
-        """The open session's race, until a runner is taken or the race is dropped; None without a race.
+        """The open session's race; None if there is none.
 
-        Set by race_commands.py.
+        Set by race_commands.py, and cleared there when a runner is taken or the race is dropped.
         """
         self.deleted_sessions: list[str] = []
         """Ids of the sessions that the user has deleted and can restore, the newest last."""
         self.asides: dict[str, Aside] = {}
-        """Sessions off the screen, by id. They were busy when they left the screen; some may be done by now."""
+        """Sessions off the screen, by id. They were busy when they left it, but may be done now."""
         self.progress = RunState()
         """What a session's agent was doing when the session came back to the screen.
 
-        Not updated after that; `Frontend.progress` is.
+        `Frontend.progress` has the current state.
         """
         self.outbox = Outbox(self)
         """Sends what the user types into the prompt."""
         self.attached = asyncio.Event()
-        """Set once ``attach`` was called. Keys can arrive earlier."""
+        """Set once ``attach`` has been called. Keys can arrive earlier."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """The warnings that ``/doctor`` lists."""
@@ -169,7 +169,7 @@ class Controller:
 
     @property
     def services(self) -> AppServices:
-        """The services passed to ``attach``, which has to be called before."""
+        """The services passed to ``attach``, which has to be called first."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
 
@@ -188,7 +188,7 @@ class Controller:
 
     @property
     def commands(self) -> list[Command]:
-        """The built-in commands that this frontend supports, and the user's own commands and skills."""
+        """The built-in commands that this frontend supports, and the user's commands and skills."""
         commands = []
         for row in commands_of(self.agent):
             if self.frontend.has_screen or not row.needs_screen:
@@ -213,7 +213,7 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result; if it raises an error, log and show that, and return None.
+        """Await ``work`` and return its result; on an error, log and show it, and return None.
 
         The error is shown on the page that covers the conversation, if there is one.
         """
@@ -234,8 +234,8 @@ class Controller:
     ) -> asyncio.Task[T | None]:
         """Start ``work`` as a task and return the task; errors are reported as by ``attempt``.
 
-        ``changes_files``: whether ``work`` itself, and not a run of the agent, can change the project's
-        files.
+        ``changes_files``: whether ``work`` can change the project's files, apart from any run of
+        the agent.
         """
         task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)
@@ -250,7 +250,8 @@ class Controller:
         """Start a command as a task and return the task; its result is None if the command failed.
 
         ``name`` may be an alias, or the name of a command file, skill or server's prompt. For a
-        name that is not in `commands`, such as that of a new file, the result is None in any case.
+        name that is not in `commands`, such as that of a new command file, the result is always
+        None.
         """
         self.frontend.command_begins()
         self._shown.clear()
@@ -259,14 +260,14 @@ class Controller:
         return self._begun
 
     def _begin(self, name: str, arguments: str, *, at: float) -> asyncio.Task[bool | None]:
-        """Start a command as `begin` does; ``at`` is the value of `requested_at` for it."""
+        """Start a command as `begin` does, with ``at`` as its value of `requested_at`."""
         context = copy_context()
         context.run(requested_at.set, at)
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # The name may be that of one of the user's own commands, if its file is new.
+            # It may still be one of the user's own commands, in a new file.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
@@ -282,7 +283,7 @@ class Controller:
         await self._shown.wait()
 
     async def _run(self, command: Command, arguments: str) -> bool:
-        """Run a command and return True; waits for ``attach`` unless the command is early."""
+        """Run a command and return True; unless the command ``is_early``, wait for ``attach``."""
         if not command.is_early:
             await self.attached.wait()
         await command.handler(self, arguments)
@@ -299,7 +300,10 @@ class Controller:
             asked.cancel()
 
     async def run_to_completion(self, command: Command, arguments: str = "") -> bool:
-        """Run a command and wait for all work that it started; return whether the command succeeded."""
+        """Run a command, wait until all tasks have ended, and return True if the command succeeded.
+
+        The tasks include all work that the command started.
+        """
         done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
@@ -359,11 +363,11 @@ class Controller:
     # -- sessions
 
     async def open(self, request: OpenRequest) -> bool:
-        """Open a session instead of the open one; return True if that worked at once.
+        """Open another session in place of the open one; return True if that worked at once.
 
-        If it fails, the user gets a message and the open session stays. If another program has the
-        requested session open, the user is asked how to continue. If the frontend doesn't open
-        sessions, it says so.
+        If it fails, the user is told why and the open session stays. If another program has the
+        requested session open, the user is asked how to continue. If the frontend can't open
+        another session, its `go_to` tells the user what to do.
         """
         from tui_agent.session.errors import SessionHeld, StoreError
 
@@ -382,9 +386,9 @@ class Controller:
         return True
 
     async def open_or_raise(self, request: OpenRequest) -> Agent:
-        """Open a session instead of the open one, and return its agent.
+        """Open another session in place of the open one, and return its agent.
 
-        If another one is being opened, waits for that first.
+        If a session is already being opened, waits for that first.
 
         Raises:
             SessionHeld: another running program has the requested session open.
@@ -394,7 +398,7 @@ class Controller:
             return await self._open_instead(request)
 
     async def _open_instead(self, request: OpenRequest) -> Agent:
-        """Open a session as `open_or_raise` does, while no other one is being opened."""
+        """Open a session as `open_or_raise` does. The caller holds ``_opening``."""
         self.frontend.opening()
         aside = self.asides.get(request.session_id or "")
         if aside is not None and request.how is not OpenHow.FORK:
@@ -423,7 +427,7 @@ class Controller:
     async def _ask_for_agent(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask the user what ``agent``'s model or one of its MCP servers asks; return the answer.
+        """Ask the user a question of ``agent``'s model or of an MCP server; return the answer.
 
         Waits until the agent's session is on the screen. If asking fails, the answer's action is
         "cancel".
@@ -518,7 +522,7 @@ class Controller:
     async def between_sessions(self, work: Awaitable[T]) -> T:
         """Close the open session, await ``work``, open the session again, and return the result.
 
-        This lets ``work`` change stored sessions without being overwritten by older state in memory.
+        ``work`` can then change the stored session, and no older state in memory overwrites that.
         A session without entries stays open.
         """
         session = self.open_agent.session
@@ -532,14 +536,14 @@ class Controller:
             await self.open(OpenRequest(session.id))
 
     def retry_opening(self) -> None:
-        """If the last attempt to open a session failed and none was open, try again to open that session."""
+        """Retry the last failed attempt to open a session, if no other session was open then."""
         request = self._unopened
         self._unopened = None
         if request is not None:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        """Close every session; the one on the screen last, so that it counts as the last one used."""
+        """Close every session; the one on the screen last, which makes it the last one used."""
         asides = list(self.asides.values())
         self.asides.clear()
         for aside in asides:
@@ -563,7 +567,7 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """If no session is open, remember the request for `retry_opening`, and put early messages back."""
+        """If no session is open, keep the request for `retry_opening`; put back waiting texts."""
         if self.agent is None:
             self._unopened = request
             self.outbox.put_back_early()
@@ -605,13 +609,13 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue after a take-over, and do that. The text in the prompt stays."""
+        """Ask how to continue after a take-over, and do it. The text in the prompt stays there."""
         if self.agent is None:
             return
         session_id = self.agent.session.id
         question = "Another program took over this session."
         how = await self.ask(
-            Choice(question, _WAYS, why="The text in the prompt is kept, and not sent.")
+            Choice(question, _WAYS, why="The text stays in the prompt and is not sent.")
         )
         if how is not None:
             draft = self.frontend.draft
@@ -623,8 +627,8 @@ class Controller:
 class Outbox:
     """Sends what the user types into the prompt: messages, commands and shell commands.
 
-    Messages are sent in the order in which they were typed, even if reading the files that one
-    mentions takes long.
+    Messages are sent in the order in which they were typed, even if a message mentions files that
+    take long to read.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -632,14 +636,14 @@ class Outbox:
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
         self._unsent = 0
-        """Number of messages whose files are being read, and of messages that wait behind one of these."""
+        """Number of unsent messages: their files, or an earlier message's files, are being read."""
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send ``text`` as a message, or run it if it is a ``/command`` or ``!command``.
 
         Without an open session, ``text`` waits until one is open, unless it is a command that needs
-        none. If another program took over the session, a message or ``!command`` goes back into the
-        prompt.
+        no session. If another program took over the session, a message or ``!command`` goes back
+        into the prompt.
         """
         controller = self._controller
         intent = self._intent_of(text)
@@ -668,7 +672,10 @@ class Outbox:
                 pass
 
     def _intent_of(self, text: str) -> Intent | None:
-        """Return what a text in the prompt means; ``$name`` at its start is a command if it names a skill."""
+        """Return what a text in the prompt means.
+
+        ``$name`` at its start is a command if there is a skill with this name.
+        """
         intent = parse(text)
         if not isinstance(intent, MessageIntent):
             return intent
@@ -697,7 +704,7 @@ class Outbox:
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def put_back_queued(self) -> None:
-        """Take the messages that are waiting in the agent's queue back into the prompt, unsent."""
+        """Move the messages that wait in the agent's queue back into the prompt."""
         controller = self._controller
         waiting = list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
@@ -711,7 +718,7 @@ class Outbox:
             controller.say(f"{they} back in the prompt and not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
-        """Switch to the message's model and mode, send it, and warn of mentions that can't be attached.
+        """Switch to the message's model and mode, send it, and warn about unattached mentions.
 
         Does nothing without an open session.
         """
@@ -725,10 +732,11 @@ class Outbox:
             self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message made by the command ``name``: a command file, a skill or a server's prompt.
+        """Send the message that the command ``name`` makes.
 
-        If another session was opened while the message was made, the command goes back into the
-        prompt. Raises `CommandError` with the text ``complaint`` if there is no such command.
+        The command is a command file, a skill or a server's prompt. If another session was opened
+        while the message was made, the command goes back into the prompt. Raises `CommandError`
+        with the text ``complaint`` if there is no such command.
         """
         from tui_agent.agent.preparing import prepare_command
 
@@ -774,7 +782,7 @@ class Outbox:
         controller.say(SWITCHED, "warning")
 
     async def load(self, text: str) -> Prepared:
-        """Return a message with the files and other things that it mentions attached; doesn't send it.
+        """Return a message with everything that it mentions attached, without sending it.
 
         Raises `CommandError` if no session is open.
         """
@@ -792,7 +800,7 @@ class Outbox:
     async def _named(self, name: str) -> tuple[UserPart, ...]:
         """Return the message parts for an ``@name`` that is not a file; empty if unknown.
 
-        That is a pasted image, a subagent, or a resource of an MCP server.
+        Such a name stands for a pasted image, a subagent, or a resource of an MCP server.
         """
         from tui_agent.agent.preparing import load_named
 
@@ -809,8 +817,8 @@ class Outbox:
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message without looking for commands or mentions in it.
 
-        In a read-only session, or if it can't be stored, the message goes back into the prompt, and
-        the user gets a message. Does nothing without an open session.
+        If the session is read-only or the message can't be stored, the message goes back into the
+        prompt and the user is told why. Does nothing without an open session.
         """
         from tui_agent.session.entries import typed_text
         from tui_agent.session.errors import StoreError

@@ -1,6 +1,6 @@
 """The ``/copy`` command: copies the last answer, the last code, an entry or the whole conversation.
 
-Also finds the text of an entry, and the last code block of answers.
+This module also finds the text of an entry, and the last code block in answers.
 """
 
 from __future__ import annotations

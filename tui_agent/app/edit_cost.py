@@ -1,6 +1,6 @@
-"""Computes how many tokens an edit of the context frees, and how many cached ones are then read again.
+"""Computes how many tokens a context edit frees, and how many cached tokens are read again.
 
-Also has the question before such an edit and the sentence after it. Pure: the agent makes the edit.
+Also contains the texts shown before and after such an edit. Pure: the agent makes the edit.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
 FIXED = "The prompt and the tools can't be changed here; they come from files."
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
-"""States in which a block is sent whole."""
+"""States in which a block is sent in full."""
 _AFTER: dict[str, EntryState] = {
     "pin": EntryState.PINNED,
     "drop": EntryState.DROPPED,
@@ -40,8 +40,8 @@ class Edit:
     """A planned edit of blocks.
 
     ``places`` are the blocks' positions in the request, ``targets`` the numbers of their entries.
-    ``freed`` is by how many tokens the request shrinks, negative if it grows; ``reread`` is how many
-    cached tokens the provider would have to read again.
+    ``freed`` is the number of tokens by which the request shrinks, negative if it grows. ``reread``
+    is the number of cached tokens that the provider would have to read again.
     """
 
     action: EditAction
@@ -54,9 +54,9 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Plan the edit ``action`` of the blocks at ``places``; or return why it would change nothing.
+    """Plan the edit ``action`` of the blocks at ``places``, or return why it would change nothing.
 
-    Skips blocks of the head, and blocks that are in the wanted state already.
+    Skips the prompt and the tools, and blocks that are in the wanted state already.
     """
     entries = []
     for place in sorted(places):
@@ -66,7 +66,7 @@ def plan_edit(
         return FIXED
     after = _AFTER[action]
     wanted: list[int] = []
-    # Only these blocks change the bytes of the request.
+    # Of the wanted blocks, only these change the bytes of the request.
     changed: list[int] = []
     for place in entries:
         block = blocks[place]
@@ -114,7 +114,7 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
-    """Return the question before an edit, with its effect on tokens and cache.
+    """Return the question to ask before an edit, with the edit's effect on tokens and cache.
 
     ``dollars`` is the price of the tokens that are read again, None if unknown.
     """

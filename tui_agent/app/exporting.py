@@ -1,7 +1,7 @@
 """Exports a session as text or to a file, in one of five formats, with or without secrets.
 
-``session.formats`` has the writers of the formats. secret_detector.py decides what a secret in a
-text is, and `holds_secret` which environment variables have one.
+``session.formats`` contains a writer for each format. secret_detector.py decides what counts as a
+secret in a text, and `holds_secret` decides which environment variables contain secrets.
 """
 
 import errno
@@ -51,7 +51,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""Minimum length, in characters, of the beginning of a secret that is removed from a cut-off title."""
+"""A secret that a title cuts off is removed if at least this many characters of it are left."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -62,11 +62,11 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""Format by file suffix; the longest matching suffix counts. Exports get the first one of a format."""
+"""Formats by file suffix; the longest match counts. New files get a format's first suffix."""
 
 
 class NothingToExportError(UserFacingError):
-    """An export for another program would contain no messages."""
+    """Raised if an export for another program would contain no messages."""
 
 
 class ExportFormat(StrEnum):
@@ -88,8 +88,8 @@ class ExportOrder:
     """What to export, and how.
 
     ``leaf`` is the last entry of the branch, None for the session's leaf. ``whole``: whether to
-    export all branches; None means all for HTML and JSON without a ``leaf``, otherwise one.
-    ``redacted``: whether to remove secrets, and user names in paths.
+    export all branches; None means all branches for HTML and JSON without a ``leaf``, otherwise
+    one. ``redacted``: whether to remove secrets, and user names in paths.
     """
 
     session_id: str
@@ -100,22 +100,22 @@ class ExportOrder:
 
     @property
     def all_branches(self) -> bool:
-        # A format that is read from top to bottom gets only the current branch by default.
+        # In a format that is read from top to bottom, the default is only the current branch.
         one = self.leaf is not None or self.format in {ExportFormat.MARKDOWN, *_FOUND_BY_NAME}
         if self.whole is not None:
             return self.whole
         return not one
 
     def file_name(self, title: str, directory: Path) -> str:
-        """Return a file name made from the title, which doesn't exist yet in ``directory``.
+        """Return a file name, made from the title, that isn't taken in ``directory`` yet.
 
         For Claude Code and Codex, returns the name by which those programs find the session, even if
-        it exists.
+        such a file exists.
         """
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
         if self.format is ExportFormat.CODEX:
-            # An imported session may have an id with a time beyond the calendar.
+            # The id of an imported session may contain a time that a datetime can't represent.
             at = min(UUID(self.session_id).int >> 80, END_OF_TIME)
             moment = datetime.fromtimestamp(at / 1_000, tz=UTC)
             return f"rollout-{moment:%Y-%m-%dT%H-%M-%S}-{self.session_id}.jsonl"
@@ -131,7 +131,7 @@ class ExportOrder:
 
 
 def format_of(path: str) -> ExportFormat | None:
-    """Return the format of a file by its suffix; None if it has no suffix of an export format."""
+    """Return the export format for a file's suffix; None if no format has this suffix."""
     name = Path(path).name.lower()
     fitting = [ending for ending in _ENDINGS if name.endswith(ending)]
     if fitting:
@@ -140,7 +140,7 @@ def format_of(path: str) -> ExportFormat | None:
 
 
 def unknown_ending(path: str) -> str:
-    """Return an error message if a path has a suffix that is not one of an export format, otherwise ""."""
+    """Return an error message if a path has a suffix that no export format has, otherwise ""."""
     ending = Path(path).suffix
     if not ending or format_of(path) is not None:
         return ""
@@ -155,7 +155,7 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
 
     Raises:
         SessionNotFound: there is no such session.
-        EntryNotFound: one branch is to be exported, and the session has no entry ``order.leaf``.
+        EntryNotFound: only one branch is exported, and the session has no entry ``order.leaf``.
         NothingToExportError: another program would have no message to continue from.
     """
     if order.format is ExportFormat.JSON and order.all_branches:
@@ -199,9 +199,9 @@ def write_export(
 ) -> tuple[Path, int]:
     """Write an export to a file that only its owner can read; return its path and its size in bytes.
 
-    If ``path`` is a directory, the file gets the name of `ExportOrder.file_name`. Claude Code and
-    Codex find a session only by that name, so for them a path without an export suffix is a
-    directory, which is created if needed.
+    If ``path`` is a directory, `ExportOrder.file_name` names the file in it. Claude Code and Codex
+    find a session only by that name, so for them a path without an export suffix means a directory,
+    which is created if needed.
 
     Raises:
         SessionNotFound, EntryNotFound, NothingToExportError: as for `export_text`.
@@ -282,7 +282,7 @@ class Scrubber:
             self.text, (copy.info.cwd, copy.info.title, copy.info.first_message)
         )
         labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
-        # A title joins the lines of a text, so the patterns may not recognise a secret in it.
+        # A title joins the lines of a text, so the patterns may fail to recognise a secret in it.
         shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
         for entry in dumped:
             for name in ("title", "preview"):
@@ -305,15 +305,15 @@ class Scrubber:
             return encoding.encode(clean)
         except (
             UnicodeEncodeError
-        ):  # characters that the encoding lacks stand for bytes that could not be decoded
+        ):  # invalid bytes were decoded to characters that the encoding can't represent
             return clean.encode("utf-8", "replace")
 
     def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
-        """Return an entry's value without secrets; ``renamed`` has the new digests of blobs by the old ones."""
+        """Return an entry's value without secrets; ``renamed`` maps old to new blob digests."""
         if isinstance(value, str):
             return renamed.get(value) or self.text(value)
         if isinstance(value, dict):
-            # A provider signs its own form of the reasoning, and would refuse it if it was changed.
+            # A provider signs its own form of the reasoning, and would reject a changed one.
             signed = value.get("type") == "reasoning"
             is_call = value.get("type") == "tool_call"
             found = {}
@@ -328,7 +328,10 @@ class Scrubber:
         return value
 
     def _arguments(self, text: str) -> str:
-        """Return a tool call's arguments without secrets; JSON is parsed first, as it escapes line breaks."""
+        """Return a tool call's arguments without secrets.
+
+        JSON is parsed first, because its escapes would hide line breaks.
+        """
         try:
             arguments = loads(text)
         except ValueError:
@@ -340,7 +343,7 @@ class Scrubber:
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
-    """Return a title without the given secrets, including one that is cut off at the title's end."""
+    """Return a title without the given secrets, even if the title ends within one of them."""
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:

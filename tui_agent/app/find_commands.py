@@ -1,4 +1,4 @@
-"""``/find`` searches the conversation, ``/history`` the messages that were sent in this project.
+"""``/find`` searches the conversation; ``/history`` lists the messages sent in this project.
 
 ``/find`` only opens the find bar, which calls `find_entries`. ``/history`` puts the chosen message
 into the prompt.
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Number of newest entries that are read and searched for any part of a word. Older entries are looked
-up in the search index, which only finds beginnings of words."""
+"""How many of the newest entries are read, to find the query anywhere in a word. Older entries are
+looked up in the search index, which finds only the beginnings of words."""
 MAX_PROMPTS: Final = 20_000
 """Maximum number of sent messages that ``/history`` lists, newest first."""
 _BATCH: Final = 200
@@ -88,7 +88,7 @@ async def history(controller: Controller, _argument: str) -> None:
         project = controller.cwd
     typed = await asyncio.to_thread(controller.services.store.typed_in, project, MAX_PROMPTS)
     if not typed:
-        controller.say("No message was sent in this project yet.")
+        controller.say("No messages have been sent in this project yet.")
         return
     now = controller.services.clock()
     rows = []
@@ -102,7 +102,7 @@ async def history(controller: Controller, _argument: str) -> None:
             )
         )
     picked = await controller.ask(
-        Pick("Sent before in this project", rows, confirm="put it into the prompt")
+        Pick("Messages sent in this project", rows, confirm="put it into the prompt")
     )
     if picked is not None:
         controller.frontend.set_draft(typed[int(picked)].text)

@@ -38,7 +38,10 @@ _DAY = 86400
 
 
 def tokens(count: int) -> str:
-    """Return a number in short, in at most six characters below 100 million: ``812``, ``84.2k``, ``1.5M``."""
+    """Return a number in abbreviated form: ``812``, ``84.2k``, ``1.5M``.
+
+    Numbers below 100 million take at most six characters.
+    """
     if count < 1_000:
         return str(count)
     if count < 999_950:
@@ -83,7 +86,7 @@ def dollars_in(text: str) -> float:
 
 
 def money(dollars: float) -> str:
-    """Return US dollars with two decimals, below a cent with four: ``$1.25``, ``$0.0042``."""
+    """Return US dollars with two decimals, or four below a cent: ``$1.25``, ``$0.0042``."""
     if dollars >= 0.01 or not dollars:
         return f"${dollars:.2f}"
     return f"${dollars:.4f}"
@@ -98,7 +101,7 @@ def seconds(duration: float) -> str:
 
 
 def duration(length: float) -> str:
-    """Return seconds as text, with a decimal below 10 and with minutes from 100 on.
+    """Return seconds as text, with one decimal below 10, and as minutes from 100 on.
 
     For example ``0.1 s``, ``12 s``, ``3:05``.
     """
@@ -110,7 +113,7 @@ def duration(length: float) -> str:
 
 
 def age(then_ms: int, now: float) -> str:
-    """Return how long ago a moment was, in the largest unit: ``5 min``; less than a minute is ``now``.
+    """Return how long ago a moment was, in the largest unit: ``5 min``; ``now`` below a minute.
 
     ``then_ms`` is in milliseconds since the epoch, ``now`` in seconds.
     """
@@ -166,7 +169,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def about_cost(dollars: float | None, words: str = "") -> str:
-    """Return a cost and ``words`` as the end of a sentence: ``, about $0.25 more``; "" if unknown or 0."""
+    """Return a cost and ``words`` to end a sentence: ``, about $0.25 more``; "" if unknown or 0."""
     if dollars:
         return f", about {money(dollars)}{words}"
     return ""

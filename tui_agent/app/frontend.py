@@ -1,7 +1,7 @@
 """The controller's questions and pages as data, and `Frontend`, the interface that shows them.
 
-The methods of `Frontend` are defaults for frontends without a screen; the full screen's are in
-ui/screens/session_frame.py and main.py.
+The methods of `Frontend` are defaults for frontends without a screen. The full screen implements
+them in ui/screens/session_frame.py and main.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import Answer, ModelQuestions, Value
 
 Opened = Literal["outputs", "thinking"]
-"""The kinds of blocks in the conversation that one command opens all at once."""
+"""Kinds of blocks in the conversation; one command opens all blocks of a kind at once."""
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
 """An action offered with a message: key, label, and the screen action that the key runs."""
@@ -44,7 +44,7 @@ MAX_DIFF_CHARS = 100_000
 
 
 UNREQUESTED = float("-inf")
-"""Value of `requested_at` for a question that no command of the user caused, such as a server's."""
+"""Value of `requested_at` for questions that no user's command caused, such as a server's."""
 requested_at: ContextVar[float | None] = ContextVar("requested_at", default=None)
 """When the user gave the command that the current task carries out, in seconds since the epoch.
 
@@ -57,7 +57,7 @@ class Shown:
 
     @property
     def identity(self) -> object:
-        """Equal for two questions or pages that show the same thing, so that none is opened twice."""
+        """Equal for two questions or pages with the same content, which is then shown only once."""
         return self
 
 
@@ -67,13 +67,13 @@ class Question(Shown, Generic[Answer_co]):
 
 @frozen
 class Choice(Question[str]):
-    """A question with a few answers: pairs of a name, which is returned, and the text to show."""
+    """A question with a few answers, each a pair: the name to return, and the text to show."""
 
     question: str
     answers: Sequence[tuple[str, str]]
     details: str = ""
     at: str | None = None
-    """Name of the answer that the cursor starts on; None: the first."""
+    """Name of the answer that the cursor starts on; None means the first answer."""
     numbered: bool = False
     """Whether digits choose answers. Letters always choose the answers that they name."""
     why: str = ""
@@ -83,9 +83,9 @@ class Choice(Question[str]):
     inline: bool = False
     """Whether it is shown above the prompt, so that conversation and prompt stay usable."""
     by_tab: bool = False
-    """Whether an inline question takes keys only after Tab or a click; until then, keys go to the prompt."""
+    """Whether an inline question takes keys only after Tab or a click; before, the prompt does."""
     ticks: int = 0
-    """Number of answers at the start that have a tick box; the answer after them ends the ticking.
+    """How many of the first answers have a tick box. Choosing the answer after them ends ticking.
 
     Space ticks the answer at the cursor. The question is asked again, with ``at``, after each tick.
     """
@@ -99,11 +99,11 @@ class Choice(Question[str]):
     The answer is then the name, a space and the note.
     """
     unasked: str | None = None
-    """Name of the answer used in a run without a user; None: the command fails there."""
+    """Name of the answer used in a run without a user; if None, the command fails in such a run."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is asked again after a tick, while the user is still answering."""
+        """Whether the question is asked again because the user ticked an answer."""
         return self.ticks > 0 and self.at is not None
 
     @property
@@ -118,7 +118,7 @@ class Choice(Question[str]):
 
 @frozen
 class PickRow:
-    """A row of a `Pick`. ``text`` is one line, which is searched for the words that the user types.
+    """A row of a `Pick`. ``text`` is a single line; typed words are searched for in it.
 
     ``facts`` are shown at the line's end. ``key`` is returned if the row is chosen. ``details`` are
     lines shown while the row is highlighted.
@@ -186,15 +186,15 @@ class ModelPick:
     model: str
     server: str = ""
     only_here: bool = False
-    """Whether the model is for this session only, and not also for later starts."""
+    """Whether to use the model only in this session, and not to save it for later starts."""
 
 
 @frozen
 class ModelChoice(Question[ModelPick]):
-    """Asks for a model; ``current`` is the id of the one in use.
+    """Asks for a model; ``current`` is the id of the model in use.
 
     With ``switches``, the user can also choose a model for this session only. ``search`` is the text
-    by which the list is filtered at first.
+    that filters the list at first.
     """
 
     current: str
@@ -204,7 +204,7 @@ class ModelChoice(Question[ModelPick]):
 
 @frozen
 class SessionChoice(Question["OpenRequest"]):
-    """Asks for a session to open; ``current`` is the id of the open one."""
+    """Asks for a session to open; ``current`` is the id of the open session, if there is one."""
 
     current: str | None
 
@@ -225,7 +225,7 @@ class Page(Shown):
 
     title: str
     fence: ClassVar[str | None] = ""
-    """Language of the Markdown fence around the page's text; None if the text is Markdown itself."""
+    """Language of the Markdown fence around the page's text; None if the text is Markdown."""
 
     def words(self) -> str | None:
         """Return the page as text for frontends without a screen; None if it needs a screen."""
@@ -233,7 +233,7 @@ class Page(Shown):
 
 
 class LinedPage(Page):
-    """A page with ``lines`` as the text for frontends without a screen."""
+    """A page that frontends without a screen show as the text ``lines``."""
 
     lines: Sequence[str]
 
@@ -269,9 +269,9 @@ class Output(Page):
 
 @frozen
 class TreePage(LinedPage):
-    """All branches of the session. The cursor is ``at`` an entry, by default at the leaf.
+    """All branches of the session. The cursor starts on the entry ``at``, by default on the leaf.
 
-    ``lines`` is the text without a screen.
+    ``lines`` is the text for frontends without a screen.
     """
 
     at: int | None = None
@@ -281,7 +281,7 @@ class TreePage(LinedPage):
 
 @frozen
 class ContextPage(LinedPage):
-    """The next request, block by block. ``lines`` is the text without a screen."""
+    """The next request, block by block. ``lines`` is the text for frontends without a screen."""
 
     lines: Sequence[str] = ()
     title: str = "The context map"
@@ -291,7 +291,7 @@ class ContextPage(LinedPage):
 class CompactPage(Page):
     """A compaction that the user can look at and edit before it is applied.
 
-    ``boundary`` is the number of the first entry that is kept; None: the program chooses it.
+    ``boundary`` is the number of the first entry that is kept; if None, the program chooses it.
     """
 
     boundary: int | None = None
@@ -310,7 +310,7 @@ class SettingsPage(Page):
 class HelpPage(Page):
     """Every command, key and setting; ``with_keys`` shows the conversation's keys above them.
 
-    ``query`` is the text by which the page is filtered at first, "" for none.
+    ``query`` is the text that filters the page at first, "" for none.
     """
 
     with_keys: bool = True
@@ -320,7 +320,7 @@ class HelpPage(Page):
 
 @frozen
 class EquipmentLine:
-    """A line of the equipment page. If ``agent`` is not "", choosing the line switches to that agent."""
+    """A line of the equipment page. Choosing it switches to ``agent``, unless that is ""."""
 
     text: str
     agent: str = ""
@@ -342,7 +342,7 @@ class EquipmentPage(Page):
 class MemoryPage(LinedPage):
     """The project's memory and the proposals for it.
 
-    ``lines`` is the text without a screen, in which the proposals are a diff.
+    ``lines`` is the text for frontends without a screen; it shows the proposals as a diff.
     """
 
     view: MemoryView = field(compare=False)
@@ -359,7 +359,7 @@ class PermissionsPage(Page):
 
 @frozen
 class SubagentPage(Page):
-    """A subagent's session; ``watched`` is the working agent, or the stored session of a finished one.
+    """A subagent's session. ``watched`` is the agent while it works, then its stored session.
 
     ``close`` is called when the page is left.
     """
@@ -376,7 +376,7 @@ class SubagentPage(Page):
 
 @frozen
 class RacePage(LinedPage):
-    """A running race, or the entry of a finished one. ``lines`` is the text without a screen."""
+    """A running race, or the entry of a finished one. Without a screen, ``lines`` is shown."""
 
     race: Race | RaceEntry
     lines: Sequence[str] = ()
@@ -386,7 +386,7 @@ class RacePage(LinedPage):
 
 @frozen
 class RunnerPage(Page):
-    """The session of a race's runner ``number``; ``watched`` is its agent, or the finished session.
+    """The session of runner ``number`` of a race; ``watched`` is its agent or finished session.
 
     ``race`` is a ``RaceView``.
     """
@@ -411,7 +411,7 @@ class DiffPage(Page):
 
 @frozen
 class FindPage(Page):
-    """The find bar, which searches the conversation for ``query``; the user can change the query."""
+    """The find bar, which searches the conversation for ``query`` until the user changes that."""
 
     query: str = ""
     title: str = "Searching the conversation"
@@ -436,7 +436,7 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 
 
 class Frontend:
-    """Shows the controller's messages and asks its questions: a screen, an editor or a plain run.
+    """Shows the controller's messages and asks its questions, on a screen, in an editor or as text.
 
     A frontend with only text has to implement ``say``, ``ask`` and ``go_to``; the other methods
     here print text or do nothing.
@@ -457,20 +457,20 @@ class Frontend:
         """Called when the user gives a command; does nothing by default."""
 
     def files_changed(self) -> None:
-        """Called when the project's files may have changed without a run; does nothing by default."""
+        """Called when files of the project may have changed without a run. Default: do nothing."""
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show a message until the next one, or until a run begins; ``remedy`` is an action to offer."""
+        """Show a message until the next one or until a run begins; offer the action ``remedy``."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Show a message at once, even if a page covers the conversation; by default as ``say`` does."""
+        """Show a message at once, even if a page covers the conversation; by default, `say` it."""
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
-        """Show a warning that stays even if a run begins now; by default as ``say`` does."""
+        """Show a warning that stays even if a run begins now; by default, `say` it."""
         self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
@@ -490,7 +490,7 @@ class Frontend:
         return None
 
     def show(self, page: Page) -> None:
-        """Show a page; by default as a Markdown message, or a message that it needs the full screen."""
+        """Show a page. By default, say its text as Markdown, or that it needs the full screen."""
         words = page.words()
         if words is None:
             needs = "only the full-screen program shows this. Run tui-agent in a terminal."
@@ -508,7 +508,7 @@ class Frontend:
         """Called before another session is opened; does nothing by default."""
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Show the session that was opened, scrolled to ``entry`` if given; does nothing by default."""
+        """Show the opened session, scrolled to ``entry`` if given; does nothing by default."""
 
     @property
     def progress(self) -> RunState:
@@ -519,12 +519,12 @@ class Frontend:
         """Show the state of the sessions that are off the screen; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Show news at once about a session that is off the screen; by default, only ``sentence``."""
+        """Show news about a session off the screen at once; by default, only shows ``sentence``."""
         del aside
         self.announce(sentence)
 
     def refresh_facts(self) -> None:
-        """Redraw the title, leaf, model, mode, size and cost of the session; does nothing by default."""
+        """Redraw the session's title, leaf, model, mode, size and cost; does nothing by default."""
 
     def apply_settings(self, config: Config) -> None:
         """Apply the settings for appearance and keys; does nothing by default."""
@@ -534,7 +534,10 @@ class Frontend:
         self.say(text)
 
     def open_page(self, url: str) -> None:
-        """Open a URL in the user's browser; by default, only show it, as the browser may be elsewhere."""
+        """Open a URL in the user's browser.
+
+        By default, only show it, because the browser may be on another machine.
+        """
         self.say(url)
 
     def leave(self) -> None:
@@ -565,7 +568,7 @@ class Frontend:
         return False
 
     def toggle_open(self, what: Opened) -> bool:
-        """Open all outputs, or all thoughts, of the conversation; or fold them as usual again.
+        """Open all outputs or all thoughts of the conversation, or fold them again.
 
         Return True if they are open now. By default, do nothing and return False.
         """
@@ -600,7 +603,7 @@ class Frontend:
         """Replace the prompt's text; does nothing by default."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Replace the draft and each text in the prompt's history by what ``clean`` returns for it.
+        """Apply ``clean`` to the draft and to each text in the prompt's history.
 
         Does nothing by default.
         """
@@ -610,10 +613,10 @@ class Frontend:
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message into the prompt, in place of the message restored before.
+        """Put an undone message into the prompt, replacing the message that was restored before.
 
-        If the user changed that, or typed something else, the text stays after the message. With
-        "", only removes the message restored before. By default, only shows the message.
+        What the user typed, or changed in the earlier message, stays after the new one. If ``text``
+        is "", only removes the earlier message. By default, only shows the message.
         """
         if text:
             self.say(f"The message was: {text}")
@@ -621,6 +624,5 @@ class Frontend:
     def withdraw_message(self, text: str) -> None:
         """Remove the restored message from the prompt, unless the user changed it.
 
-        If ``text``, an earlier message, is not "", put that into the prompt instead. Does nothing by
-        default.
+        ``text`` is an earlier message to put there instead, "" for none. Does nothing by default.
         """

@@ -1,7 +1,7 @@
 """``/goal`` keeps the agent working until a goal is reached; ``/loop`` sends a message repeatedly.
 
-The commands only set and drop the goal and the loop. In the agent, `Goals` has each run judged, and
-`RepeatedMessage` sends the messages.
+The commands only set and drop the goal and the loop. The agent's `Goals` asks a model to judge each
+run, and its `RepeatedMessage` sends the messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST = 24 * 3_600
 
 @Command(
     "goal",
-    "work until a goal is reached; a small model judges that",
+    "work until a small model finds that a goal is reached",
     argument="[TEXT|off]",
     place=235,
     words="keep going, continue, autonomous, until done",

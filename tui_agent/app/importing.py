@@ -1,7 +1,7 @@
 """Imports sessions from files, and describes each result in a sentence for the user.
 
 ``session.formats.importing`` reads a file and stores its sessions; this module does that for each
-file, and decides whether a session gets the working directory that its file names.
+file, and decides whether a session keeps the working directory that its file names.
 """
 
 import os
@@ -19,7 +19,7 @@ from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
-"""Model whose tokenizer counts the tokens of entries without a count; other tokenizers differ little."""
+"""Model whose tokenizer counts tokens if a file gives no count; other tokenizers differ little."""
 _MAX_NUMBERS = 10
 """Maximum number of damaged lines whose line numbers are listed."""
 
@@ -44,10 +44,11 @@ class Importer:
     ) -> None:
         """Create an importer.
 
-        ``source`` is the files' format, None to detect it. With ``skip_damaged``, unreadable lines
-        and messages are left out, instead of the whole file or session. The sessions get the
-        working directory that their file names if ``keep_directories`` is set, or if the file is
-        where a program of the user keeps its sessions (`is_own_file`); otherwise the current one.
+        ``source`` is the files' format, None to detect it. With ``skip_damaged``, only unreadable
+        lines and messages are left out, instead of the whole file or session. A session keeps the
+        working directory that its file names if ``keep_directories`` is set, or if another program
+        of the user stores its sessions where the file is (`is_own_file`). Other sessions get the
+        current directory.
         """
         self._store = store
         self._source = source
@@ -107,7 +108,7 @@ class Importer:
         if failed == 1:
             parts.append("1 could not be read")
         elif failed:
-            parts.append(f"{failed} files could not be read")
+            parts.append(f"{failed} files or sessions could not be read")
         if self._empty == 1:
             parts.append("1 file contains no conversation")
         elif self._empty:
@@ -130,13 +131,13 @@ def summary_of(imported: Imported) -> str:
         case ImportChange.MORE:
             sentence = f"{name} was already here as {short}; {imported.entries:,} entries added."
         case ImportChange.COPY:
-            sentence = f"{name} was continued differently here, so the file became another session, {short}."
+            sentence = f"{name} was continued differently here, so the file was imported as a copy, {short}."
         case _:
             pass
     if imported.named_directory:
         sentence += (
-            " It works in this directory, not in "
-            f"{one_line(imported.named_directory, 80)}, which its file names."
+            " It works in this directory, not in the one that its file names, "
+            f"{one_line(imported.named_directory, 80)}."
         )
     if imported.left_out and imported.came is not ImportChange.KNOWN:
         left_out = sorted(imported.left_out.most_common(), key=_is_internal)
@@ -153,25 +154,25 @@ def summary_of(imported: Imported) -> str:
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Return True if a row of ``left_out`` names a type of line, which is in quotation marks."""
+    """Return True if a row of ``left_out`` names a type of line (in quotation marks)."""
     return row[0].startswith("“")
 
 
 def _with_advice(said: str) -> str:
-    return f"{said} That session was left out; --skip-damaged leaves out only such messages."
+    return f"{said} That session was left out; --skip-damaged leaves out only the damaged messages."
 
 
 def _why_refused(error: StoreError) -> str:
     said = error.message
     if isinstance(error, ImportRefused) and ", line " in said:
-        return f"{said} Nothing in the file was imported; --skip-damaged leaves such lines out."
+        return f"{said} Nothing in the file was imported; --skip-damaged leaves out only the damaged lines."
     if isinstance(error, ImportRefused) and ", message " in said:
         return _with_advice(said)
     return said
 
 
 def _of_file(name: str, message: str) -> str:
-    """Return a message with the path ``name`` in front; replaces the bare file name if it is there."""
+    """Put the path ``name`` in front of a message; replaces the bare file name if it is there."""
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if message.startswith(own):

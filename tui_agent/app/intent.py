@@ -25,7 +25,7 @@ class CommandIntent:
 
 @frozen
 class ShellIntent:
-    """A shell command: ``!command``, or ``!!command``, whose output the model doesn't see (``excluded``)."""
+    """A shell command ``!command``; for ``!!command`` (``excluded``), the model sees no output."""
 
     command: str
     excluded: bool
@@ -57,7 +57,7 @@ def parse(text: str) -> Intent | None:
 
 
 def named_skill(text: str) -> CommandIntent | None:
-    """Return the command that uses a skill, for a text of Codex's form ``$name task``.
+    """Return the command for a text that uses a skill as in Codex: ``$name task``.
 
     Returns None for other texts. Doesn't check whether there is a skill with this name.
     """

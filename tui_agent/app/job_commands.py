@@ -1,4 +1,4 @@
-"""The commands for background jobs: ``/jobs`` and ``/bg``, and ``/ports`` for the ports they listen on."""
+"""The commands for background jobs and their ports: ``/jobs``, ``/bg`` and ``/ports``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
 
 TAIL_CHARS = 2_000
-"""Number of characters at the end of a job's output that a frontend without a screen prints."""
+"""How many characters from the end of a job's output a frontend without a screen prints."""
 
-NOT_HIDDEN = (
-    "Your browser can already reach the ports of jobs, as commands use this machine's network here."
-)
+NOT_HIDDEN = "Your browser can already reach the ports of jobs, because commands use this machine's network here."
 
 
 @Command(
     "jobs",
-    "show background jobs, their output, and stop them",
+    "show background jobs and their output, and stop them",
     argument="[stop N]",
     place=330,
     is_replaceable=True,
@@ -44,7 +42,7 @@ async def jobs(controller: Controller, argument: str) -> None:
         if job.running:
             controller.say(f"Job {job.id} was stopped.")
         else:
-            controller.say(f"Job {job.id} had ended already.")
+            controller.say(f"Job {job.id} has already ended.")
     elif word == "stop" and known:
         controller.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
     elif word and known:
@@ -107,7 +105,7 @@ async def ports(controller: Controller, argument: str) -> None:
 
 
 async def _chosen(controller: Controller, closed: list[int]) -> int | None:
-    """Return the only port, or the one that the user chooses; None if they choose none."""
+    """Return the only port, or let the user choose one; None if they cancel."""
     if len(closed) == 1:
         return closed[0]
     rows = [PickRow(str(port), f"port {port}") for port in closed]
@@ -126,7 +124,7 @@ async def _open_port(controller: Controller, sandbox: Sandbox, port: int) -> Non
         raise CommandError(f"Port {port} can't be opened: {error}.") from error
     controller.say(
         f"Open http://127.0.0.1:{here} in your browser. Only this machine can reach it; "
-        f"/ports close {port} closes it again."
+        f"/ports close {port} closes the port again."
     )
 
 
@@ -150,7 +148,7 @@ def _port(text: str, among: Collection[int]) -> int:
 
 
 def _where_open(opened: Mapping[int, int]) -> str:
-    """Return a sentence with the URLs at which a browser reaches the opened ports, if there are any."""
+    """Return a sentence with the URLs at which a browser reaches the opened ports, if any."""
     if not opened:
         return "No job listens on a port in the sandbox."
     places = ", ".join(f"http://127.0.0.1:{here}" for here in opened.values())
@@ -158,7 +156,7 @@ def _where_open(opened: Mapping[int, int]) -> str:
 
 
 def job_lines(jobs: Jobs) -> list[str]:
-    """Return a heading and the end of the output of each job, for frontends without a screen."""
+    """Return each job's heading and the end of its output, for frontends without a screen."""
     from tui_agent.tools.job import job_line
 
     lines: list[str] = []

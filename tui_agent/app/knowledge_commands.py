@@ -1,4 +1,4 @@
-"""The commands for skills, tools, agents, output styles and MCP servers, and ``/init`` and ``/review``.
+"""Commands for skills, tools, agents, output styles and MCP servers; also /init and /review.
 
 Skills, tools, agents and servers share one page, the equipment page; on the full screen, each
 command opens it at its own heading. ``/mcp`` also adds, reloads and restarts servers.
@@ -78,9 +78,9 @@ def tools_lines(
     count: Callable[[ToolSchema], int],
     model: ModelTraits,
 ) -> list[str]:
-    """Return the lines about the tools: built-in ones, those of tool files with their size, and problems.
+    """Return lines about built-in tools, tools of tool files with their sizes, and problems.
 
-    ``count`` returns the tokens of a schema.
+    ``count`` returns the number of tokens of a schema.
     """
     offered = []
     missing = []
@@ -127,7 +127,7 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 
 
 def primary_agents(owner: Agent) -> dict[str, str]:
-    """Return the descriptions of the agents that a user can switch to, by name; the built-in one first."""
+    """Return the descriptions of the agents to which a user can switch, by name, built-in first."""
     own = owner.ports.knowledge.primaries
     return {"build": "the built-in agent"} | {name: own[name].description for name in own}
 
@@ -188,7 +188,7 @@ async def style(controller: Controller, argument: str) -> None:
             "There are no output styles yet. Write .tui-agent/output-styles/NAME.md."
         )
     kinds = {_DEFAULT_STYLE: "the built-in style"} | styles
-    name = argument or await _choice_of(controller, "Choose which output style?", kinds)
+    name = argument or await _choice_of(controller, "Which output style?", kinds)
     if name:
         _require_known("style", name, kinds)
         await _switch(controller, chooser, "build" if name == _DEFAULT_STYLE else name)
@@ -206,7 +206,7 @@ async def _choice_of(controller: Controller, question: str, kinds: dict[str, str
 
 
 async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
-    """Switch to the agent or style ``name``; asks first if cached tokens would have to be read again."""
+    """Switch to the agent or style ``name``; ask first if cached tokens must be read again."""
     if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
         chooser.choose_agent(name)
         controller.frontend.refresh_facts()
@@ -221,7 +221,7 @@ async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
     words="add a server, connect, plugin, integration",
 )
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the MCP servers; or, with ``add``, ``restart NAME`` or ``reload`` as ``argument``, do that."""
+    """Show the MCP servers, or carry out ``argument``: ``add``, ``restart NAME`` or ``reload``."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():
@@ -242,9 +242,10 @@ async def mcp(controller: Controller, argument: str) -> None:
 
 
 async def reload_servers(controller: Controller, owner: Agent, restarted: str = "") -> None:
-    """Read the settings again, including those of the sandbox, and restart the MCP servers with them.
+    """Read the settings again, and start the MCP servers that are new, failed or changed.
 
-    ``restarted`` is the name of a server to restart even if its settings are the same.
+    Stops servers that are no longer in the settings. ``restarted`` is the name of a server to
+    restart even if its settings are the same. Also applies the settings of the sandbox.
 
     Raises:
         ConfigError: the settings are invalid; nothing was restarted.
@@ -256,9 +257,9 @@ async def reload_servers(controller: Controller, owner: Agent, restarted: str = 
 async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     """Add an MCP server to the user's settings and start it.
 
-    ``given`` is the server's name, followed by its command line or URL; the user is asked for what is
-    missing. Raises `CommandError` if the name is invalid or taken, or the command line or URL is
-    invalid.
+    ``given`` is the server's name, followed by its command line or URL; the user is asked for
+    anything missing. Raises `CommandError` if the name is taken, or if the name, command line or
+    URL is invalid.
     """
     name, _, words = given.strip().partition(" ")
     name = name or await controller.ask(TextLine("Name of the new server", confirm="next")) or ""
@@ -269,7 +270,7 @@ async def add_server(controller: Controller, owner: Agent, given: str) -> None:
     name = name.strip()
     if name in controller.services.config().mcp:
         raise CommandError(
-            f"There already is a server {name}. tui-agent mcp remove {name} removes it."
+            f"There is already a server {name}. tui-agent mcp remove {name} removes it."
         )
     asked = TextLine(
         f"Command or address of {name}",

@@ -1,7 +1,8 @@
 """``/login`` asks for a provider's API key and saves it; ``/logout`` removes it.
 
-The user enters the key, which is tried before it is saved, or signs in with a browser. If the session
-has no model yet, ``/login`` then chooses one. `LoginController` tries, saves and removes the keys.
+The user enters the key or signs in with a browser. An entered key is tried before it is saved. If
+the session has no model yet, ``/login`` then chooses one. `LoginController` tries, saves and
+removes the keys.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ async def login(controller: Controller, argument: str) -> None:
             "warning",
         )
         return
-    row = await _provider(controller, "Log in to", await asyncio.to_thread(port.rows), name)
+    row = await _provider(
+        controller, "Log in to which provider?", await asyncio.to_thread(port.rows), name
+    )
     if row is None:
         return
     if row.missing:
         controller.say(
-            f"{row.name} also needs {' and '.join(row.missing)}. Set it before you start tui-agent.",
+            f"{row.name} also needs {' and '.join(row.missing)} in the environment when tui-agent starts.",
             "warning",
         )
         return
@@ -80,10 +83,10 @@ async def logout(controller: Controller, argument: str) -> None:
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
         controller.say(
-            "No API key was entered with /login. To remove keys from the environment or config.toml, edit those."
+            "No API key was entered with /login. Keys from the environment or config.toml have to be removed there."
         )
         return
-    row = await _provider(controller, "Remove the key of", rows, name)
+    row = await _provider(controller, "Remove the key of which provider?", rows, name)
     if row is not None:
         controller.say(await asyncio.to_thread(port.forget, row.id))
 
@@ -98,7 +101,7 @@ async def _provider(
 ) -> LoginRow | None:
     """Return the provider with this name or id; for "", ask the user with the title ``question``.
 
-    Returns None if the user cancels; and, after a message, if there is no such provider.
+    Returns None if the user cancels. If there is no such provider, says so and returns None.
     """
     by_name: dict[str, LoginRow] = {}
     for one in rows:
@@ -119,7 +122,7 @@ async def _provider(
 
 
 def _pick_row(row: LoginRow) -> PickRow:
-    """Return a provider's row in the list; its text contains the id, so that typing the id finds it."""
+    """Return a provider's row in the list. Its text contains the id, so typing the id finds it."""
     name = one_line(row.name, 30)
     if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
@@ -171,8 +174,8 @@ async def _sign_in(
     """Let the user sign in to a provider with a browser, and save the key.
 
     ``how`` is "browser" to open the page here, "elsewhere" to copy its address for another machine.
-    Returns the confirmation to show; None if the user cancelled, or if signing in failed, after
-    showing why.
+    Returns the confirmation to show; None if the user cancelled or signing in failed. Shows why it
+    failed.
     """
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
@@ -197,14 +200,14 @@ async def _sign_in(
 async def _wait_for_sign_in(
     controller: Controller, row: LoginRow, attempt: BrowserSignIn
 ) -> str | None:
-    """Wait until the browser has signed in, or the user pastes the browser's last address.
+    """Wait until the user has signed in with the browser, or has pasted its last address.
 
     Returns the key; None if the user cancelled.
     """
     signing = asyncio.ensure_future(attempt.key())
     details = (
         f"Sign in at\n{attempt.url}\n"
-        "This page closes when you are signed in. If it stays open, paste the browser's last address."
+        "This page closes when you are signed in. If it stays open, paste the last address from the browser."
     )
     question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
     asking = asyncio.ensure_future(controller.ask(question))
@@ -224,11 +227,11 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for an API key, try it and save it; return a sentence to show, None if none was saved.
+    """Ask for an API key, try it and save it; return a sentence to show, None if no key was saved.
 
     The user decides whether to save a key that could not be tried.
     """
-    details = "It is not shown, logged or sent elsewhere."
+    details = "The key is not shown or logged, and is not sent anywhere else."
     entered = await controller.ask(
         TextLine(f"API key of {row.name}", confirm="try it", details=details, hidden=True)
     )

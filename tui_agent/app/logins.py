@@ -25,7 +25,7 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
-    """Return the keys from the environment, the settings and ``logins`` (None: the stored logins)."""
+    """Return the keys in the environment, the settings and ``logins`` (default: stored logins)."""
     return Keys(
         os.environ,
         providers=config.providers,
@@ -36,7 +36,7 @@ def keys_of(config: Config, logins: Logins | None = None) -> Keys:
 
 @frozen
 class LoginRow:
-    """A provider whose key can be entered. ``source`` says where its key comes from, "" if it has none."""
+    """A provider whose key can be entered. ``source`` says where the key is from; "" if no key."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class LoginRow:
     is_kept: bool = False
     """Whether the user entered a key in the program."""
     missing: tuple[str, ...] = ()
-    """Environment variables that it needs besides a key, and that are not set."""
+    """Environment variables that the provider needs besides a key, but that are not set."""
     note: str = ""
     """A sentence about signing in to the provider."""
     signs_in: bool = False
@@ -59,7 +59,7 @@ class LoginController:
     """Tries, saves and removes the keys that the user enters in the program.
 
     All methods except ``try_key`` and ``sign_in`` read files or the keyring: call them in a thread.
-    ``config`` returns the current settings, ``first_model`` the model of a new session.
+    ``config`` returns the current settings.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class LoginController:
         return await try_key(asked, self._place(asked), key)
 
     def keep_key(self, provider: str, key: str) -> str:
-        """Save a key; return sentences that say where, and if another source takes precedence.
+        """Save a key; return sentences that say where, and whether another source takes precedence.
 
         Raises:
             LoginError: the key can't be saved.

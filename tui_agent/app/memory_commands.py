@@ -1,4 +1,4 @@
-"""``/remember``, ``/forget`` and ``/memory`` show and change the project's memory and the proposals for it.
+"""Commands for the project's memory and proposals for it: ``/remember``, ``/forget``, ``/memory``.
 
 `MemoryView` makes the changes.
 """
@@ -34,8 +34,8 @@ HOW = "Use /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alon
 async def remember(controller: Controller, argument: str) -> None:
     """Add a line to the memory; without an argument, show the memory.
 
-    The open session's head doesn't contain the line, so a message about it is appended to the
-    session, unless the agent is working or the session is read-only.
+    The open session's system prompt doesn't contain the new line, so a message about the line is
+    appended to the session, unless the agent is working or the session is read-only.
     """
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
     from tui_agent.session.path_queries import newest
@@ -48,7 +48,7 @@ async def remember(controller: Controller, argument: str) -> None:
     line = await asyncio.to_thread(view.memory.add, argument, view.clock())
     has_head = newest(agent.session.active_path(), SystemEntry) is not None
     if has_head and not agent.running and not agent.session.read_only:
-        # The session's head is older than the line.
+        # The session's system prompt is older than the line.
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
@@ -80,7 +80,7 @@ async def forget(controller: Controller, argument: str) -> None:
             said = await asyncio.to_thread(view.drop, row)
             controller.say(f"{said} /memory undo brings it back.")
             return
-    raise CommandError(f"There is no line “{one_line(wanted, 60)}”. /memory shows them.")
+    raise CommandError(f"There is no line “{one_line(wanted, 60)}”. /memory shows all lines.")
 
 
 @Command(
@@ -109,7 +109,10 @@ async def memory(controller: Controller, argument: str) -> None:
 
 
 async def _view(controller: Controller) -> MemoryView:
-    """Read the project's memory, and return a view of it; raises `CommandError` if there is none here."""
+    """Read the project's memory, and return a view of it.
+
+    Raises `CommandError` if no memory is available here.
+    """
     from tui_agent.agent.archive import entry_named
     from tui_agent.app.memory_view import MemoryView
     from tui_agent.session.ids import short_id

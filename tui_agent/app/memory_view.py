@@ -27,15 +27,15 @@ NOTHING = (
 )
 NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Format of the topic of a line in the project's notes file; filled with the line's number, from 1."""
+"""Format of the topic of a line in the project's notes file, for the line's number (from 1)."""
 
 
 @frozen
 class MemoryRow:
-    """A line of the memory, or a proposal, which is then in ``proposal``.
+    """A line of the memory, or a proposal; ``proposal`` is None for a line.
 
     ``diff`` has pairs of a mark (``+``, ``-`` or a space) and a text. ``facts`` is one line about
-    use, source and tokens. ``key`` is the topic, with ``+`` before it for a proposal.
+    use, source and tokens. ``key`` is the topic; for a proposal, it begins with ``+``.
     """
 
     key: str
@@ -49,9 +49,9 @@ class MemoryRow:
 class MemoryView:
     """The memory as last read. ``session`` is this session's short id.
 
-    ``text_of`` returns the text of the entry that a line's source names, ``count`` the tokens of a
-    text, ``cost`` the tokens of lines in the form in which they are sent, ``clock`` the milliseconds
-    since the epoch.
+    ``text_of`` returns the text of the entry that a line's source names. ``count`` returns the
+    number of tokens of a text. ``cost`` returns the number of tokens that the lines take in a
+    request. ``clock`` returns milliseconds since the epoch.
     """
 
     memory: Memory
@@ -81,9 +81,9 @@ class MemoryView:
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
 
     def find(self, key: str) -> MemoryRow:
-        """Return the row with this topic or row key; if a proposal and a line have it, the proposal.
+        """Return the row with this topic or row key; a proposal takes precedence over a line.
 
-        Raises `CommandError` if there is none.
+        Raises `CommandError` if there is no such row.
         """
         name = " ".join(key.lower().split())
         for row in (*self.proposed, *self.kept):
@@ -94,7 +94,7 @@ class MemoryView:
     def take(self, row: MemoryRow) -> str:
         """Accept a proposal; return a sentence about what was done.
 
-        Raises `CommandError` if the row is not a proposal, but a line of the memory.
+        Raises `CommandError` if the row is not a proposal.
         """
         proposal = row.proposal
         if proposal is None:
@@ -107,8 +107,8 @@ class MemoryView:
     def edit(self, row: MemoryRow, text: str) -> str:
         """Save a line or a proposal with a new text; return a sentence about what was done.
 
-        A proposal whose text is unchanged is accepted, as by ``take``. Raises `CommandError` for a
-        line of the notes file.
+        A proposal whose text is unchanged is accepted, as ``take`` does. Raises `CommandError` for
+        a line of the notes file.
         """
         wanted = line_of(text)
         if row.proposal is not None and text.strip() == row.line.shown:
@@ -134,10 +134,10 @@ class MemoryView:
         self._change(lambda state: state.without_proposal(proposal))
         if proposal.removes:
             return f"The line stays: {_quoted(row.line)}."
-        return f"Not kept, and not proposed again: {_quoted(row.line)}."
+        return f"Not kept, and won't be proposed again: {_quoted(row.line)}."
 
     def undo(self) -> str:
-        """Undo the memory's newest change, made in any session; return a sentence about what was undone.
+        """Undo the memory's newest change, from any session; return a sentence about the change.
 
         Raises `CommandError` if the memory can't be read or changed.
         """
@@ -146,7 +146,7 @@ class MemoryView:
         except (NoteError, OSError) as error:
             raise CommandError(str(error)) from error
         if change is None:
-            return "Nothing to undo: the memory was not changed."
+            return "Nothing to undo: the memory has not been changed."
         line = change.before or change.after
         if line is None and change.proposal is not None:
             line = change.proposal.line
@@ -174,7 +174,7 @@ class MemoryView:
         return f"Kept: {count}, {tokens(self.cost(lines))} tokens of each request"
 
     def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
-        """Save ``line`` instead of the row's line, or as the answer to the row's proposal."""
+        """Save ``line`` in place of the row's line, or as the answer to the row's proposal."""
         kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
         instead_of = None
         if row.proposal is None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 FRESH = "fresh"
 EDIT = "edit"
 KEEP = "keep"
-"""Names of the answers about a plan that are not modes."""
+"""Names of answers to the question about a plan; the other names are modes."""
 _CARRY_OUT = ("build", "auto-edit", FRESH)
-"""Names of the answers that carry the plan out; the first two are modes."""
+"""Names of the answers that carry out the plan; the first two are modes."""
 
 _ANSWERS = (
     ("build", "Continue in build: ask before files change"),
@@ -43,8 +43,8 @@ _ANSWERS = (
 async def plan(controller: Controller, argument: str) -> None:
     """Ask whether to carry out the proposed plan; if there is none, switch to plan mode.
 
-    With ``build``, ``auto-edit`` or ``fresh`` as the argument, carry it out without asking; any
-    further words are a note that is sent to the model with the plan.
+    If the argument begins with ``build``, ``auto-edit`` or ``fresh``, carry out the plan without
+    asking; the rest of the argument is a note that is sent to the model with the plan.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan
@@ -63,7 +63,7 @@ async def plan(controller: Controller, argument: str) -> None:
 
 
 async def decide(controller: Controller, text: str) -> None:
-    """Ask whether to carry out the plan ``text``, and in which mode; do so if the answer is yes.
+    """Ask whether and in which mode to carry out the plan ``text``; if the user agrees, do so.
 
     The user may edit the plan first.
     """
@@ -86,7 +86,7 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, answer: st
     """Switch to the mode in ``answer`` and send the approval with the plan ``text`` attached.
 
     ``answer`` is a name in `_CARRY_OUT`, with a note for the model after a space, if there is one.
-    For `FRESH`, first begin a branch without the conversation so far, in the mode auto-edit.
+    For `FRESH`, first begin a branch without the conversation so far, in auto-edit mode.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
@@ -106,7 +106,10 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, answer: st
 
 
 async def _begin_branch(agent: Agent) -> None:
-    """Move the leaf to before the first message. Files stay as they are, even if the move is undone."""
+    """Move the leaf to before the first message.
+
+    Files stay as they are, even if the move is undone later.
+    """
     from tui_agent.session.entries import is_by_user
 
     path = agent.session.active_path()
@@ -163,12 +166,12 @@ async def permissions(controller: Controller, _argument: str) -> None:
 async def outside(controller: Controller, argument: str) -> None:
     """Run a command as a shell entry without the sandbox, after asking; the model sees the output.
 
-    Without an argument, it is the model's last command on the path.
+    Without an argument, runs the model's last command on the path.
     """
     agent = controller.open_agent
     command = argument.strip() or _last_command(agent)
     if not command:
-        controller.say("The model has run no command here. Use /outside COMMAND.")
+        controller.say("The model has run no commands here. Use /outside COMMAND.")
         return
     question = Choice(
         "Run this once without the sandbox?",

@@ -37,7 +37,7 @@ USED_SESSIONS: Final = 40
 MAX_MODELS_USED: Final = 5
 """Maximum number of models that count as recently used."""
 _NO_KEY: Final = "has no API key"
-"""Part of a message, by which the message is recognised as a warning."""
+"""Part of a message. A message that contains it is shown as a warning."""
 
 
 @Command(
@@ -51,7 +51,7 @@ _NO_KEY: Final = "has no API key"
 async def model(controller: "Controller", argument: str) -> None:
     """Read the settings again, and switch to a model or let the user choose one.
 
-    So models that were added to the settings file after the program's start can be chosen, too.
+    Models that were added to the settings file since the program started can then be chosen, too.
     """
     from tui_agent.app.context_commands import follow_settings
 
@@ -65,14 +65,14 @@ async def model(controller: "Controller", argument: str) -> None:
     try:
         await choose_model(controller, argument)
     except CommandError as error:
-        # Only one message is visible; the model may be in the settings that can't be read.
+        # Only one message is visible, and invalid settings may be why the model is unknown.
         raise CommandError(f"{problem} {error}".strip()) from None
 
 
 async def _is_part_of_name(controller: "Controller", text: str) -> bool:
     """Return whether ``text`` isn't a model's name, but may be a part of one, such as "opus".
 
-    Always False without a screen, on which the user could choose one of the models found.
+    Always False without a screen, because the user can't choose from a list of models there.
     """
     from tui_agent.model.naming import NameStanding
 
@@ -83,7 +83,7 @@ async def _is_part_of_name(controller: "Controller", text: str) -> bool:
 
 
 async def _pick_model(controller: "Controller", search: str = "") -> None:
-    """Let the user pick a model from the list, filtered by ``search`` at first, and switch to it."""
+    """Let the user pick a model from the list (first filtered by ``search``), and switch to it."""
     choice = ModelChoice(controller.open_agent.model, switches=True, search=search)
     pick = await controller.ask(choice)
     if pick is not None:
@@ -112,8 +112,8 @@ async def next_model(controller: "Controller", _argument: str) -> None:
 async def _models_used(controller: "Controller") -> list[str]:
     """Return the ids of at most `MAX_MODELS_USED` recently used models that can be used now.
 
-    Models of the open session are preferred, then the one in the settings, then the last one of each
-    other session. The result is in alphabetical order, because a switch changes the order of use.
+    Models of the open session come first, then the model in the settings, then the last models of
+    other sessions. The result is sorted by id, because a switch changes the order of use.
     """
     from tui_agent.model.demo import DEMO_MODEL
 
@@ -159,8 +159,8 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
 def save_server(controller: "Controller", pick: ModelPick) -> None:
     """Save the base URL of the server on which the model was found, if ``pick.server`` has one.
 
-    Also saves the name of the key's environment variable, if another model of that server has one in
-    the settings.
+    If the settings name an environment variable for the key of another model of that server, saves
+    that name, too.
     """
     from tui_agent.agent.programs.found import quoted_key
     from tui_agent.app.context_commands import reread_settings
@@ -182,9 +182,10 @@ def save_server(controller: "Controller", pick: ModelPick) -> None:
 async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:
     """Switch to a model, after asking if the name is unknown; return whether the model is used now.
 
-    For the demo's model, opens a demo session instead and returns False. Raises `CommandError` if no
-    known provider could have such a model, if the name is unknown and no session is open, or if the
-    demo needs a screen or is already open.
+    If only one known model fits the name, switches to that one without asking. For the demo's
+    model, opens a demo session instead and returns False. Raises `CommandError` if no known
+    provider could have such a model, if the name is unknown and no session is open, or if the demo
+    needs a screen or is already open.
     """
     from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
@@ -205,7 +206,7 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
             controller.say(verdict.taken)
         return used
     if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
-        raise CommandError(f"{verdict.sentence} The model stays as it was.")
+        raise CommandError(f"{verdict.sentence} The model was not changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
     answers += [
         (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
@@ -231,7 +232,7 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Ask whether to make a switch that makes ``model`` read cached tokens again; return the decision.
+    """Ask whether to switch if ``model`` must then read cached tokens again; return the decision.
 
     ``what`` is the question, such as "Switch to opus?". Returns True without asking if nothing is
     cached. Compacts the history first if the user chooses that; if that fails, returns False.
@@ -325,7 +326,7 @@ async def _ask_how_to_fit(
 ) -> str | None:
     """Ask what to do about a conversation that doesn't fit a model: compact, switch or stay.
 
-    None if the user cancels.
+    Returns None if the user cancels.
     """
     old = short_model(agent.model)
     new = short_model(model)
@@ -347,7 +348,7 @@ async def _ask_how_to_fit(
 
 
 def _size_sentence(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
-    """Return sentences about the next request: its size with the new model and before, and the cost."""
+    """Return sentences about the next request: its size now and before, and the extra cost."""
     dollars = controller.services.cache_miss_cost(model, ahead.pruned)
     price = ""
     if dollars and dollars >= 0.01:
@@ -358,7 +359,7 @@ def _size_sentence(controller: "Controller", model: str, ahead: "SwitchAhead") -
         pruned = ""
     return (
         f"{short_model(model)}: the next request takes {_size(ahead.after)}{pruned}; "
-        f"before it was {_size(ahead.before)}. It is read uncached{price}."
+        f"before, it was {_size(ahead.before)}. It is read uncached{price}."
     )
 
 
@@ -419,7 +420,7 @@ async def next_effort(controller: "Controller", _argument: str) -> None:
 
 
 def _next_levels(effort: EffortInForce) -> list[Effort | None]:
-    """Return the model's levels after the chosen one, then those before it; None is its default level."""
+    """Return the levels after the chosen one, then those before it; None is the model's default."""
     levels = [None, *(level for level in Effort if level in effort.levels)]
     at = 0
     if effort.chosen is not None:
@@ -462,10 +463,10 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
 def use_effort(
     controller: "Controller", agent: "Agent", effort: Effort | None, named: str = ""
 ) -> None:
-    """Set the effort from the next request on, and report it if the level changes.
+    """Set the effort from the next request on; tell the user if that changes the level.
 
-    None stands for the default of the settings or the model. ``named`` is what the user typed; if it
-    is another program's name of the level, that is reported, too.
+    None stands for the default of the settings or the model. ``named`` is what the user typed. If
+    that is another program's name for the level, says what the level is called here.
     """
     before = agent.effort.level
     agent.change_effort(effort)
@@ -490,7 +491,7 @@ def _change_of_effort(controller: "Controller", agent: "Agent") -> str:
         # OpenAI and Anthropic keep a separate cache for each level.
         price = reread_price(controller, agent.model, cached)
         sentence += (
-            f" The provider may read {tokens(cached)} tokens again{price}: most have a separate "
-            "cache for each level."
+            f" The provider may read {tokens(cached)} tokens again{price}: most providers have a "
+            "separate cache for each level."
         )
     return sentence

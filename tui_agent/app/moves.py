@@ -1,4 +1,4 @@
-"""Moves to another entry of the tree and restores files with it, after asking about conflicts.
+"""Moves to another entry of the tree and restores the files to match, after asking about conflicts.
 
 The functions return a phrase about what happened to files, which the callers show. The agent's
 navigator moves the leaf; its file rewinder plans and restores files.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Go = Callable[[], Awaitable[object]]
 
 NOT_RECORDED = "Changes to files are not recorded: checkpoints.enabled is false in the settings."
-"""Message for a command that needs the changes."""
+"""Message for a command that needs the recorded changes."""
 
 MAX_NAMED = 3
 """Maximum number of files or commits that a sentence names; the others are counted."""
@@ -48,11 +48,11 @@ async def move_with_files(
     *,
     pair: tuple[int | None, int | None],
 ) -> str | None:
-    """Move to ``target`` by calling ``go``, and restore files as they were there.
+    """Move to ``target`` by calling ``go``, and restore files as they were at that entry.
 
     Returns a phrase about what happened to files ("" if nothing); None if the user cancels. ``pair``
-    has the two ends of the move that this one undoes or redoes: if that move left files as they were,
-    so does this one. Raises NavigationError if the session went on meanwhile.
+    contains the two ends of the move that is undone or redone. If that move left files as they
+    were, so does this one. Raises NavigationError if the session went on in the meantime.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -80,7 +80,7 @@ async def make_move(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Make a planned move (see ``Navigator.move``), and restore ``files``; None: files stay.
+    """Make a planned move (see ``Navigator.move``), and restore ``files``; if None, files stay.
 
     Returns a phrase about what happened to files; "" if nothing. Raises NavigationError if the
     session went on since the move was planned.
@@ -97,7 +97,7 @@ async def make_move(
 def _require_unmoved(agent: Agent, leaf: int | None) -> None:
     """Raise NavigationError if the session is no longer at ``leaf``, where a move was planned.
 
-    While the user is asked, a job's report can begin a run, for example.
+    For example, the report of a job can begin a run while the user is being asked.
     """
     from tui_agent.agent.navigator import NavigationError
 
@@ -110,8 +110,8 @@ async def files_along(
 ) -> RestorePlan | None:
     """Return the plan to restore files for a move to ``target``; None if the user cancels.
 
-    Asks about files that were changed outside the session, once about each change. The plan is empty
-    if the user wants to move without restoring files.
+    Asks about files that were changed outside the session, only once about each change. The plan is
+    empty if the user wants to move without restoring files.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -126,7 +126,7 @@ async def files_along(
     names = _listed([conflict.path for conflict in foreign])
     answers = [
         (REST, f"yes; {names} {_stay(foreign)} unchanged"),
-        (CONVERSATION, "the conversation only, no file"),
+        (CONVERSATION, "only the conversation, no files"),
         (NOWHERE, "no"),
     ]
     asked = Choice(
@@ -148,7 +148,7 @@ async def files_along(
 
 
 def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
-    """Return sentences: why these files conflict, and what happens to the other files."""
+    """Return sentences that say why these files conflict and what happens to the other files."""
     reasons = ", ".join(dict.fromkeys(conflict.reason for conflict in foreign))
     rest = _steps_phrase(plan, [step.path for step in plan.steps])
     if rest:
@@ -157,9 +157,9 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
 
 
 def files_phrase(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
-    """Return a phrase: the files restored or deleted, and the files and ``commits`` that stay.
+    """Return a phrase that names the restored and deleted files, and what stays.
 
-    Returns "" if there are none.
+    The files in conflict and the ``commits`` stay. Returns "" if there is nothing to name.
     """
     said = []
     if done.done:
@@ -183,7 +183,7 @@ def _stay(things: Sequence[object]) -> str:
 
 
 def _steps_phrase(plan: RestorePlan, paths: Sequence[str]) -> str:
-    """Return a phrase: which of the files are deleted and which are restored."""
+    """Return a phrase that says which of the files are deleted and which are restored."""
     gone = {step.path for step in plan.steps if not step.wanted.exists}
     deleted: list[str] = []
     restored: list[str] = []
@@ -217,9 +217,10 @@ def _name(path: str) -> str:
 
 
 async def commits_left(agent: Agent, target: int | None) -> list[str]:
-    """Return short ids of the Git commits made during the work that a move to ``target`` leaves behind.
+    """Return short ids of the Git commits made in the part of the path that a move leaves.
 
-    A move doesn't undo commits. Empty if no command or tool was run in that work.
+    The move goes to ``target``; it doesn't undo commits. Empty if no command or tool was run in
+    that part.
     """
     from tui_agent.files.own_git import commits_between
 

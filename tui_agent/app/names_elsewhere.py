@@ -4,16 +4,21 @@ from collections.abc import Mapping
 
 from tui_agent.permission import NEVER_ASK
 
-_LOCAL = "Everything runs on this machine. /detach continues without this terminal, /export writes a session to a file."
+_LOCAL = (
+    "Everything runs on this machine. /detach lets the agent continue without this terminal, "
+    "/export writes a session to a file."
+)
 _ACCOUNT = "The provider's page shows the account and its plan; /cost shows what was spent here."
-_REPORT = "tui-agent doctor prints what a report needs, and /export writes the session to a file."
+_REPORT = (
+    "tui-agent doctor prints what a bug report needs, and /export writes the session to a file."
+)
 _REVIEW = "/review lets the model review uncommitted changes, a branch or a commit."
 _SCHEDULE = "/loop sends a message again and again; cron can run tui-agent -p."
 _SUBAGENTS = (
     "o on a subagent's tool call shows what the subagent does; /agent chooses the main agent."
 )
 _DIRECTORY = "/status shows the directory. A session stays in its directory: start tui-agent in the other one."
-_VOICE = "There is no voice input: the dictation of your system can write into the prompt."
+_VOICE = "There is no voice input, but your system's dictation can type into the prompt."
 _NO_DECORATION = "tui-agent has nothing like that. /theme changes the colours."
 
 ELSEWHERE: Mapping[str, str] = {
@@ -30,13 +35,13 @@ ELSEWHERE: Mapping[str, str] = {
     "browser": "An MCP server can drive a browser: /mcp add.",
     "bug": _REPORT,
     "cd": "A session stays in its directory: start tui-agent in the other one.",
-    "changelog": "CHANGELOG.md of the program lists what changed.",
+    "changelog": "The program's CHANGELOG.md lists what changed.",
     "chrome": "An MCP server can drive a browser: /mcp add.",
     "collab": "/mode changes what the agent may do, /agent chooses an agent.",
     "color": "/theme changes the colours, /rename gives the session a title.",
     "connect": "/login asks for a provider's API key, /model picks a model.",
     "continue": "/sessions opens another session.",
-    "daemon": "/detach continues without this terminal; tui-agent ps lists such runs.",
+    "daemon": "/detach lets the agent continue without this terminal; tui-agent ps lists such runs.",
     "debug": "/doctor checks the setup and shows warnings; tui-agent --debug logs more.",
     "debug-config": "/settings shows every setting and where it is set.",
     "delete": "/sessions lists sessions: xx deletes one, u restores it.",
@@ -46,7 +51,7 @@ ELSEWHERE: Mapping[str, str] = {
     "editor": "Ctrl+X Ctrl+E opens the prompt in your editor.",
     "experimental": "/settings shows every setting; none is experimental.",
     "extra-usage": _ACCOUNT,
-    "fast": "/effort changes how much the model thinks, /model picks another one.",
+    "fast": "/effort changes how much the model thinks, /model picks another model.",
     "feedback": _REPORT,
     "fewer-permission-prompts": "/permissions shows the rules, /mode changes what is asked.",
     "focus": "/view switches to what the model sees, /outputs and /thoughts fold the rest.",
@@ -77,8 +82,8 @@ ELSEWHERE: Mapping[str, str] = {
     "rc": _LOCAL,
     "realtime": _VOICE,
     "recap": "Ask for a recap with /btw, which doesn't change the conversation. /status and /diff show where you are.",
-    "release-notes": "CHANGELOG.md of the program lists what changed.",
-    "reload": "/settings and /model read the settings again, /new all files; /mcp reload restarts the MCP servers.",
+    "release-notes": "The program's CHANGELOG.md lists what changed.",
+    "reload": "/settings and /model read the settings again, /new reads all files; /mcp reload restarts MCP servers.",
     "reload-plugins": "/new begins a session that reads plugins and skills again.",
     "reload-skills": "/new begins a session that reads plugins and skills again.",
     "remote-control": _LOCAL,
@@ -99,12 +104,12 @@ ELSEWHERE: Mapping[str, str] = {
     "simplify": _REVIEW,
     "statusline": "Set ui.status_line to a command: /settings status_line.",
     "stickers": _NO_DECORATION,
-    "stop": "Escape stops the agent, /jobs stop N a background job.",
+    "stop": "Escape stops the agent, /jobs stop N stops a background job.",
     "subagents": _SUBAGENTS,
     "summarize": "/compact summarises the history.",
     "teleport": _LOCAL,
     "terminal-setup": "Ctrl+J makes a new line in every terminal, and so does Enter after a backslash.",
-    "timeline": "/tree shows all branches of the session, /history your earlier messages.",
+    "timeline": "/tree shows all branches of the session, /history shows your earlier messages.",
     "title": "/rename gives the session a title.",
     "tp": _LOCAL,
     "tui": "Set ui.plain for plain lines, or ui.reduced_motion: /settings ui.",

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import ImagePart
 
 MAX_KEPT = 50
-"""Maximum number of pasted images kept as files; those in sent messages are in the store as well."""
+"""Maximum number of pasted images kept as files; images in sent messages are also in the store."""
 
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
 """Matches the name of a pasted image, which follows ``@`` in a message."""
 
 
 class PastedImages:
-    """Keeps pasted images in the subdirectory "pasted" of ``directory``; None: of a temporary directory."""
+    """Keeps pasted images in ``directory``/pasted; if that is None, in a temporary directory."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = (directory or Path(tempfile.mkdtemp(prefix="tui-agent-"))) / "pasted"
@@ -56,9 +56,9 @@ class PastedImages:
         return None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
-        """Store the pasted image with this file name with ``put_blob``, and return it as a message part.
+        """Store a pasted image with ``put_blob``, and return it as a message part.
 
-        Returns None if there is none.
+        Returns None if there is no image with this file name.
         """
         from tui_agent.tools.outputs import image_part
 

@@ -34,7 +34,7 @@ _OBJECTS = {
     Permission.WEBFETCH: "this address",
     Permission.DOOM_LOOP: "it again",
 }
-"""Subject of questions whose details show the subject in full."""
+"""Subject of the question, for permissions whose details already show the subject in full."""
 _NAMED = {Permission.MCP, Permission.TOOL}
 """Permissions whose questions name the tool."""
 _REQUESTS = {
@@ -56,7 +56,7 @@ def change_mark(diff: str) -> str:
 
 
 def question(request: PermissionRequest) -> str:
-    """Return the question to ask: the request's own, or one made from its first need."""
+    """Return the question to ask: the request's own question, or one made from its first need."""
     if request.question or not request.needs:
         return request.question or f"Use {one_line(request.tool, 40)}?"
     need = request.needs[0]
@@ -84,7 +84,7 @@ def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
 
 
 def _amount(diff: str) -> str:
-    """Return the number of lines that a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
+    """Return how many lines a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
     signs = [row[:1] for row in diff.partition("\n@@")[2].splitlines()[1:]]
     added = signs.count("+")
     removed = signs.count("-")
@@ -106,7 +106,7 @@ def asked_parts(request: PermissionRequest) -> list[str]:
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):
         return []
-    # The question's reason describes a need with changes.
+    # The question's reason already describes the needs that have ``changes``.
     return list(dict.fromkeys(_part(need) for need in request.needs if not need.changes))
 
 
@@ -131,7 +131,7 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the answers to offer; "always" names the request's rules, or the edited rules ``made``."""
+    """Return the answers to offer. "always" names the request's rules, or ``made`` if not empty."""
     from tui_agent.agent.permissions import in_words
 
     if request.loop:
@@ -181,13 +181,13 @@ def note_hint(name: str) -> str:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Return True if a yes may destroy data or continues a doom loop, or if no rule could give that yes."""
+    """Return True if a yes may destroy data, continues a doom loop, or can't be left to a rule."""
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 
 
 def why(request: PermissionRequest) -> str:
-    """Return the reason for the question in one line; "" if the question or its diff already shows it."""
+    """Return the question's reason in one line; "" if the question or its diff already shows it."""
     reason = one_line(request.reason, 200)
     if len(request.needs) != 1 or request.loop:
         return reason

@@ -12,9 +12,9 @@ _HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
 
 
 def proposed_plan(agent: Agent, *, headed: bool = False) -> str:
-    """Return the last answer in plan mode, from the heading "Plan" on if it has one.
+    """Return the last answer in plan mode; if it has a heading "Plan", only from there on.
 
-    Returns "" if the last message is not such an answer, or the agent is not in plan mode. With
+    Returns "" if the last message is not a complete answer, or the agent is not in plan mode. With
     ``headed``, an answer without that heading doesn't count.
     """
     from tui_agent.agent.permissions import Mode

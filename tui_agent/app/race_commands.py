@@ -1,4 +1,4 @@
-"""``/race`` runs one prompt in several runners at once; ``/check`` sets the check of runs.
+"""``/race`` runs a prompt in several runners at once; ``/check`` sets a command that checks work.
 
 Each runner has its own branch and its own copy of the project. The commands also control a race, and
 take a runner's work into the conversation. This module sets and clears ``Controller.race``; `Race`
@@ -108,7 +108,7 @@ def read_wish(text: str) -> RaceWish:
 
 
 def _options(head: str) -> tuple[str, dict[str, str]]:
-    """Split the text before the prompt into the runners, and the options' values by name.
+    """Split the text before the prompt into the runners and a dictionary of options.
 
     Raises `CommandError` for an unknown option or one without a value.
     """
@@ -144,7 +144,7 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race, with its runners, message parts and check looked up.
+    """Return the order for a race, after looking up its runners, message parts and check.
 
     Raises `UserFacingError` if one of these is invalid.
     """
@@ -185,7 +185,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
-    """Return the parts of a message with all its mentions attached; warns of those that can't be."""
+    """Return a message's parts with its mentions attached; warn if one can't be attached."""
     loaded = await controller.outbox.load(text)
     if loaded.problem is not None:
         controller.frontend.warn(loaded.problem)
@@ -235,7 +235,7 @@ def modes_of(agent: Agent) -> tuple[str, ...]:
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
-    """Return what it costs all runners to read the conversation, and the cost limit of each."""
+    """Return what reading the conversation costs all runners together, and each runner's limits."""
     from tui_agent.session.entries import Usage
 
     agent = controller.open_agent
@@ -271,7 +271,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 def require_possible(controller: Controller, order: RaceOrder) -> None:
-    """Raise `CommandError` if a race or the agent is running, or if ``order`` can't be carried out."""
+    """Raise `CommandError` if a race or the agent is running, or if ``order`` is impossible."""
     from tui_agent.agent.intake import nothing_left
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -298,7 +298,7 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
                 sent.add(entry.id)
         if unknown := sorted(dropped - sent):
             raise CommandError(
-                f"#{unknown[0]} is not in the context there, so it can't be left out."
+                f"#{unknown[0]} is not in the context where the race begins, so it can't be left out."
             )
     if price_of(controller, order).each is None:
         return
@@ -360,9 +360,9 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    ``number`` counts from 1. The runner belongs to ``over``, a finished race, if that is given;
-    otherwise to the running race, which this ends; otherwise to the newest finished race that began
-    on the path.
+    ``number`` counts from 1. The runner is one of the finished race ``over``, if that is given, or
+    else of the running race, which ends now. If no race is running, it is one of the newest
+    finished race that began on the path.
     """
     from tui_agent.agent.intake import nothing_left
 
@@ -371,7 +371,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     if over is None:
         race = controller.race
     if race is not None:
-        _branch(controller, number)  # raises if it has done nothing yet; then all runners continue
+        _branch(controller, number)  # raises an error if it has done nothing yet: the race goes on
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
@@ -395,7 +395,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
 
 
 async def drop(controller: Controller) -> None:
-    """End the race without taking a runner: the branches stay, the copies of the project are deleted."""
+    """End the race without taking a runner: keep the branches, delete the copies of the project."""
     race = _race(controller)
     await race.finish(None)
     _forget(controller, race)
@@ -406,7 +406,7 @@ async def drop(controller: Controller) -> None:
 
 
 def _forget(controller: Controller, race: Race) -> None:
-    """Note that a race is over. Its session may have left the screen while the race ended."""
+    """Clear a race that is over, even if its session has left the screen meanwhile."""
     if controller.race is race:
         controller.race = None
     for aside in controller.asides.values():
@@ -444,7 +444,7 @@ async def compare(controller: Controller) -> None:
 
 
 async def steer(controller: Controller, number: int, text: str) -> None:
-    """Send a message to a runner; a runner that has ended continues with it."""
+    """Send a message to a runner; a runner that has ended continues its work with it."""
     race = _race(controller)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
@@ -456,7 +456,7 @@ async def steer(controller: Controller, number: int, text: str) -> None:
 def show(controller: Controller) -> None:
     """Show the running race; if there is none, the newest finished one that began on the path.
 
-    Raises `CommandError` if there is none.
+    Raises `CommandError` if there is no such race either.
     """
     race = controller.race
     if race is not None:
@@ -502,7 +502,7 @@ def last_race(controller: Controller) -> RaceEntry | None:
 def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
     """Return a runner's name and the number of its branch's last entry.
 
-    The race is chosen as in ``take``. Raises `CommandError` if there is none or the branch is
+    The race is chosen as in ``take``. Raises `CommandError` if there is no race or the branch is
     empty.
     """
     from tui_agent.agent.race.race import numbered
@@ -635,7 +635,7 @@ def go_on(controller: Controller, number: int) -> None:
 
 @contextmanager
 def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
-    """Start `look_after` again if the body of ``with`` restarts a runner after the race was over."""
+    """Start `look_after` again if the ``with`` block restarts a runner after the race was over."""
     was_over = race.over.is_set()
     yield
     if was_over and not race.over.is_set():
@@ -664,11 +664,12 @@ async def ask_for_race(
     *,
     leaving_out: Sequence[int] = (),
 ) -> bool:
-    """Let the user fill in the form of a race from the entry ``start`` (None: the leaf); begin and show it.
+    """Let the user fill in the form of a race, then begin the race and show it.
 
-    If the race is impossible as the user wants it, says why and asks again. Returns False if the
-    user cancels. With ``leaving_out``, the form starts with two runners: one with the whole
-    conversation, and one without these entries.
+    ``start`` is the entry where the race begins, None for the leaf. If the race is impossible as
+    the user wants it, says why and asks again. Returns False if the user cancels. ``leaving_out``
+    are entries: the form then starts with two runners, one with the whole conversation and one
+    without these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

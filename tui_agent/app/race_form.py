@@ -1,4 +1,4 @@
-"""The form of a race: asks for the task, the runners, the check, the limits and the pick.
+"""The form of a race: asks for the task, runners, check, limits, and the runner to take at the end.
 
 It only returns a changed order; race_commands.py checks the order and begins the race.
 """
@@ -47,7 +47,7 @@ async def ask_for_order(
     price: Callable[[RaceOrder], str],
     title: str,
 ) -> RaceOrder | None:
-    """Let the user change a race's order until they start the race; return it, or None if they cancel.
+    """Let the user edit a race's order until they start it; return the order, None if cancelled.
 
     ``here`` has the conversation's model, effort and mode, ``modes`` has the modes to choose from.
     ``price`` returns a sentence about the maximum cost of an order.
@@ -80,7 +80,7 @@ async def ask_for_order(
 
 
 async def _with_option(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
-    """Ask for the check, the limit, the steps or the pick, as ``row`` says; return the changed order."""
+    """Ask for the option that ``row`` names (check, limit, steps or pick); return the new order."""
     match row:
         case "check":
             question = TextLine("Check: a command, such as make test", order.check)
@@ -97,7 +97,9 @@ async def _with_option(controller: Controller, order: RaceOrder, row: str) -> Ra
             question = TextLine(label, str(order.steps or ""))
             return replace(order, steps=await _number(controller, question, count_in, order.steps))
         case _:
-            picks = Choice("Which runner is taken?", list(PICKS.items()), at=order.pick)
+            picks = Choice(
+                "Which runner should be taken at the end?", list(PICKS.items()), at=order.pick
+            )
             pick = await controller.ask(picks)
             for one in PICKS:
                 if one == pick:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""Minimum number of files in the project that the question before a race mentions, because copying so
-many takes seconds."""
+"""If the project has at least this many files, the question before a race mentions it, because
+copying them takes seconds."""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",
@@ -36,7 +36,8 @@ class RacePrice:
     """The possible cost of a race, in US dollars.
 
     ``each`` is the cost limit of a runner, None for no limit. ``prefix`` is the number of tokens with
-    which each runner begins, ``prefix_cost`` their price for all runners, None if unknown.
+    which each runner begins, ``prefix_cost`` is the price of these tokens for all runners, None if
+    unknown.
     """
 
     runners: int
@@ -58,7 +59,7 @@ class RacePrice:
         return self.each * self.runners
 
     def sentence(self) -> str:
-        """Return one or two sentences about the number of attempts, the limits and the starting cost."""
+        """Return one or two sentences: number of attempts, limits, and the cost of starting."""
         who = plural(self.runners, "attempt")
         if self.steps is not None:
             who += f" of at most {plural(self.steps, 'step')}"
@@ -99,7 +100,7 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
         check = "not run"
     else:
         check = f"exit {row.check.exit_code}"
-    # Providers report tokens when a request ends, and never for a stopped one.
+    # Providers report tokens only when a request ends, and never for a request that was stopped.
     is_reported = bool(row.tokens or not row.steps)
     used = "–"
     if is_reported:
@@ -125,7 +126,7 @@ def headline(row: RaceRunner) -> str:
 
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
-    """Return the table of the runners, best first, with problems and the ends of failed checks.
+    """Return the table of the runners, best first, with problems and last lines of failed checks.
 
     ``taken`` is the number of the runner whose work was taken, None if there is none.
     """
@@ -145,7 +146,7 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
 
 
 def entry_lines(entry: RaceEntry) -> list[str]:
-    """Return a finished race as lines: prompt, table of runners, check, saving and comparison."""
+    """Return a finished race as lines: prompt, table of runners, check, money saved, comparison."""
     return [
         Heading(one_line(entry.prompt, 200)),
         *race_lines(entry.runners, entry.taken),
@@ -154,7 +155,7 @@ def entry_lines(entry: RaceEntry) -> list[str]:
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
-    """Return the lines below a finished race's table: check, saving and comparison; maybe none."""
+    """Return the lines below a finished race's table: check, money saved, comparison; maybe []."""
     if entry.check:
         check = [f"check: {one_line(entry.check, 200)}"]
     else:

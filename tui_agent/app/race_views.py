@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NEWEST = 4
-"""Number of newest answers of a working runner that are shown."""
+"""How many of a working runner's newest answers are shown."""
 
 
 def _call_line(tool: str, arguments: str) -> str:
@@ -87,7 +87,7 @@ class RaceView:
         return runner.leaf
 
     def now(self) -> RaceView:
-        """Return a view of the stored entry if the race has finished meanwhile; otherwise this view."""
+        """Return a view of the stored entry if the race has since finished; otherwise this view."""
         if self.is_past or self._controller.race is self._race:
             return self
         entry = newest(self._controller.open_agent.session.active_path(), RaceEntry)
@@ -117,7 +117,7 @@ class RaceView:
     # -- looking
 
     def watch(self, number: int) -> None:
-        """Show the page of a runner: its agent's session or, for one without an agent, its branch.
+        """Show the page of a runner: its agent's session or, if it has no agent, its branch.
 
         Raises `CommandError` if it has done nothing yet.
         """
@@ -134,7 +134,7 @@ class RaceView:
         )
 
     def agent_of(self, number: int) -> Agent | None:
-        """Return a runner's agent; None if it has none (yet), as in a finished race."""
+        """Return a runner's agent; None if there is none (yet), as in a finished race."""
         if self._race is None:
             return None
         return self._race.runner(number).agent
@@ -175,9 +175,10 @@ class RaceView:
         return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show how a runner's files differ from those of the runner ``other`` (None: at the start).
+        """Show how a runner's files differ from another runner's files, or from the start.
 
-        Raises `CommandError` if they don't differ, or if changes to files are not recorded.
+        ``other`` is the number of the other runner, None for the start of the race. Raises
+        `CommandError` if the files don't differ, or if changes to files are not recorded.
         """
         changes = self._controller.open_agent.files
         if not changes.has_snapshots:
@@ -193,7 +194,7 @@ class RaceView:
         else:
             beside = self.runners[other - 1].name
         if not files:
-            raise CommandError(f"No file of {name} differs from {beside}.")
+            raise CommandError(f"The files of {name} don't differ from {beside}.")
         self._controller.show(
             DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files)
         )
@@ -222,7 +223,7 @@ class RaceView:
         await race_commands.steer(self._controller, number, text)
 
     def stop(self, number: int | None) -> None:
-        """Stop a runner; None: all of them."""
+        """Stop a runner; with None, stop all runners."""
         self._live.stop(number)
 
     def go_on(self, number: int) -> None:
@@ -230,7 +231,7 @@ class RaceView:
         race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
-        """End the race without taking a runner, if it is still running. Always returns True, like `take`."""
+        """End the race without taking a runner, unless it is over. Returns True, like `take`."""
         if self.is_past:
             return True
         await race_commands.drop(self._controller)
@@ -238,7 +239,7 @@ class RaceView:
 
 
 def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
-    """Return the runners of the running race by the last entry of their branch; empty without a race."""
+    """Return the running race's runners by the last entry of their branch; empty without a race."""
     if controller.race is not None:
         runners = [runner.figures for runner in controller.race.runners]
     else:

@@ -108,7 +108,7 @@ def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
         return removal, f"the content of {text}, and the secrets in it,"
     if len(text) < MIN_CHARS:
         raise CommandError(
-            f"Type at least {MIN_CHARS} characters: a shorter text also occurs within other words."
+            f"Type at least {MIN_CHARS} characters: a shorter text may be part of other words."
         )
     return Removal(SecretForms([text]), estimate), f"the text of {len(text)} characters"
 
@@ -127,7 +127,7 @@ def _places(controller: Controller) -> OwnPlaces:
 
 
 def _report(controller: Controller, finding: Finding, left: list[str]) -> None:
-    """Show in how many entries and files the secret was removed, and the files where it was not."""
+    """Show in how many entries and files the secret was removed, and which files still have it."""
     stored = finding.store
     where = plural(sum(stored.entries.values()) + stored.deleted, "entry")
     if files := len(finding.files) + len(finding.backups):

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 _PIECE = 1 << 22
 """Number of bytes of a file that are searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""Minimum length, in characters, of a redacted entry's text whose copies elsewhere are removed, too."""
+"""Copies of a redacted entry's text are removed, too, if it has at least this many characters."""
 _EXPORTED = (".md", ".html", ".jsonl")
 """Suffixes of exports."""
 _MOST_NAMED = 12
@@ -41,8 +41,8 @@ _MOST_NAMED = 12
 class OwnPlaces:
     """Where the program keeps files.
 
-    ``directories`` are the program's own, ``races`` is the parent directory of the project copies in
-    which races work, ``exports`` are the directories to which exports are written by default. Of
+    ``directories`` are the program's own. ``races`` is the parent directory of the project copies
+    that races use. ``exports`` are the directories to which exports are written by default. In
     ``project``, only the notes file is searched.
     """
 
@@ -109,9 +109,9 @@ class Redaction:
         return [self._title(info) for info in open_now if info.id != but]
 
     def lines(self, finding: Finding) -> list[str]:
-        """Return lines that name the places to be changed, `_MOST_NAMED` at most; they have no secrets.
+        """Return lines, free of secrets, that name at most `_MOST_NAMED` of the places to change.
 
-        If there are more places, the last line has the number of the others.
+        If there are more places, the last line gives the number of the others.
         """
         stored = finding.store
         found = []
@@ -128,7 +128,7 @@ class Redaction:
         for path in finding.backups:
             found.append(f"{self._shown(path)}, which will be deleted")
         if finding.is_deleted:
-            found.append("deleted parts of the session file")
+            found.append("remains of deleted data in the session file")
         if finding.copies:
             found.append(f"copies of {plural(len(finding.copies), 'race')}, which will be deleted")
         if len(found) > _MOST_NAMED:
@@ -147,9 +147,9 @@ class Redaction:
         """Remove the secrets everywhere; return the files and copies that could not be changed.
 
         Raises:
-            StoreError: the store could not be changed, and then nothing else was changed either; or
-                the store's file could not be rewritten, so that the remains of deleted rows in it
-                still contain the secret.
+            StoreError: the store could not be changed; nothing else was changed either. Or the
+                store's file could not be rewritten; it still contains the secret in the remains of
+                deleted rows.
         """
         if finding.store:
             remove(self._store, self._removal)
@@ -194,7 +194,7 @@ class Redaction:
                         yield Path(folder, name)
 
     def _exports(self, session_id: str) -> Iterator[Path]:
-        """Yield the exports of a session, which have the end of its id in their names."""
+        """Yield the exports of a session; their file names contain the end of its id."""
         for directory in self._places.exports:
             for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
                 if path.suffix in _EXPORTED:
@@ -212,7 +212,7 @@ class Redaction:
 def removal_of_entry(
     entry: Entry, session_id: str, store: Store, estimate: Callable[[Entry], int]
 ) -> Removal:
-    """Return a plan to remove an entry's content, and its secrets and long texts everywhere else.
+    """Plan the removal of an entry's content, and of its secrets and long texts elsewhere.
 
     Raises:
         EntryNotFound: entries of this kind have no content.
@@ -252,7 +252,7 @@ def _mask(path: Path, forms: SecretForms) -> None:
     with path.open("r+b") as file:
         for at, length in pieces:
             file.seek(at)
-            # Read again, as pieces overlap: masking the one before may have changed this one.
+            # Read again: pieces overlap, so masking the previous piece may have changed this one.
             data = file.read(length)
             file.seek(at)
             file.write(forms.masked(data))

@@ -111,7 +111,7 @@ async def show_help(controller: Controller, argument: str) -> None:
 
 
 def _commands_about(commands: Sequence[Command], argument: str) -> list[Command]:
-    """Return the command with this name, or else those with all words of ``argument`` in their texts."""
+    """Return the command named ``argument``, or else the commands with all its words."""
     words = lower_case(argument).removeprefix("/").split()
     found = []
     for command in commands:

@@ -1,4 +1,4 @@
-"""The result of a session: its changes to the project's files, written as a patch or as a Git commit.
+"""The result of a session: its changes to the project's files, written as a patch or a Git commit.
 
 The changes are those that checkpoints recorded; changes that others made in between are separated
 where possible. ``files.git_writing`` makes the patch, or the commit on a new branch; the working tree
@@ -48,8 +48,9 @@ def _net_changes(
 ) -> tuple[list[FileEdit], list[Conflict], list[str]]:
     """Combine the changes to each file into one.
 
-    Returns the files that differ at the end, the files left out with the reason, and the paths of
-    files with changes by others that can't be separated from the session's.
+    Returns three lists: the files that differ at the end, the files left out (each with the
+    reason), and the paths of files in which changes by others can't be separated from the session's
+    changes.
 
     Args:
         changes: the changes recorded on a path of the tree, oldest first.
@@ -77,7 +78,7 @@ def _net_changes(
 
 
 def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes | None]) -> str:
-    """Return why a file can't be in the result: a snapshot's problem, or content that isn't kept any more.
+    """Return why a file can't be in the result: a snapshot has a problem or isn't kept any more.
 
     Returns "" if it can.
     """
@@ -121,7 +122,7 @@ def _combined(
 
 
 class ResultError(UserFacingError):
-    """A session has no result, or the result can't be written."""
+    """Raised if a session has no result, or if the result can't be written."""
 
 
 @frozen
@@ -138,7 +139,7 @@ class SessionResult:
     left_out: Sequence[Conflict]
     """Files that can't be in the result, with the reason."""
     mixed: Sequence[str]
-    """Files whose result includes changes by others, who changed the same lines meanwhile."""
+    """Files whose result includes changes by others, because those changed the same lines."""
     omitted: int
     """Number of changed files that were not recorded, because there were too many."""
 
@@ -199,7 +200,7 @@ class SessionResult:
             GitWriteError: Git can't make the commit.
         """
         if not self:
-            raise ResultError(f"This session changed no file of {self.project}.{self.remarks()}")
+            raise ResultError(f"This session changed no files in {self.project}.{self.remarks()}")
         if target.startswith(BRANCH):
             name = target.removeprefix(BRANCH)
             done = commit_to_branch(self.project, name, self.files, self.message())
@@ -231,10 +232,10 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences about changes that are left out, or that are mixed with others' changes; may be "".
+        """Return sentences about changes that are left out or mixed with others' changes, or "".
 
-        Each sentence begins with a space. With ``done``, they also name what the commit left out or
-        mixed.
+        Each sentence begins with a space. ``done`` is the commit, if there is one: the sentences
+        then also name the files that it left out or mixed.
         """
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         mixed = list(self.mixed)
@@ -269,7 +270,7 @@ class SessionResult:
 
 
 def _repository_of(path: str, project: Path) -> str:
-    """Return the nested Git repository that contains a file, relative to the project; "" if none does."""
+    """Return the path, in the project, of the nested Git repository around a file; "" if none."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     for folder in folders:
         if os.path.lexists(project / folder / ".git"):

@@ -1,4 +1,4 @@
-"""The ``/rewind`` command: takes the conversation, the files or both back to before a message of the user.
+"""The ``/rewind`` command: takes the conversation, the files or both back to before a message.
 
 moves.py moves the leaf and restores the files.
 """
@@ -63,7 +63,7 @@ async def rewind(controller: Controller, argument: str) -> None:
         controller.say("There is no message to go back to yet.")
         return
     amounts = await agent.files.amounts([message.parent_id for message in messages])
-    unchanged = "No file change is recorded since then."
+    unchanged = "No file changes have been recorded since then."
     if not agent.files.has_snapshots:
         unchanged = NOT_RECORDED
     rows = _rows(messages, amounts, controller.services.clock(), unchanged)
@@ -99,7 +99,7 @@ async def _go_back(
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
-    """Restore files as they were before a message, and report that; the conversation stays where it is.
+    """Restore files as they were before a message, and report it; the conversation stays as it is.
 
     Asks about files that others changed. Does nothing if the user cancels or no file would change.
     """
@@ -127,7 +127,7 @@ def _messages(agent: Agent) -> list[UserEntry]:
 def _rows(
     messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float, unchanged: str
 ) -> list[PickRow]:
-    """Return a row for each message; ``unchanged`` is the sentence for one after which no file changed."""
+    """Return a row for each message; ``unchanged`` is shown if no file changed after a message."""
     from tui_agent.session.entries import typed_text
 
     rows = []

@@ -1,4 +1,4 @@
-"""The ``/rules`` command: shows the standing rules, their sources, and if the model still sees them."""
+"""The ``/rules`` command: shows the user's rules, their sources, and if the model sees them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_agent.context.rule_ledger import LedgerRow
 
 NO_RULES = (
-    "Your messages have no rules, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
+    "Your messages contain no rules, such as “never …”, “always …”, “only …”, “don't …”, “must …”."
 )
 HOW = (
     "Rules are recognised by their words, and kept verbatim when the history is summarised. "
@@ -59,7 +59,7 @@ def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterat
 
 
 def _sending(row: LedgerRow) -> str:
-    """Return how often a rule was sent; "" for a lost rule, as its heading says that it isn't sent."""
+    """Return how often a rule was sent; "" for a lost rule, because its heading says "not sent"."""
     from tui_agent.context.rule_ledger import RulePlace
 
     if row.place is RulePlace.LOST:
@@ -70,7 +70,7 @@ def _sending(row: LedgerRow) -> str:
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
-    """Yield the rules by place, with the place in words: first the lost, then the carried, then the others."""
+    """Yield each place as shown, with its rules: lost, carried by a summary, then in view."""
     from tui_agent.context.rule_ledger import RulePlace
 
     for place in (RulePlace.LOST, RulePlace.CARRIED, RulePlace.IN_VIEW):

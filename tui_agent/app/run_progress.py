@@ -1,4 +1,4 @@
-"""Derives the agent's current activity, a `RunState`, from its events. Pure: callers store the state."""
+"""Derives the agent's current activity (`RunState`) from its events. Pure: the caller keeps it."""
 
 from dataclasses import replace
 
@@ -64,7 +64,7 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
-            # The question may be a race runner's, which asks through this agent while it is idle.
+            # A race's runner may ask through this agent while this agent is idle.
             in_run = state.active and state.in_run
             return replace(state, phase=Phase.ASKING, since=now, detail=request.tool, in_run=in_run)
         case QuestionAsked():
@@ -95,7 +95,7 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
 
 
 def _entered(state: RunState, phase: Phase, now: float) -> RunState:
-    """Return the state in ``phase``, which begins now if the agent was in another one."""
+    """Return the state in ``phase``, which begins now unless the agent was in it already."""
     if state.phase is phase:
         return state
     return RunState(phase, now, tools=state.tools)

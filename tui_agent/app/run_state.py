@@ -9,10 +9,11 @@ from tui_agent.app.format import one_line, seconds, token_count
 from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters per token, by which the tokens of a streaming answer are estimated."""
+"""Characters per token, to estimate the tokens of a streaming answer."""
 
 _PATIENCE = 3.0
-"""Seconds after which the status line says that the model is silent, or offers the background key."""
+"""After this many seconds, the status line says that the model is silent, or offers the background
+key."""
 
 _STOPS = "esc stops it"
 
@@ -27,7 +28,7 @@ class Phase(StrEnum):
     TOOL = "tool"
     CHECKING = "checking"
     ASKING = "asking"
-    """The user is asked for a permission, or by the model or an MCP server."""
+    """Waiting for the user: a permission, or a question of the model or an MCP server."""
     RETRY = "retry"
     LOADING = "loading"
     READING = "reading"
@@ -104,7 +105,7 @@ _WORKING = {
 def describe_run(state: RunState, now: float, characters: int, *, background_key: str = "") -> str:
     """Return the text of the activity line above the prompt while the agent is active.
 
-    ``characters`` is the length of the answer so far, by which its tokens are estimated.
+    ``characters`` is the length of the answer so far, used to estimate its tokens.
     ``background_key`` is the key that moves the running command to the background, "" if there is
     nothing to move.
     """
@@ -118,7 +119,7 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
             doing = f" · no word from the model yet, {seconds(now - state.since)}"
         written = characters // CHARACTERS_PER_TOKEN
         count = ""
-        # Not for a command that can be moved: in 80 columns, only one of count and key fits.
+        # Not for a command that can be moved: 80 columns have room for only the count or the key.
         if written and not background_key:
             count = f" · ~{token_count(written)}"
         what = f"working {seconds(now - state.began)}{doing}{count}"

@@ -46,7 +46,7 @@ class Dialogs(Protocol):
 
 
 def text_of(question: ServerQuestion | ModelQuestions) -> str:
-    """Return a question as one line, with the server's name if a server asks; of several, the first."""
+    """Return the (first) question as one line, with the server's name if a server asks."""
     match question:
         case ModelQuestions(fields=fields):
             return one_line(fields[0].title, 200)
@@ -74,8 +74,8 @@ async def ask_for_model(
     """Ask the user the model's questions, and return the answers.
 
     They are asked in one form if the frontend has forms. Otherwise they are asked one by one, and the
-    user confirms the answers at the end; going back leads to the previous question, and at the first
-    one cancels. ``former`` has answers by field name that are filled in.
+    user confirms the answers at the end. Going back leads to the previous question; at the first
+    question, it cancels. ``former`` contains answers to fill in, by field name.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -128,7 +128,7 @@ async def _model_answer(
 ) -> Value | None:
     """Ask the user one of the model's questions, and return the answer.
 
-    ``place`` is shown before it, and says which of several questions it is. Returns None if the user
+    ``place`` is shown before the question and says which of several it is. Returns None if the user
     goes back or enters an empty text.
     """
     title = visible(f"{place}{field.title}")
@@ -159,7 +159,7 @@ async def _model_answer(
 async def _several(
     dialogs: Dialogs, field: FormField, title: str, before: Value | None
 ) -> Value | None:
-    """Let the user tick options; return the ticked ones (maybe none), or a text of the user's own.
+    """Let the user tick options; return the ticked ones (maybe none), or a text that they typed.
 
     Returns None if the user goes back.
     """

@@ -1,7 +1,7 @@
 """Interfaces to what the controller and the screens need: sessions, settings, trust, models, files.
 
-The command line implements them (``cli/controller_wiring.py``). Also has the requests and rows that
-they pass.
+The command line implements them (``cli/controller_wiring.py``). This module also defines the
+requests that they take and the rows that they return.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class OpenHow(StrEnum):
 class OpenRequest:
     """A request to open a session; without an id, to create one.
 
-    With ``demo``, the new session is in a scratch directory and has the scripted model. ``entry`` is
-    shown once the session is open: in the conversation, or in the tree if it is on another branch.
+    With ``demo``, the new session is in a scratch directory and uses the scripted model. ``entry``
+    is shown once the session is open: in the conversation, or in the tree if it is on another
+    branch.
     """
 
     session_id: str | None = None
@@ -55,7 +56,7 @@ class OpenRequest:
 
 @frozen
 class ModelRow:
-    """A model in the list of models. Windows are in tokens, prices in US dollars per million tokens."""
+    """A model in the list of models. Window in tokens; prices in US dollars per million tokens."""
 
     id: str
     provider: str
@@ -69,7 +70,7 @@ class ModelRow:
     own_host: str = ""
     """Host and port of the address that the user set for the model; "" for the provider's own."""
     server: str = ""
-    """Base URL of the user's server that offers the model; "" if there is none or the settings have it."""
+    """Base URL of the user's server that offers the model; "" if none, or if already saved."""
 
 
 @frozen
@@ -98,13 +99,13 @@ class SessionServices(Protocol):
         """Release a session after its agent has been closed, so that other programs can open it."""
 
     def make_agent(self, session: Session, /) -> Agent:
-        """Return a new agent for a session that was just opened, set up by arguments and settings."""
+        """Return a new agent for a newly opened session, as the arguments and settings say."""
 
     def show_agent(self, agent: Agent, /) -> None:
         """Called when an agent that was created earlier is back on the screen."""
 
     def detach_terminals(self) -> bool:
-        """Detach the terminals that show this detached run; return False if this isn't a detached run."""
+        """Detach the terminals that show this run; return False if it isn't a detached run."""
 
     def detached_run(self, session_id: str, /) -> str:
         """Return the name of the detached run that has a session open; "" if none has."""
@@ -121,7 +122,7 @@ class SettingServices(Protocol):
 
     config_path: Path
     warnings: Sequence[str]
-    """Problems with settings and arguments, to be shown at the start."""
+    """Problems with settings and arguments that are shown at the start."""
     logins: LoginController
     """Handles the API keys that the user enters for providers."""
 
@@ -152,11 +153,12 @@ class TrustServices(Protocol):
     def trust_question(self) -> ProjectState | None:
         """Return the project's trust state; None if the user needn't be asked about it.
 
-        That is so if nothing in the project needs trust, or if the user trusts it or never will.
+        There is nothing to ask if nothing in the project needs trust, if the user trusts the
+        project, or if they answered "never".
         """
 
     def project_state(self) -> ProjectState:
-        """Return the project's settings, hooks and tools that need trust, and whether they have it.
+        """Return the project's settings, hooks and tools that need trust, and if they are trusted.
 
         Reads the project's files: call it in a thread.
         """
@@ -168,16 +170,17 @@ class TrustServices(Protocol):
         """
 
     def problem_of_command(self, cwd: Path, command: str, /) -> str:
-        """Return why a command in the user's settings must not run in ``cwd``, as a clause; "" if it may.
+        """Return a clause that says why a configured command must not run in ``cwd``; "" if it may.
 
-        It must not run files of an untrusted project. Reads the project's files: call it in a thread.
+        A command must not run files of an untrusted project. Reads the project's files: call this
+        in a thread.
         """
 
     def forget_rule(self, rule: Rule, /) -> str | None:
-        """Remove a permission rule from its file; return why that is impossible, None if it is done."""
+        """Remove a permission rule from its file; return None, or why that is impossible."""
 
     def keep_rule(self, rule: Rule, /) -> str | None:
-        """Save a permission rule in the user's settings; return why that is impossible, None if it is done."""
+        """Save a permission rule in the user's settings; return None, or why that is impossible."""
 
     def check_command(self, project: Path, /) -> str:
         """Return the saved command that checks work in a project; "" if none."""
@@ -204,16 +207,16 @@ class ModelServices(Protocol):
         """
 
     async def find_servers(self) -> Sequence[str]:
-        """Look for model servers on the usual ports of this machine; return a line about each one found.
+        """Look for model servers on this machine's usual ports; return a line about each one found.
 
         Afterwards, ``models`` includes the models of these servers.
         """
 
     def judge_model(self, name: str, /) -> NameVerdict:
-        """Return what is known about a model's name: known, unknown or impossible; call it in a thread."""
+        """Return whether a model's name is known, unknown or impossible; call it in a thread."""
 
     def cache_miss_cost(self, model: str, cached: int, /) -> float | None:
-        """Return how many US dollars more it costs to read ``cached`` tokens uncached; None if unknown."""
+        """Return the extra cost (US dollars) of reading cached tokens uncached; None if unknown."""
 
     def price(self, model: str, usage: Reported, /) -> float | None:
         """Return the cost of a request in US dollars; None if unknown."""
@@ -223,7 +226,7 @@ class ModelServices(Protocol):
 
 
 class FileServices(Protocol):
-    """Lists the project's files, and has the paths of the program's own directories."""
+    """Lists the project's files, and provides the paths of the program's own directories."""
 
     cwd: Path
     """Directory in which the program was started."""
@@ -259,7 +262,7 @@ class FirstView:
     """The session and the screen that the application opens at the start.
 
     "welcome" and "sessions" open over the main screen. ``prompt`` is sent at once if ``screen`` is
-    "main"; after the welcome or the list of sessions, it is text in the prompt.
+    "main"; otherwise, it is put into the prompt after the welcome or the list of sessions.
     """
 
     request: OpenRequest = field(default_factory=OpenRequest)

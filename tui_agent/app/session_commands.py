@@ -1,6 +1,6 @@
 """The commands for sessions: /new, /sessions, /fork, /rename, /label, /tree, /retry, /detach, /quit.
 
-Also ``/demo`` and ``/theme``, and the actions that an entry's block in the conversation offers.
+Also ``/demo`` and ``/theme``, and the actions offered by an entry's block in the conversation.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ async def rename(controller: Controller, argument: str) -> None:
 
 @Command(
     "label",
-    "label where you are, to find it in /tree",
+    "label this point, to find it in /tree",
     argument="[TEXT]",
     place=100,
     words="bookmark, tag, mark",
@@ -347,9 +347,9 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 
 def detach_if_closed(controller: Controller) -> None:
-    """Let a working agent continue in a detached run if its terminal was closed and the settings want that.
+    """If the terminal was closed and the settings want it, let a working agent continue detached.
 
-    To be called before the program leaves the screen.
+    Call this before the program leaves the screen.
     """
     agent = controller.agent
     is_wanted = controller.services.config().ui.closed_terminal == "detach"
@@ -358,7 +358,7 @@ def detach_if_closed(controller: Controller) -> None:
 
 
 def _at_work(controller: Controller) -> str:
-    """Return a sentence that names the sessions which quitting would stop; "" if there are none."""
+    """Return a sentence that names the sessions that quitting would stop; "" if there are none."""
     from tui_agent.app.side_by_side import AsideState
 
     names = []

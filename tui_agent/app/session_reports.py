@@ -24,7 +24,7 @@ from tui_agent.session.session import Session
 def tree_json(session: Session) -> str:
     """Return a JSON object for each entry of the session, one per line.
 
-    ``active`` says whether it is on the current path.
+    ``active`` says whether an entry is on the current path.
     """
     labels = session.labels()
     leaf = session.leaf
@@ -43,7 +43,7 @@ def tree_json(session: Session) -> str:
 def tree_lines(session: Session) -> list[str]:
     """Return the session's tree, one line for each entry; only branches are indented.
 
-    ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch takes only one line.
+    ``•`` marks the current path, ``◀ here`` the leaf. A subagent's branch takes only one line.
     """
     labels = session.labels()
     active = set(session.path_outline().ids)
@@ -121,7 +121,7 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
     """Return a session's cost as lines; ``names`` has previews of other branches' first entries."""
     sections = spending_sections(found, names)
     if not sections:
-        return ["Nothing was sent yet."]
+        return ["Nothing has been sent yet."]
     lines: list[str] = []
     for heading, rows in sections:
         lines.append(heading)

@@ -43,7 +43,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""Keys of the settings in each group: a key, a table, or a beginning that ends with ``_``."""
+"""The settings in each group: a key, a table, or the beginning of keys, which ends with ``_``."""
 
 OTHERS: Final = "Others"
 """Group of the settings that are in no other group."""
@@ -167,7 +167,7 @@ def group_of(key: str) -> str:
 
 
 def _is_covered(key: str, begin: str) -> bool:
-    """Return True if ``begin``, an item of `GROUPS`, stands for a setting."""
+    """Return True if ``begin``, an item of `GROUPS`, covers the setting ``key``."""
     return key == begin or key.startswith(begin if begin.endswith("_") else f"{begin}.")
 
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 MAX_TITLE = 40
 """Maximum length of a session's title in a sentence, in characters."""
 MAX_LINE = 200
-"""Maximum length of the line that is kept of a session's newest answer or question, in characters."""
+"""Maximum length, in characters, of the line kept from a session's newest answer or question."""
 
 RACE_OVER = "its race is over"
 
 _GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons for the end of a run that leave an answer to read."""
+"""Reasons for which a run ends with an answer to read."""
 
 
 class AsideState(StrEnum):
@@ -51,7 +51,7 @@ class AsideState(StrEnum):
     NEEDS_YOU = "needs you"
     DONE = "done"
     STOPPED = "stopped"
-    """The run ended without an answer: by an error, a limit, an interruption or an unanswered question."""
+    """The run ended without an answer: error, limit, interruption or unanswered question."""
 
 
 CALLS = {
@@ -59,7 +59,7 @@ CALLS = {
     AsideState.DONE: "done",
     AsideState.STOPPED: "stopped",
 }
-"""Word that the user's notification command gets for each state."""
+"""Word that is passed to the user's notification command for each state."""
 
 
 class Aside:
@@ -173,7 +173,7 @@ def count_words(asides: Iterable[Aside]) -> str:
 
 
 def news_of(aside: Aside) -> str:
-    """Return a sentence about a session's state, with its question or the first line of its answer."""
+    """Return a sentence about a session's state, with its question or its answer's first line."""
     match aside.state:
         case AsideState.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"

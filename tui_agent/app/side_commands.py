@@ -22,8 +22,8 @@ KEEP = "k"
 TAKE = "t"
 ASK_ON = "a"
 DROP = "drop"
-"""Name of the answer that Escape also gives. It is not a letter, because a letter typed by mistake would
-lose the model's answer."""
+"""Name of the choice that drops the answer; Escape chooses it, too. It is not a letter, because a
+letter typed by mistake would lose the model's answer."""
 _ANSWERS = (
     (KEEP, "keep it in the tree, as a branch"),
     (TAKE, "put it into the context"),
@@ -82,7 +82,7 @@ async def _ask(controller: Controller, side: SideQuestion, question: str) -> Non
 
 
 async def _ask_on(controller: Controller, side: SideQuestion) -> None:
-    """Ask the user for a further question, then ask the model; does nothing without a question."""
+    """Let the user type another question, and ask the model; does nothing without a question."""
     line = TextLine("What else do you want to ask?", confirm="ask")
     question = (await controller.ask(line) or "").strip()
     if question:

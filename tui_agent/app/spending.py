@@ -22,8 +22,8 @@ Price = Callable[[str, Reported], float | None]
 """Returns the price of a request to a model, in US dollars; None if unknown."""
 
 MAX_BRANCHES = 8
-"""Maximum number of branches listed besides the current one, the most expensive first; the rest is one
-sum."""
+"""Maximum number of branches listed besides the current one, the most expensive first. The others
+are added up."""
 
 MAX_REQUESTS = 40
 """Number of newest requests, and of newest pings, that are listed."""
@@ -36,7 +36,7 @@ PING_CAUSE = "the prompt cache was about to expire (cache.keep_warm)"
 _INDENT = 11
 """Indent of the line with a model's tokens, in characters: the width of the column of dollars."""
 _NOTHING = 1e-9
-"""Amount up to which a cost counts as a rounding error, in US dollars."""
+"""Costs up to this amount, in US dollars, count as rounding errors."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Sums over the cache misses with one reason: requests, missed tokens, extra US dollars if known."""
+    """Sums over the cache misses with one reason: requests, missed tokens, known extra cost."""
 
     requests: int = 0
     tokens: int = 0
@@ -93,9 +93,9 @@ class Missed:
 class Spending:
     """The cost of a session.
 
-    ``branches`` has the sums of each branch off the current path by its first entry; 0 stands for the
-    current path. ``steps`` are the requests without those of subagents, oldest first. ``days`` has
-    the US dollars spent on each day, in local time.
+    ``branches`` maps the first entry of each branch off the current path to the branch's sums, and
+    0 to those of the current path. ``steps`` are the requests except those of subagents, oldest
+    first. ``days`` contains the US dollars spent on each day, in local time.
     """
 
     total: Spent = field(default_factory=Spent)
@@ -115,7 +115,7 @@ class Spending:
     """Cost of all sessions, in US dollars, on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
-        """Add a request of the current path; ``dollars`` is the extra cost of its cache miss, if known."""
+        """Add a request of the current path; ``dollars`` is what its cache miss cost, if known."""
         self.path.append((step, dollars))
         self.add_miss(step, dollars)
 
@@ -138,10 +138,10 @@ def spending(
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests on all branches. ``elsewhere`` has the purpose of those that were
-    made by subagents and race runners, by entry number. ``side_costs`` are the costs of model calls
+    ``records`` are its requests on all branches. ``elsewhere`` maps the entry numbers of requests
+    by subagents and race runners to their purposes. ``side_costs`` are the costs of model calls
     without an entry. ``departures`` maps the entry number of each request off the current path to
-    that of the first entry of its branch. ``price`` returns what a request would cost.
+    the number of the first entry of its branch. ``price`` returns what a request would cost.
     """
     own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
     found = Spending(steps=own)
@@ -171,7 +171,7 @@ def _purpose(record: RequestRecord) -> Purpose:
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all sums except that of its branch.
+    """Add a request to all sums except its branch's sum.
 
     Returns what the prompt cache saved on the request, in US dollars.
     """

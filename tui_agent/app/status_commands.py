@@ -1,8 +1,8 @@
 """``/status``, ``/diagnostics`` and ``/diff``: show the session's state and its changes to files.
 
-Also looks up the session's cost, for ``/status`` and ``/cost``. ``/diagnostics`` also switches the
-checks of edited files on and off. ``/diff`` first waits for interrupted tool calls to end, and
-appends a checkpoint of the latest changes.
+``/diagnostics`` also switches the checks of edited files on and off. ``/diff`` first waits for
+interrupted tool calls to end, and appends a checkpoint of the latest changes. This module also
+looks up the session's cost, for ``/status`` and ``/cost``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def status(controller: Controller, _argument: str) -> None:
 
 
 async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
-    """Show the status page, which ends with the whole cost; the page opens at the heading ``at``."""
+    """Show the status page, opened at the heading ``at``. It ends with the full cost report."""
     from tui_agent.app.spending import spending_sections
 
     # Probing the sandbox and adding up a long session take a moment.
@@ -56,7 +56,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
 
 async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
-    """Return the whole cost of the agent's session, and previews of other branches' first entries.
+    """Return the full cost of the agent's session, and previews of other branches' first entries.
 
     The previews are by entry number. Reads the store in a thread, as that can take a second.
     """
@@ -100,9 +100,9 @@ def sandbox_words(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
-    """Yield the lines of the status page; the last lines are a short form of the cost.
+    """Yield the lines of the status page above the full cost report.
 
-    ``sandbox`` is from `sandbox_words`.
+    The last lines sum up the cost. ``sandbox`` is from `sandbox_words`.
     """
     info = agent.session.info
     yield Heading(one_line(info.title or info.first_message, 80) or "New session")
@@ -209,7 +209,7 @@ def _context_lines(agent: Agent) -> Iterator[str]:
 
 
 def _ping_words(agent: Agent) -> str:
-    """Describe the pings that keep the prompt cache warm: their cost, and if the next one is worth it."""
+    """Describe the pings that keep the cache warm: their cost, and if the next one pays off."""
     spent = agent.cache_pings.spent()
     done = ""
     if spent is not None:
@@ -332,4 +332,4 @@ async def diff(controller: Controller, argument: str) -> None:
     if files := await agent.files.diff(target):
         controller.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
     else:
-        controller.say(f"No file change is recorded since {since}.")
+        controller.say(f"No file changes have been recorded since {since}.")

@@ -1,4 +1,4 @@
-"""Glyphs and style classes for the context status of entries, the same in margin, tree, map and gauge."""
+"""Glyphs and style classes for the context status of entries, shared by all widgets."""
 
 from typing import Final
 

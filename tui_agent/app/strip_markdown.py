@@ -1,4 +1,4 @@
-"""Strips Markdown markup from a line of the model's text, for lists that show one line of each entry.
+"""Strips Markdown markup from a line of the model's text, for lists with one line per entry.
 
 Also shortens the tool calls in an entry's preview.
 """
@@ -25,9 +25,9 @@ _CALL: Final = LazyPattern(
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown without its markup; the cells of a table row are separated by `` · ``.
+    """Return a line of Markdown without its markup; `` · `` separates the cells of a table row.
 
-    Text in backticks only loses the backticks.
+    Text in backticks loses only the backticks.
     """
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     if _RULE.search(text):
@@ -65,7 +65,7 @@ def plain_preview(kind: str, text: str) -> str:
 
 
 def _call_words(call: re.Match[str]) -> str:
-    """Return the text that replaces a match of `_CALL`: tool and first argument, without JSON escapes."""
+    """Return the replacement for a match of `_CALL`: tool and first argument, without escapes."""
     written = call[3] or ""
     # The preview may end in the middle of an escape.
     argument = json_string(written) or json_string(written.rpartition("\\")[0])

@@ -1,6 +1,6 @@
-"""Opens the page of a subagent, or of a finished race, from its entry in the conversation or the tree.
+"""Opens the page of a subagent or a finished race from its entry in the conversation or the tree.
 
-Also has ``/parent``, which opens the session from which this one was forked.
+Also contains ``/parent``, which opens the session from which the open session was forked.
 """
 
 from __future__ import annotations

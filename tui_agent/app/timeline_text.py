@@ -23,10 +23,11 @@ _LEAST_SHARE = 4
 
 
 def series_of(steps: Sequence[Step]) -> Series:
-    """Return the values to plot: for each step, the tokens of the head and of the whole request."""
+    """Return the values to plot for each step: tokens of system prompt and tools, and all tokens."""
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
-    # Use the last step's window: a larger one of an earlier step would make all others look small.
+    # Use the last step's window: a larger window of an earlier step would make all steps look
+    # small.
     window = 0
     if steps:
         window = steps[-1].window
@@ -48,7 +49,7 @@ def legend(steps: Sequence[Step]) -> str:
 
 
 def heading(steps: Sequence[Step], at: int) -> str:
-    """Return the heading for the step at index ``at``: its place, entry and time, or "next request"."""
+    """Return the heading for the step at index ``at``: place, entry and time, or "next request"."""
     step = steps[at]
     if step.answer is None:
         if at:
@@ -61,7 +62,7 @@ def heading(steps: Sequence[Step], at: int) -> str:
 
 
 def step_words(step: Step, dollars: float | None) -> list[str]:
-    """Return lines about an answered request: model, cached share, answer, price, and any cache miss.
+    """Return lines about an answered request: model, cached share, answer size, price, cache miss.
 
     ``dollars`` is the extra cost of the cache miss, None if unknown.
     """
@@ -82,7 +83,7 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
 
 
 def change_words(change: MapChange) -> str:
-    """Return a sentence about the blocks that were added, removed or changed since the step before."""
+    """Return a sentence about the blocks added, removed or changed since the step before."""
     parts = [f"+{_counted(change.came)} added" if change.came else ""]
     if change.went:
         parts.append(f"−{_counted(change.went)} removed{_span(change.went)}")
@@ -108,7 +109,7 @@ def _counted(blocks: Sequence[ContextBlock]) -> str:
 
 
 def _span(blocks: Sequence[ContextBlock]) -> str:
-    """Return the entry numbers of blocks as `` (#3–#9)``; "" if all of them are in the head."""
+    """Return the entry numbers of blocks as `` (#3–#9)``; "" if none is part of the history."""
     ids: set[int] = set()
     for block in blocks:
         if not block.is_head:

@@ -47,7 +47,10 @@ _USAGE = "Use, for example, /export talk.md, /export page.html --all, /export al
     words="save, share, download, markdown, json",
 )
 async def export(controller: Controller, argument: str) -> None:
-    """Write the session to a file: ``/export FILE --all --redact``; without arguments, ask for a format."""
+    """Write the session to a file, as in ``/export FILE --all --redact``.
+
+    Without arguments, asks for a format.
+    """
     from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
     session_id = controller.open_agent.session.id
@@ -136,7 +139,10 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     words="load, claude code, codex",
 )
 async def import_(controller: Controller, argument: str) -> None:
-    """Import the sessions of a file or a directory, and report on each; without an argument, explain how."""
+    """Import the sessions of a file or a directory, and report on each.
+
+    Without an argument, explains what to type.
+    """
     from tui_agent.app.importing import import_all
     from tui_agent.session.formats.table import FORMATS
 

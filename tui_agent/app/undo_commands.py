@@ -1,8 +1,7 @@
 """``/undo`` reverses the newest change of the session, ``/redo`` repeats a change that was undone.
 
-A change is, for example, a turn, a move, a compaction or a context edit: a `Step` of the session's
-history, which divides the changes into steps. Both commands move the leaf, and files with it
-(moves.py).
+A change, such as a turn, a move, a compaction or a context edit, is a `Step` of the session's
+history. Both commands move the leaf, and restore the files to match (moves.py).
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ async def redo(controller: Controller, _argument: str) -> None:
 
 
 def _sentence(done: str, restored: str, way_back: str) -> str:
-    """Return the report of a move: what was done, what happened to files ("" if nothing), the way back."""
+    """Return the report of a move: what was done, what happened to files, and the way back."""
     if restored:
         done = f"{done}, {restored}"
     return f"{done} · {way_back}"
@@ -184,7 +183,7 @@ def _name_of(session: Session, entry: Entry, step: Step) -> str:
 
 
 def name_of_place(entry_id: int | None) -> str:
-    """Return an entry's number as ``#12``; "the start" for None, which is before the first entry."""
+    """Return an entry's number as ``#12``; "the start" for None (before the first entry)."""
     if entry_id is None:
         return "the start"
     return f"#{entry_id}"

@@ -1,8 +1,8 @@
-"""Saves the prompt's text and the queued messages, and restores them when their session is opened again.
+"""Saves the prompt's text and the queued messages until their session is opened again.
 
-So they survive a crash and a change of session. The screen reports changes and opened sessions; the
+They survive a crash and a change of session. The screen reports changes and opened sessions; the
 store keeps the drafts. A busy session that leaves the screen keeps sending its queued messages, so
-only its text comes back when it is shown again.
+only the prompt's text comes back when the session is shown again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DELAY = 0.4
-"""Seconds from a change until it is saved, together with later changes in this time."""
+"""Seconds from a change until it is saved, together with any changes made in between."""
 
 
 class UnsentKeeper:
     """Saves and restores drafts: the text in the prompt, and the messages that are waiting to be sent.
 
-    Text that the user put away (the frontend's stash) is part of the text. A draft is stored by
-    session id, or by directory before the session's first entry. There is one keeper per
+    Text that the user put away (the frontend's stash) is saved with the prompt's text. A draft is
+    stored by session id, or by directory before the session's first entry. There is one keeper per
     controller.
     """
 
@@ -48,7 +48,7 @@ class UnsentKeeper:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save the draft at once if it has changed; if it was stored elsewhere before, delete it there.
+        """Save the draft at once if it has changed, and delete it where it was stored before.
 
         A failure to write is only logged; the next change or save tries again. Does nothing in a
         read-only session.
@@ -76,10 +76,10 @@ class UnsentKeeper:
     def restore(self, agent: Agent) -> None:
         """Put the saved draft of the session that was just opened into the prompt.
 
-        The draft replaces the text in the prompt, which stays saved for the former session. But if
-        this is the first session that is opened, or if the text is not saved, as in a session that
-        another program took over, the draft is put in front of the text. If there is no draft, the
-        text stays in the prompt and becomes part of this session's draft. Does nothing for a
+        The draft replaces the text in the prompt, which stays saved for the former session. The
+        draft is put in front of the text instead if this is the first session that is opened, or if
+        the text is not saved, as in a session that another program took over. If there is no draft,
+        the text stays in the prompt and becomes part of this session's draft. Does nothing for a
         read-only session.
         """
         from tui_agent.session.records import Unsent
@@ -96,7 +96,7 @@ class UnsentKeeper:
         self._kept = Unsent()
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         if was_busy:
-            # The session continued off the screen: these messages are sent, or in its queue.
+            # The session continued off the screen: its messages have been sent or are in its queue.
             found = Unsent(found.text)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         is_saved = _text_of(frontend) == kept.text

@@ -1,7 +1,7 @@
-"""The questions at a first start: whether to trust the project, and which model to use.
+"""The questions at the first start: whether to trust the project, and which model to use.
 
-``/trust`` also asks the first one. The screen decides when to ask, the services save the answer about
-trust, and commands choose the model.
+``/trust`` also asks the first question. The screen decides when to ask, the services save the
+answer about trust, and commands choose the model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def ask_about(controller: Controller, state: ProjectState) -> TrustDecisio
     Returns the decision; None for "not now".
     """
     services = controller.services
-    why = f"{plural(len(state.items), 'item')} of this project would take effect; so far, none has."
+    why = f"{plural(len(state.items), 'item')} of this project would take effect; none does yet."
     if state.problem:
         why = f"This project can't be trusted in its current state: {state.problem}."
     rows = trust_lines(state)
@@ -164,7 +164,7 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
     if any(offer.leaves_key for offer in offers):
         said += (
             " API keys in other programs' files are not copied: set api_key_env to the name of the "
-            "environment variable that has the key."
+            "environment variable that contains the key."
         )
     controller.say(said)
     if len(offers) == 1:
@@ -174,7 +174,7 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
 
 
 def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
-    """Return the question about how to get a model, with ``offers``, or with advice if there are none."""
+    """Return the question how to get a model, with ``offers``, or with advice if there are none."""
     keys = services.provider_keys()
     own = _own_models(services)
     answers = [

@@ -1,1 +1,1 @@
-"""The command line: parses the arguments, and runs the full screen, a single prompt or a subcommand."""
+"""The command line: parses the arguments; runs the full screen, a single prompt or a subcommand."""

@@ -71,7 +71,8 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
                 use_unstable_protocol=True,
             )
             agent.notify = connection._conn.send_notification  # noqa: SLF001
-            # The SDK has no route to delete_session, and reads only a part of initialize's fields.
+            # The SDK has no route for delete_session, and reads only some of the fields of
+            # initialize.
             router = connection._conn._handler  # noqa: SLF001
             router.route_request(
                 AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session"

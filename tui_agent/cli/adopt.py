@@ -1,7 +1,8 @@
-"""``tui-agent adopt``: lists other coding agents' files and their effect here, and leaves some out.
+"""``tui-agent adopt``: lists other coding agents' files and their effect here; can leave some out.
 
-Also makes the notice about such files, which is shown once. The user's settings record what is left
-out (``other_programs.leave_out``). agent/programs reads the files and decides their effect.
+This module also makes the notice about such files, which is shown once. The user's settings record
+what is left out (``other_programs.leave_out``). agent/programs reads the files and decides their
+effect.
 """
 
 from argparse import Namespace
@@ -25,7 +26,7 @@ from tui_agent.places import LeftOut
 from tui_agent.safe_text import one_line
 
 NOTICE_SHOWN = "other-programs-told"
-"""Name of a file in the data directory which exists once the notice about other programs was shown."""
+"""If the data directory has a file with this name, the notice about such files was shown."""
 _SIGNS = {
     ItemState.ACTIVE: "✓",
     ItemState.HELD_BACK: "…",
@@ -75,7 +76,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 
 
 def _reachable(item: FoundItem) -> FoundItem:
-    """Return the item; marked as having no effect if it is a command with the name of a built-in one."""
+    """Return the item, marked as without effect if it is a command named like a built-in one."""
     if item.kind != "command" or not is_reserved(item.name.removeprefix("/")):
         return item
     why = f"the built-in {item.name} has this name: rename the file"
@@ -83,9 +84,9 @@ def _reachable(item: FoundItem) -> FoundItem:
 
 
 def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
-    """Return a function that makes the notice about other programs' files; None if it was shown before.
+    """Return a function that makes the notice about other programs' files; None if already shown.
 
-    The function returns the notice, and records that it was shown; "" if there are no such files.
+    The function records that the notice was shown, and returns it; "" if there are no such files.
     """
     shown = data_dir() / NOTICE_SHOWN
     if is_there(shown):
@@ -104,7 +105,7 @@ def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _choose(arguments: Namespace) -> int:
-    """Apply ``--without`` and ``--with`` to the setting ``other_programs.leave_out``; print the result.
+    """Change ``other_programs.leave_out`` as ``--without`` and ``--with`` say; print the result.
 
     Raises `UsageError` if a program or group to leave out was not found.
     """

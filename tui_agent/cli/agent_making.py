@@ -80,7 +80,7 @@ def make_agent(
 
 
 def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
-    """Return the current settings, rules and sandbox of the agent that has ``ports``."""
+    """Return the current settings, rules and sandbox for the agent with these ``ports``."""
     return _adjustable(wiring, ports, _foreign(wiring, ports.cwd))
 
 
@@ -127,7 +127,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Switch the agent to the model of the arguments, or to a usable one if its own can't be used.
+    """Switch the agent to the model of the arguments, or to a usable model if its own isn't usable.
 
     In the second case, sets ``wiring.notice``.
     """
@@ -144,7 +144,7 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
 
 
 def _usable_model(wiring: "Wiring", model: str) -> str:
-    """Return ``model``, or the default model if only that can be used.
+    """Return ``model``; or the default model, if that can be used and ``model`` can't.
 
     A model can't be used if its provider is unknown or has no API key, for example in a
     session imported from another program.
@@ -218,8 +218,8 @@ def _ports(
 def _rules(wiring: "Wiring", cwd: Path, foreign: ForeignSettings) -> tuple[Rule, ...]:
     """Return the permission rules for the directory ``cwd``, lowest precedence first.
 
-    If ``cwd`` is in another project than the program's, the rules of the program's project are left
-    out.
+    If ``cwd`` is in a different project from the program's, the rules of the program's project are
+    left out.
     """
     project = find_project(cwd)
     is_here = project == find_project(wiring.cwd)
@@ -249,7 +249,7 @@ def _held_back_news(knowledge: Knowledge) -> str:
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
-    """Return the settings of other programs that apply in a directory; empty for the demo's directory."""
+    """Return other programs' settings that apply in a directory; empty for the demo's directory."""
     if _is_demo(cwd):
         return ForeignSettings()
     folders = folders_without_plugins(cwd, wiring.loaded.config)
@@ -257,7 +257,7 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 
 
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
-    """Return the tool files for a directory and the installed add-ons; they are read on first use.
+    """Return the tools of a directory's tool files and of add-ons; they are read on first use.
 
     Until the project is trusted, its tools are left out and a problem says so.
     """

@@ -1,6 +1,7 @@
 """Defines the command line's arguments and their help, and parses and checks them.
 
-main.py decides which command they run. Also prints the completion script, made from the same parser.
+main.py decides which command to run. This module also prints the completion script, which is made
+from the same parser.
 """
 
 import argparse
@@ -56,7 +57,7 @@ _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 """Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
 _OVERRIDE = re.compile(r"(?P<key>[a-z_]+(?:\.[\w-]+)*)=(?P<value>.+)", re.DOTALL)
-"""Matches ``KEY=VALUE``, as Codex's option ``-c`` changes a setting."""
+"""Matches ``KEY=VALUE``, the argument with which Codex's option ``-c`` changes a setting."""
 LIKENESS = 0.75
 """Minimum similarity (0 to 1) to a subcommand at which a word counts as a misspelling of it."""
 
@@ -199,7 +200,7 @@ def _settle_format(arguments: Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raise UsageError if options contradict each other or need another one."""
+    """Raise UsageError if options contradict each other, or need an option that is missing."""
     has_screen = arguments.print is None
     is_race = arguments.race is not None
     check = arguments.check
@@ -330,7 +331,7 @@ def _refuse_override(argv: list[str]) -> None:
 
 
 def _how_to_set(key: str, value: str) -> str:
-    """Return a sentence that says how to change the setting which Codex's ``-c KEY=VALUE`` changes."""
+    """Return a sentence that says how to change here what Codex's ``-c KEY=VALUE`` changes."""
     from tui_agent.cli.names_elsewhere import CONFIG_KEYS
     from tui_agent.config import Config
 
@@ -357,8 +358,8 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
     """Check for a one-word message that is probably a mistyped command, as sending it costs money.
 
     Raises:
-        UsageError: the word is a subcommand of another program, or is or resembles one of this
-            program, and the arguments contain no ``--``.
+        UsageError: the word is another program's subcommand, or is (or resembles) a subcommand of
+            this program, and the arguments contain no ``--``.
     """
     if not _COMMAND.fullmatch(word) or "--" in argv:
         return
@@ -466,7 +467,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--goal",
         metavar="TEXT",
-        help="continue until this goal is reached; whenever the model stops, a small model judges that",
+        help="continue until this goal is reached; whenever the model stops, a small model judges whether it is",
     )
     headless.add_argument(
         "--check-rounds",
@@ -694,7 +695,9 @@ def _add_config(config: argparse.ArgumentParser) -> None:
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:
     actions = sessions.add_subparsers(dest="action", required=True, parser_class=_Parser)
     listing = actions.add_parser("list", help="list sessions, newest first")
-    listing.add_argument("--here", action="store_true", help="list only those of this directory")
+    listing.add_argument(
+        "--here", action="store_true", help="list only the sessions of this directory"
+    )
     listing.add_argument("--json", action="store_true", help="print JSON")
     search = actions.add_parser("search", help="search the text of all branches of all sessions")
     search.add_argument("query", help="words to look for")
@@ -760,7 +763,7 @@ def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
         action="append",
         default=[],
         metavar="GROUP",
-        help="use such files again",
+        help="use a program's files, or one group of them, again",
     )
 
 
@@ -786,12 +789,18 @@ def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "login", help="enter a provider's API key, or sign in if the provider offers that"
     )
     login.add_argument(
-        "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
+        "provider",
+        nargs="?",
+        default="",
+        help="id or name of the provider; without it, list the providers",
     )
     login.add_argument("--force", action="store_true", help="save a key even if it can't be tried")
     logout = commands.add_parser("logout", help="remove an API key that you entered")
     logout.add_argument(
-        "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
+        "provider",
+        nargs="?",
+        default="",
+        help="id or name of the provider; without it, list the providers",
     )
 
 

@@ -2,7 +2,7 @@
 
 Most methods only call `Wiring`, which all controllers of the process share, or a module of this
 package. Decides which session and screen open first, and applies changed settings to this
-controller's agents (`cli.acp` does so for an editor's).
+controller's agents (`cli.acp` does so for an editor's agents).
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ BRANCH_SECONDS = 3.0
 """Time limit for Git's check for changed files, in seconds."""
 
 TYPING_PAUSE = 0.7
-"""Seconds without a key press after which the user doesn't notice a short freeze of the screen."""
+"""After this many seconds without a key press, a short freeze of the screen isn't noticed."""
 
 
 class ControllerWiring(AppServices):
     """The services of one controller.
 
-    ``cwd`` is the directory of its new sessions, by default the program's; ``servers`` are MCP
-    servers that an editor adds to the configured ones.
+    ``cwd`` is the directory of its new sessions, by default the program's directory; ``servers``
+    are MCP servers that an editor adds to the configured ones.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ControllerWiring(AppServices):
         self._warmed_agent: Agent | None = None
         """The last agent for which loading the slow parts was started."""
         self.resume_command = ""
-        """Shell command that continues the session which was closed last; "" if there is none."""
+        """Shell command that continues the session that was closed last; "" if there is none."""
         self.detached_as = ""
         """Name of this detached run; "" if the program isn't a detached run."""
         self.detached_arguments: tuple[str, ...] = ()
@@ -109,7 +109,10 @@ class ControllerWiring(AppServices):
 
     @property
     def _project(self) -> Path:
-        """The project for which rules are saved: the project of the agent on the screen, if there is one."""
+        """The project for which rules are saved.
+
+        This is the project of the agent on the screen or, without an agent, of ``cwd``.
+        """
         if self._agent is not None:
             return self._agent.ports.project
         return find_project(self.cwd)
@@ -165,9 +168,9 @@ class ControllerWiring(AppServices):
         return changed
 
     def start(self) -> FirstView:
-        """Return the session and screen to open first: those that the arguments ask for.
+        """Return the session and screen to open first, as the arguments say.
 
-        By default that is a new session, or the welcome screen if there is neither an API key nor a
+        By default, opens a new session, or the welcome screen if there is neither an API key nor a
         default model.
 
         With ``--fork``, makes the copy now. Raises `StoreError` if a session to open doesn't exist.
@@ -314,7 +317,7 @@ class ControllerWiring(AppServices):
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
-        """Return a row for each known model, the usable ones first.
+        """Return a row for each known model, usable models first.
 
         Both groups are sorted by provider, in the order of /login, and then by id.
         """

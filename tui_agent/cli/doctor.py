@@ -67,7 +67,7 @@ ORIGINS = {
 """Words for the origin of a model's context window."""
 
 _UNCHECKED = (
-    "If the message names a path, remove that path from PATH or sandbox.read, or replace it by the "
+    "If the message names a path, remove that path from PATH or sandbox.read, or replace it with the "
     "path that it leads to."
 )
 
@@ -77,7 +77,7 @@ class Finding:
     """One line of the report. ``ok`` is False for a problem.
 
     ``advice``, which may have several lines, says how to fix the problem. A finding with an empty
-    ``subject`` continues the one before.
+    ``subject`` continues the previous finding.
     """
 
     subject: str

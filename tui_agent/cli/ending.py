@@ -29,9 +29,10 @@ _WORKERS = 16
 
 @contextmanager
 def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
-    """Call ``act`` with the number of each of these signals that arrives during the ``with`` block.
+    """During the ``with`` block, call ``act`` with a signal's number whenever one of them arrives.
 
-    It is called on the event loop. Signals that are ignored when the block begins stay ignored.
+    ``numbers`` are the signals. ``act`` is called on the event loop. Signals that are ignored when
+    the block begins stay ignored.
     """
     loop = asyncio.get_running_loop()
     heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
@@ -77,7 +78,7 @@ async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
-        # asyncio warns of a lost exit status if other code has waited for one of its processes.
+        # asyncio warns about a lost exit status if other code has waited for one of its processes.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

@@ -15,7 +15,7 @@ from tui_agent.agent.events import AgentEvent
 from tui_agent.lazy import frozen
 
 VERSION = 1
-"""Version of the lines. A change that breaks readers increases it, an addition doesn't."""
+"""Version of the lines. Increased by changes that break readers, but not by additions."""
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -53,8 +53,9 @@ class ServerInventory:
 
 @frozen
 class Inventory:
-    """What is available to a run, printed before its first request, once MCP servers had time to start.
+    """What is available to a run.
 
+    Printed before the run's first request, once the MCP servers have had time to start.
     ``tools`` are offered to the model, ``sandbox`` is the kind of sandbox or “none”, ``problems``
     say what could not be loaded.
     """
@@ -104,7 +105,7 @@ def events_schema() -> dict[str, Any]:
     return {
         "$schema": SCHEMA_ID,
         "title": "A line of tui-agent --json",
-        "description": f"Version {VERSION}. Fields and kinds of lines may be added; those here stay.",
+        "description": f"Version {VERSION}. Fields and kinds of lines may be added; existing ones stay.",
         "version": VERSION,
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in kinds],
         "$defs": {**kinds, **dict(sorted(shared.items()))},

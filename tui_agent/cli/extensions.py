@@ -1,4 +1,4 @@
-"""Finds the MCP servers, hooks and folders that extend an agent in a directory; owns the servers' hubs.
+"""Finds the MCP servers, hooks and folders that extend an agent in a directory; owns server hubs.
 
 Also decides whether a directory's project is trusted, and makes a project's settings, sandbox and
 knowledge accordingly. Every command of a hook or server, whoever configured it, passes one check:
@@ -61,15 +61,15 @@ from tui_agent.trust import (
 )
 
 FindSandbox = Callable[[Path], SandboxState]
-"""Finds the machine's sandbox, without using programs that are in the project that it is given."""
+"""Finds the machine's sandbox, without using programs inside the given project."""
 
 
 @frozen
 class _Hook:
-    """A hook of any source, before the check whether it may run.
+    """A hook from any source, before it is checked whether the hook may run.
 
-    ``found`` is the hook as a file of another program defines it, None for a hook of the settings.
-    ``plugin`` is the folder of the plugin that it belongs to, None without one.
+    ``found`` is the hook as another program's file defines it, None for a hook from the settings.
+    ``plugin`` is the folder of the plugin that it belongs to, None if there is none.
     """
 
     settings: HookSettings
@@ -85,9 +85,9 @@ class _Hook:
 
 
 def _hooks(cwd: Path, config: Config, *, trusted: bool) -> Iterator[_Hook]:
-    """Yield the usable hooks for a directory: of the settings, of other programs and of plugins.
+    """Yield the usable hooks for a directory, from the settings, other programs and plugins.
 
-    With ``trusted``, includes those in the project's files for other programs.
+    With ``trusted``, includes hooks in the project's files for other programs.
     """
     for row in config.hooks:
         yield _Hook(row)
@@ -102,9 +102,9 @@ def _hooks(cwd: Path, config: Config, *, trusted: bool) -> Iterator[_Hook]:
 
 
 def _servers(cwd: Path, config: Config, *, trusted: bool) -> FoundServers:
-    """Return the MCP servers for a directory: of the settings, of other programs and of plugins.
+    """Return the MCP servers for a directory, from the settings, other programs and plugins.
 
-    With ``trusted``, includes those in the project's files for other programs.
+    With ``trusted``, includes servers in the project's files for other programs.
     """
     project = find_project(cwd)
     left_out = LeftOut(config.other_programs.leave_out)
@@ -133,9 +133,9 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
     """Yield each command line that the user's settings or a trusted project's would run in ``cwd``.
 
-    The second value says whether it is to run in the sandbox. If the project's settings are
-    invalid, only the user's count; if those are, too, yields nothing. The program reports them at
-    its start.
+    The second value says whether the command should run in the sandbox. If the project's settings
+    are invalid, only the user's settings count; if those are invalid, too, yields nothing. The
+    program reports invalid settings at its start.
     """
     project = find_project(cwd)
     try:
@@ -154,7 +154,7 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _is_contained(project: Path, find: FindSandbox) -> bool:
-    """Return True if commands that are to run in the sandbox do so.
+    """Return True if commands that should run in a sandbox do run in one.
 
     False if the user's settings or environment turn the sandbox off, or the machine has no sandbox.
     To find out, ``find`` may start trial processes.
@@ -179,10 +179,11 @@ def state_of_project(
 ) -> ProjectState:
     """Return whether the project of ``cwd`` is trusted, and the items in it that need trust.
 
-    These include project files that are run outside a sandbox: files named by hooks, servers and
-    other commands of the user's settings, of the user's files for other programs and of plugins. If
-    the sandbox is off or ``find`` finds none, also files named by commands that should run in it,
-    such as the project's own. With ``assume_trust``, a project with such items counts as trusted.
+    These include project files that would run outside a sandbox: files named by hooks, servers and
+    other commands in the user's settings, in the user's files for other programs and in plugins.
+    Without a sandbox (it is off, or ``find`` finds none), they also include files named by commands
+    that should run in the sandbox, such as the project's own commands. With ``assume_trust``, a
+    project with such items counts as trusted.
     """
     project = find_project(cwd)
     outside: list[str] = []
@@ -239,9 +240,9 @@ def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledg
 class Extensions:
     """Finds hooks, and keeps the hubs of MCP servers; if possible, a project's sessions share one hub.
 
-    ``trusts`` returns True if the project of a directory is trusted, ``runs_files`` if commands
-    outside the sandbox may run its files (default: if it is trusted). ``sandbox`` returns the sandbox
-    for a project's servers.
+    ``trusts`` returns True if the project of a directory is trusted. ``runs_files`` returns True if
+    commands outside the sandbox may run the project's files (default: if it is trusted).
+    ``sandbox`` returns the sandbox for a project's servers.
     """
 
     def __init__(
@@ -263,16 +264,19 @@ class Extensions:
         else:
             self._patience = Timeouts()
         self._shared_hubs: dict[Path, list[tuple[Path, McpHub]]] = {}
-        """Hubs by the project or folder that configures their servers, each with the directory it was made for."""
+        """Hubs by the project or folder that configures their servers.
+
+        Each hub is stored with the directory for which it was made.
+        """
         self._own_hubs: list[McpHub] = []
 
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
         """Return the hub of the MCP servers for ``cwd``, without starting the servers.
 
-        All directories of a project share a hub, except those in or below a folder that configures
-        its own servers, and those that are trusted while others are not. ``more`` are additional
-        servers of one session: the session then gets a new hub, which its agent closes, and its
-        first run waits until the servers have started.
+        All directories of a project share a hub, but trusted and untrusted directories don't share
+        one. Directories in or below a folder that configures its own servers share that folder's
+        hub. ``more`` are additional servers of one session: the session then gets a new hub, which
+        its agent closes, and its first run waits until the servers have started.
         """
         if more:
             own = self._new_hub(lambda: self.servers(cwd, more), cwd, Timeouts(settle=None))
@@ -293,7 +297,7 @@ class Extensions:
         return shared[-1][1]
 
     def add_hub(self, spec: ServerSpec, cwd: Path) -> McpHub:
-        """Return a new hub with the one server ``spec`` for ``cwd``, without starting it."""
+        """Return a new hub for ``cwd`` with only the server ``spec``, which is not started yet."""
         self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), cwd, Timeouts(starts=1)))
         return self._own_hubs[-1]
 
@@ -318,8 +322,8 @@ class Extensions:
     ) -> FoundServers:
         """Return the MCP servers that are configured for a directory and may run there, and problems.
 
-        ``more`` are servers of an editor, which replace configured ones of the same name. The
-        problems are those of settings and plugins, and the reasons why servers are held back; an
+        ``more`` are servers of an editor, which replace configured servers of the same name. The
+        problems say what is wrong in settings and plugins, and why servers are held back. An
         untrusted project's own servers are left out silently. Reads the settings again.
         """
         project = find_project(cwd)
@@ -343,9 +347,9 @@ class Extensions:
         return FoundServers(tuple(usable), tuple(problems))
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
-        """Return the hooks for a directory: those of the settings, of other programs and of plugins.
+        """Return the hooks for a directory, from the settings, other programs and plugins.
 
-        The problems say why hooks are held back; unusable hooks, and those of an untrusted project,
+        The problems say why hooks are held back. Unusable hooks, and hooks of an untrusted project,
         are left out silently. Reads the settings again.
         """
         trusted = self._trusts(cwd)
@@ -373,10 +377,10 @@ class Extensions:
         return claude_hook(hook.found, handler)
 
     def _held_back(self, cwd: Path, command: str, *, sandboxed: bool) -> str:
-        """Return why the command of a hook or server must not run in ``cwd``, as a clause; "" if it may.
+        """Return a clause that says why a hook's or server's command must not run; "" if it may.
 
-        If it may, the digests of the project files that it names are recorded, so that `problem_of`
-        notices a later change.
+        The command would run in ``cwd``. If it may, records the digests of the project files that
+        it names, so that `problem_of` notices a later change.
         """
         project = find_project(cwd)
         if not _names_files(project, cwd, command):
@@ -386,18 +390,18 @@ class Extensions:
         return self._untrusted(cwd, command, session=cwd) or self._pinned.pin(cwd, command)
 
     def problem_of(self, cwd: Path, command: str, *, session: Path | None = None) -> str:
-        """Return why a command must not run in ``cwd`` outside the sandbox, as a clause; "" if it may.
+        """Return a clause that says why a command must not run outside the sandbox; "" if it may.
 
-        It must not run a file of an untrusted project, nor one that can't be read or has changed
-        since it was recorded. ``session`` is the session's directory, whose trust counts; by default
-        ``cwd``. Reads the disk; call it in a thread.
+        The command would run in ``cwd``. It must not run a file of an untrusted project, nor a file
+        that can't be read or has changed since it was recorded. ``session`` is the directory whose
+        trust counts, by default ``cwd``. Reads the disk; call it in a thread.
         """
         return self._untrusted(cwd, command, session=session or cwd) or self._pinned.problem(
             cwd, command
         )
 
     def _untrusted(self, cwd: Path, command: str, *, session: Path) -> str:
-        """Return a clause about a file of an untrusted project that a command names; "" if there is none."""
+        """Return a clause if a command names a file of an untrusted project, otherwise ""."""
         project = find_project(cwd)
         named = next(named_files(project, cwd, command), None)
         if named is None or self._runs_files(session):

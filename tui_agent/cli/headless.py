@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
 
 TELL_WAITING_AFTER = 2.0
-"""Seconds of waiting for MCP servers after which a message names them."""
+"""After waiting this many seconds for MCP servers, a message names the servers."""
 _MAX_OPTIONS = 5
 """Maximum number of ``--allow`` options that the message about refused calls suggests."""
 WAIT_SECONDS = 0.5
@@ -119,10 +119,11 @@ class KeyedRun:
         return self.session is not None and bool(self.session.first_message)
 
     def repeat(self, store: Store, *, form: OutputFormat) -> int | None:
-        """Print the last answer of a finished run, and return the run's exit code; None if unfinished.
+        """Print the last answer of a finished run, and return the run's exit code.
 
-        With the format stream-json, prints only the event that names the session and the one about
-        the run's end. A run that ended with an error or an interruption counts as unfinished.
+        Returns None if the run is unfinished; a run that ended with an error or an interruption
+        counts as unfinished. With the format stream-json, prints only the first event (the session)
+        and the last (the run's end).
         """
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
@@ -191,7 +192,7 @@ class HeadlessRun(Frontend):
 
         Raises:
             StoreError: the session can't be opened.
-            CommandError: another live program has it open.
+            CommandError: another running program has the session open.
         """
         try:
             await self.controller.open_or_raise(request)
@@ -258,7 +259,7 @@ class HeadlessRun(Frontend):
             self.say(f"Restored {plural(len(restored.done), 'file')} that the session had changed.")
 
     def keep_outcome(self, code: int) -> None:
-        """Record how the run ended, for lists of sessions and for ``--key``; ``code`` is its exit code.
+        """Record how the run ended, with the exit code ``code``, for session lists and ``--key``.
 
         Does nothing if no run has ended, or the session is read-only.
         """
@@ -290,7 +291,7 @@ class HeadlessRun(Frontend):
             if found:
                 await transfer_commands.write_result(self.controller, found, target)
             else:
-                self.say(f"No result was written: this session changed no file.{found.remarks()}")
+                self.say(f"No result was written: this session changed no files.{found.remarks()}")
         except UserFacingError as error:
             self.say(str(error), "error")
             return ExitCode.FAILED
@@ -392,7 +393,7 @@ class HeadlessRun(Frontend):
             self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command, without waiting for the end of a run that this starts.
+        """Send the message or run the command; doesn't wait for the end of a run that this starts.
 
         Raises:
             CommandError: the message is a command that can't be used.
@@ -445,11 +446,11 @@ class HeadlessRun(Frontend):
         """Return the question's default answer (`Choice.unasked`).
 
         Raises:
-            CommandError: the question has none, or is not a `Choice`.
+            CommandError: the question has no default answer, or is not a `Choice`.
         """
         if not isinstance(question, Choice):
             raise CommandError(
-                "This run is non-interactive. If the command takes an argument, give the answer as one."
+                "This run is non-interactive. If the command takes an argument, give the answer there."
             )
         texts = dict(question.answers)
         if question.unasked is None:
@@ -511,14 +512,14 @@ class HeadlessRun(Frontend):
             self._ended.set_result(event)
 
     def _handle(self, event: AgentEvent) -> None:
-        """Print an event, deny a permission, and record what the answer and the exit code depend on."""
+        """Print an event, deny a permission, and record what the answer and exit code depend on."""
         if self._as_json:
             say_json(events.event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
                 self._offered |= dict.fromkeys(request.rules)
                 if request.again:
-                    # The call that is to be repeated has already run, without success.
+                    # The call has already run once, without success.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
                 # Answer after the event was handled, as a user would.
@@ -553,7 +554,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Return True if a result comes from a shell command that may have changed something."""
+        """Return True if a result comes from a bash command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
@@ -590,7 +591,7 @@ class HeadlessRun(Frontend):
         return self._incomplete()
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
-        """Return the exit code of a run that has ended, and the message about a problem ("" if none)."""
+        """Return the exit code of a run that has ended, and a message about the problem, or ""."""
         to_go_on = "To continue: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":
@@ -616,7 +617,7 @@ class HeadlessRun(Frontend):
         return outcome
 
     def _hold_against_format(self) -> None:
-        """Replace the answer with its JSON, or note why it doesn't match the format that was asked for."""
+        """Replace the answer with its JSON, or record why it doesn't match the requested format."""
         wanted = self.agent.ports.answer_format
         if wanted is None:
             return

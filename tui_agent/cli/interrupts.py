@@ -1,8 +1,8 @@
-"""Decides what Ctrl+C does during the start, before the program has done anything it must finish.
+"""Decides what Ctrl+C does at startup, before the program has begun anything that it must finish.
 
-Python raises `KeyboardInterrupt` wherever it happens to be. While modules are being imported, that
-may be one of Python's own callbacks, which prints the exception and drops it: the program would
-continue. So during the start, Ctrl+C ends the process.
+Python raises `KeyboardInterrupt` in whatever code is running. While modules are being imported,
+that may be one of Python's own callbacks, which prints the exception and drops it: the program
+would continue. During startup, Ctrl+C therefore ends the process.
 """
 
 import signal

@@ -46,7 +46,10 @@ def forget_rule(rule: Rule, project: Path) -> str | None:
 
 
 def _written_pattern(rule: Rule) -> str:
-    """Return a rule's pattern as it is written in the file; in a literal pattern, wildcards are escaped."""
+    """Return a rule's pattern as written in the file.
+
+    In a literal pattern, wildcards are escaped.
+    """
     from tui_agent.shell.families import escaped
 
     if rule.syntax == "literal":
@@ -55,7 +58,7 @@ def _written_pattern(rule: Rule) -> str:
 
 
 def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the dotted key of a rule's table, and the stored actions of its permission by pattern."""
+    """Return the dotted key of a rule's table, and its permission's stored actions by pattern."""
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"

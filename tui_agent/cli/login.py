@@ -24,7 +24,7 @@ def run_login(arguments: Namespace) -> int:
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
         say(
-            f"{provider.name} also needs {' and '.join(provider.missing)}. Set it in the environment first.",
+            f"{provider.name} also needs {' and '.join(provider.missing)} in the environment.",
             file=sys.stderr,
         )
         return 1
@@ -121,7 +121,7 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 
 
 async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
-    """Read a line from the user, hidden on a terminal; return "" if the future ``other`` is done first."""
+    """Read a line from the user, hidden on a terminal; return "" if ``other`` is done first."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     before = None
     if sys.stdin.isatty():
@@ -130,7 +130,7 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # A hidden read that was given up leaves the terminal's echo off.
+            # An abandoned hidden read leaves the terminal's echo off.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     if entered.done():
         return str(entered.result())

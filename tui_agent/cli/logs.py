@@ -36,8 +36,8 @@ class LogFile(logging.Handler):
 def start_logging(*, debug: bool) -> None:
     """Send log records to the log file, never to the screen, with secrets redacted.
 
-    With ``debug``, also records of level DEBUG. If the log directory can't be created, records are
-    dropped.
+    With ``debug``, this includes records of level DEBUG. If the log directory can't be created,
+    records are dropped.
     """
     from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
@@ -57,7 +57,7 @@ def start_logging(*, debug: bool) -> None:
 
 
 def skip_plugins() -> None:
-    """Stop pydantic from looking for plug-ins; to be called before the first pydantic model is used.
+    """Stop pydantic from looking for plug-ins. Call this before the first pydantic model is used.
 
     The search takes 8 ms at each start. Pydantic's own switch is an environment variable, which the
     user's commands would inherit.

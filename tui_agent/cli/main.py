@@ -28,7 +28,7 @@ _CLOSED_OUTPUT = (
     "Standard output is closed, so the answer would be lost: send it to a file or to /dev/null."
 )
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
-"""Names of the error classes with the exit code of wrong usage. Names, so that no class is imported."""
+"""Names of the error classes that mean wrong usage; with names, no class has to be imported."""
 
 _MODULES = {
     "logout": "login",
@@ -37,7 +37,7 @@ _MODULES = {
     "completion": "arguments",
     **dict.fromkeys(("detached", "ps", "attach", "logs", "stop"), "detached.commands"),
 }
-"""Module of each subcommand that has another name than its module."""
+"""Module of each subcommand whose module has a different name."""
 
 
 def run(argv: list[str]) -> int:
@@ -126,7 +126,7 @@ def _full_screen(arguments: Namespace) -> int:
 
 
 def is_plain() -> bool:
-    """Return True if the user chose plain mode (``ui.plain``), or the terminal can't move its cursor."""
+    """Return True if plain mode is chosen (``ui.plain``) or the terminal can't move its cursor."""
     if sys.stdin.isatty() and os.environ.get("TERM") in {"dumb", "unknown"}:
         return True
     chosen = os.environ.get("TUI_AGENT_UI__PLAIN", "")
@@ -148,7 +148,8 @@ def is_plain() -> bool:
 
 def _headless(arguments: Namespace) -> int:
     end_at_once()
-    # Nothing that is imported or built here becomes garbage, and collecting takes a tenth of the start.
+    # Nothing imported or built here becomes garbage, and collecting it takes a tenth of the
+    # startup.
     gc.disable()
     from tui_agent.cli.logs import skip_plugins
 
@@ -188,15 +189,15 @@ def _piped() -> str:
         )
     if decode_text(data) is None:
         raise UsageError(
-            "Standard input is binary, not text: save it as a file and name that in the prompt."
+            "Standard input is binary, not text: save it as a file and name the file in the prompt."
         )
     return user_text(data).strip("\n")
 
 
 def _report(error: Exception, *, debug: bool) -> int | None:
-    """Print the message for an error and return the exit code; with ``debug``, only log it, return None.
+    """Print the message for an error and return the exit code.
 
-    Prints nothing if the terminal was closed.
+    With ``debug``, only logs the error and returns None. Prints nothing if the terminal was closed.
     """
     if _is_hangup(error):
         discard_output()

@@ -113,7 +113,7 @@ def _add(arguments: Namespace) -> int:
     if _NAME.fullmatch(arguments.name) is None:
         raise UsageError("A server's name may contain only letters, digits, “_”, “-” and “.”.")
     if arguments.name in load_config().config.mcp and not arguments.force:
-        raise UsageError(f"There already is a server {arguments.name}; --force replaces it.")
+        raise UsageError(f"There is already a server {arguments.name}; --force replaces it.")
     set_value(f'mcp."{arguments.name}"', settings.model_dump(mode="json", exclude_defaults=True))
     say(f"Added {arguments.name} to {config_path()}. Try it: tui-agent mcp test {arguments.name}")
     return 0
@@ -136,7 +136,7 @@ def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> N
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:
-    """Parse the values of an option to names and values; raises UsageError with the ``usage``."""
+    """Return an option's texts as names and values; raises UsageError if one is invalid."""
     pairs = {}
     for text in texts:
         found = form.fullmatch(text)

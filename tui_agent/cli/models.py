@@ -1,6 +1,6 @@
 """Makes the model catalog from the user's settings, and chooses the default model.
 
-Also has ``tui-agent models``, which lists models and asks the user's servers for theirs.
+Also contains ``tui-agent models``, which lists models and asks the user's servers for theirs.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LEARNT = "learnt.json"
-"""Name of the file in the data directory with facts about models, learnt from refused requests."""
+"""Name of the file, in the data directory, for facts about models learnt from refused requests."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -39,11 +39,11 @@ DEFAULT_MODELS = (
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
-"""Models to use if none is configured: the first one whose provider has a key."""
+"""Models to use if none is configured; the first one whose provider has a key is used."""
 
 
 def catalog_of(config: Config) -> DemoCatalog:
-    """Return the catalog of models, as changed by the settings; it also has the demo's model."""
+    """Return the catalog of models, changed as the settings say; it includes the demo's model."""
     served = ServedModels(cache_dir() / "servers.json")
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
@@ -81,7 +81,7 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 
 
 def run_models(arguments: Namespace) -> int:
-    """Ask the servers for their models, and print the usable models, or with ``--all`` every known one.
+    """Ask the servers for their models, and print the usable models (``--all``: every known model).
 
     With ``--forget NAME``, only deletes the recorded refusals of this model's server. Returns the
     exit code.
@@ -142,8 +142,8 @@ def _forget(directory: CatalogDirectory, model: str) -> int:
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
     """Return one line about a model server: how many models it listed, or why that failed.
 
-    After a failure, the line also has the age of the server's last list, if there is one; that list
-    stays in use.
+    After a failure, the server's last list stays in use, if there is one; the line says how old it
+    is.
     """
     server = outcome.server
     if server.place.source:
@@ -165,8 +165,8 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
     """Return True if requests to a model can probably be authorized.
 
-    That is so if its provider has a key, or if the settings have the model or its address.
-    ``available`` has the source of each provider's key by the provider's id.
+    That is the case if its provider has a key, or if the settings contain the model or its address.
+    ``available`` maps the ids of providers with a key to the key's source.
     """
     return (
         info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own

@@ -22,7 +22,7 @@ _PROFILE = "use options for what changes from run to run, and config.toml for th
 _RUN = 'tui-agent -p "…" runs without a screen'
 _RESUME = "tui-agent -c continues the last session, -r picks one"
 _CONTINUED_RUN = (
-    'tui-agent -c -p "…" continues the last session without a screen, -r ID another one'
+    'tui-agent -c -p "…" continues the last session without a screen, -r ID continues another one'
 )
 _EVENTS_OF_RUN = 'tui-agent -p "…" --json prints one event per line'
 _ANSWER_OF_RUN = 'tui-agent -p "…" > FILE writes the answer to a file'
@@ -35,7 +35,7 @@ _GIT = "the agent runs git and gh as commands: ask for it in the prompt"
 _SETTINGS = "tui-agent config get lists the settings"
 _CHECK = "tui-agent doctor checks the setup, --debug logs more"
 _LOGIN = "tui-agent login asks for an API key"
-_KEPT = "sessions are kept until tui-agent sessions delete"
+_KEPT = "sessions are kept until you delete them with tui-agent sessions delete"
 
 OPTIONS: Mapping[str, str] = {
     "-C": "use --cwd DIR",
@@ -99,7 +99,7 @@ OPTIONS: Mapping[str, str] = {
     "--setting-sources": "--trust uses a project's settings; tui-agent adopt lists other programs' files",
     "--settings": "settings are in config.toml; TUI_AGENT_CONFIG_DIR names another directory",
     "--share": "tui-agent sessions export saves a session as one HTML file that you can send to others",
-    "--skill": "skills are folders in .tui-agent/skills, and those of other programs are used",
+    "--skill": "skills are folders in .tui-agent/skills; skills of other programs are used, too",
     "--skip-git-repo-check": "no repository is needed",
     "--steps": "use --max-steps N",
     "--system-prompt": "write your own into prompts/system.md in the settings directory",
@@ -161,7 +161,7 @@ COMMANDS: Mapping[str, str] = {
     "resume": _RESUME,
     "review": _REVIEW,
     "rm": "tui-agent stop ends a detached run; " + _KEPT,
-    "sandbox": "the agent's commands run in the sandbox; /outside runs one outside it, tui-agent doctor checks it",
+    "sandbox": "commands run in the sandbox; /outside runs one without it, tui-agent doctor checks the sandbox",
     "serve": _SERVER_PROGRAM,
     "setup-token": _LOGIN,
     "stats": "tui-agent cost shows what a session has cost",

@@ -1,6 +1,6 @@
 """Carries out a run without a screen, from building the program's parts to recording the outcome.
 
-`HeadlessRun` has the steps; this module calls them in order.
+`HeadlessRun` implements the steps; this module calls them in order.
 """
 
 import gc
@@ -40,7 +40,8 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
             code_before = keyed.repeat(wiring.store, form=arguments.output_format)
             if code_before is not None:
                 return code_before
-        # With a single object at the end, the text that would be printed becomes part of it.
+        # With the format json, the text that would be printed becomes part of the object at the
+        # end.
         printed = io.StringIO() if arguments.output_format == "json" else None
         run = HeadlessRun(parts, as_json=arguments.json, out=printed)
         code: int = ExitCode.FAILED
@@ -56,7 +57,7 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 tally = RunTally(run.agent)
             if wiring.notice:
                 say(wiring.notice, file=sys.stderr)
-            # Everything imported and built so far is needed until the end, so it is never collected.
+            # Everything imported and built so far is needed until the end: never try to collect it.
             gc.freeze()
             gc.enable()
             if keyed is not None and keyed.has_begun and arguments.race is None:
@@ -114,7 +115,7 @@ async def _run_race(run: HeadlessRun, arguments: Namespace, message: str, piped:
 
 
 def _set_check_and_goal(run: HeadlessRun, arguments: Namespace) -> None:
-    """Set the run's check and goal, if the arguments have them."""
+    """Set the run's check and goal, if the arguments name them."""
     if arguments.check and arguments.check_rounds is None:
         run.agent.ports.check = RunCheck(arguments.check)
     elif arguments.check:

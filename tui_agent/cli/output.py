@@ -1,4 +1,4 @@
-"""Prints text and JSON so that no character can act on the terminal, and defines the exit codes."""
+"""Prints text and JSON that can't control the terminal, and defines the exit codes."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from tui_agent.safe_text import UNSEEN, escaped_json, visible
 
 
 class ExitCode(IntEnum):
-    """How a run of the program ended; ``word`` is for ``--help``, ``meaning`` for the documentation."""
+    """How the program ended. ``word`` is used in ``--help``, ``meaning`` in the documentation."""
 
     word: str
     meaning: str
@@ -36,7 +36,8 @@ class ExitCode(IntEnum):
         "stopped",
         (
             "stopped: a tool call was refused and nothing else was done, a question could not be asked, a goal was not "
-            "reached, a doom loop, no steps left, or the answer was cut off, empty or had unreadable tool calls"
+            "reached, the model was in a doom loop, no steps were left, or the answer was cut off, was empty or had "
+            "unreadable tool calls"
         ),
     )
     BUDGET = (
@@ -72,7 +73,7 @@ def provide_streams() -> None:
 
 
 def discard_output() -> None:
-    """Flush standard output; if that fails, drop its buffer, as Python would otherwise exit with code 120."""
+    """Flush standard output; if that fails, drop its buffer, or Python would exit with code 120."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -82,7 +83,7 @@ def discard_output() -> None:
 
 
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
-    """Print and flush a text; on a terminal, replace control and invisible characters by symbols."""
+    """Print and flush a text; on a terminal, show control and invisible characters as symbols."""
     stream = file or sys.stdout
     print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 

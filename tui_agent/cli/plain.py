@@ -83,20 +83,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OUTPUT_LINES = 20
-"""Number of lines at the end of a command's or a failed tool's output that are printed."""
+"""How many lines are printed from the end of a command's or a failed tool's output."""
 DETAIL_LINES = 200
-"""Maximum number of lines of a permission question's details, such as its diff, that are printed."""
+"""Maximum number of printed lines of a permission question's details, such as its diff."""
 ROWS = 20
 """Maximum number of rows of a list that are printed at once; typed words filter the list."""
 TREE_ENTRIES = 200
-"""Number of lines at the end of the tree that ``/tree`` prints."""
+"""How many lines ``/tree`` prints from the end of the tree."""
 QUIT_SECONDS = 2.0
 """Seconds within which a second Ctrl+C quits the idle program."""
 PROMPT_SECONDS = 0.1
 """Seconds without output after which the idle program prints `PROMPT`."""
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
-"""Names of the answers to a permission question, by the words that can be typed instead of a number."""
+"""Answers to a permission question, by the words that can be typed instead of a number."""
 YES_WITH_NOTE = re.compile(r"(?:y|yes),\s*(?P<note>.+)", re.IGNORECASE)
 """Matches a line that allows a call once, with a note for the model."""
 NOBODY_TO_ASK = "The user can't be asked: the input has ended."
@@ -345,7 +345,7 @@ class PlainFrontend(Frontend):
     # -- questions
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Print the question, with numbered answers if it has some, and return the user's answer.
+        """Print the question, with numbered answers if it has any, and return the user's answer.
 
         Returns None for an empty line, after Ctrl+C, and once the input has ended.
 
@@ -403,7 +403,10 @@ class PlainFrontend(Frontend):
             self._print(text)
 
     async def _line(self) -> str | None:
-        """Return the next typed line, stripped; None if it is empty, after Ctrl+C, or at the input's end."""
+        """Return the next typed line, stripped.
+
+        Returns None if the line is empty, after Ctrl+C, or at the end of the input.
+        """
         if self._is_over:
             return None
         self._answer = asyncio.get_running_loop().create_future()
@@ -414,7 +417,7 @@ class PlainFrontend(Frontend):
             self._prompt_soon()
 
     async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
-        """Print numbered rows, and return the key of the row that the user chooses; None for none.
+        """Print numbered rows, and return the key of the row that the user chooses, or None.
 
         If the user types words instead of a number, lists only the rows that contain all of them.
         """
@@ -514,7 +517,7 @@ class PlainFrontend(Frontend):
         """Print the tree, ask for the number of an entry, and move there."""
         for line in tree_lines(self.controller.open_agent.session):
             self._print(line)
-        typed = await self.ask(TextLine("Number of the entry to move to; an empty line stays here"))
+        typed = await self.ask(TextLine("Number of the entry to move to; leave empty to stay here"))
         if typed is None:
             return
         agent = self.controller.idle_agent
@@ -588,7 +591,7 @@ class PlainFrontend(Frontend):
 
 
 class MarkdownLines:
-    """Converts streamed Markdown to lines for reading aloud: no markup, and commas between table cells."""
+    """Converts streamed Markdown to lines for reading aloud: no markup, commas between cells."""
 
     def __init__(self) -> None:
         self._open = ""
@@ -601,7 +604,7 @@ class MarkdownLines:
             yield from self._lines(line)
 
     def end(self) -> Iterator[str]:
-        """Yield the line that is not complete yet; the next text begins outside of code."""
+        """Yield the incomplete last line, and assume that the next text is outside of code."""
         rest = self._open
         self._open = ""
         yield from self._lines(rest)
@@ -666,7 +669,7 @@ def _has_words(row: PickRow, line: str) -> bool:
 
 
 def _sentence(event: AgentEvent) -> str:
-    """Return the line to print for an event; "" for events that are printed in another way or not at all."""
+    """Return the line to print for an event; "" if it is printed in another way or not at all."""
     text = ""
     match event:
         case ToolStarted(tool=tool, title=title):
@@ -688,7 +691,7 @@ def _sentence(event: AgentEvent) -> str:
 
 
 async def run_plain(arguments: Namespace) -> int:
-    """Run the program in plain mode until the user quits or the input has ended; return the exit code."""
+    """Run plain mode until the user quits or the input has ended; return the exit code."""
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 

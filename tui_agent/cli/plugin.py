@@ -1,6 +1,7 @@
 """``tui-agent plugin``: adds, lists and removes plugins in Claude Code's layout.
 
-`PluginStore` keeps the plugins; before one is added, its parts are listed and the user agrees.
+`PluginStore` keeps the plugins. Before a plugin is added, its parts are listed and the user has to
+agree.
 """
 
 import sys

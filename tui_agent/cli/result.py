@@ -1,4 +1,4 @@
-"""``tui-agent result``: prints or writes a session's changes to its project as a patch, or commits them."""
+"""``tui-agent result``: prints or writes a session's file changes as a patch, or commits them."""
 
 import sys
 from argparse import Namespace
@@ -32,7 +32,7 @@ def run_result(arguments: Namespace) -> int:
         if not arguments.branch and not arguments.output:
             if not found:
                 raise ResultError(
-                    f"This session changed no file of {found.project}.{found.remarks()}"
+                    f"This session changed no files in {found.project}.{found.remarks()}"
                 )
             say_bytes(make_patch(found.files))
             if remarks := found.remarks().strip():

@@ -29,8 +29,8 @@ async def run_screen(arguments: Namespace) -> int:
     Afterwards, starts the detached run in which the session continues, if the user wanted one. If
     loading the settings or the first session failed, raises that error.
     """
-    # Nothing imported, read or built for the first session becomes garbage, and collecting takes a
-    # tenth of the start, or more for a long session. The app turns the collector on again.
+    # Nothing imported, read or built for the first session becomes garbage, and collecting it takes
+    # a tenth of the startup, or more for a long session. The app turns the collector on again.
     gc.disable()
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
@@ -80,7 +80,7 @@ async def run_screen(arguments: Namespace) -> int:
 
 
 def _wire(arguments: Namespace) -> "Wiring":
-    """Import the modules that the first session needs, and build the program's parts. Runs in a thread."""
+    """Import the modules for the first session, and build the program's parts. Runs in a thread."""
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()

@@ -43,7 +43,7 @@ def open_store() -> Store:
 
 
 def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
-    """Return the session with the id ``name``; for "", the one that was last used in ``cwd``.
+    """Return the session with the id ``name``; for "", the session last used in ``cwd``.
 
     If ``cwd`` has no session, uses the nearest directory above it that has one, up to the project's
     root.
@@ -115,7 +115,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
-    """Return the line about a session in a list, cut to ``columns`` cells; None: not cut."""
+    """Return the line about a session in a list, cut to ``columns`` cells unless that is None."""
     about = (
         f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     )

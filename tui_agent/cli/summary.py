@@ -1,6 +1,6 @@
 """Makes the JSON object that ``--output-format json`` prints at the end of a run.
 
-Its field names are those of ``claude -p --output-format json``, so that scripts work with both.
+It has the same field names as ``claude -p --output-format json``, so that scripts work with both.
 """
 
 import time
@@ -16,7 +16,7 @@ from tui_agent.session.session import Session
 
 @frozen
 class TokenUsage:
-    """Tokens of a run's requests, as counted by the provider; ``input_tokens`` are the uncached ones."""
+    """Tokens of a run's requests, as counted by the provider; ``input_tokens`` are uncached."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -51,7 +51,7 @@ class RunSummary:
 
 
 class RunTally:
-    """Measures a run: its time, requests, tokens and cost, from the moment that this object is created."""
+    """Measures a run's time, requests, tokens and cost, from the creation of this object on."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

@@ -65,7 +65,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
-    """Return the format ``named``; if that is None, the format of the file's suffix; by default Markdown.
+    """Return the format ``named``, or the format of the file's suffix, or by default Markdown.
 
     Raises:
         UsageError: the file's suffix belongs to no format.
@@ -100,7 +100,7 @@ def run_import(store: Store, arguments: Namespace) -> int:
         return _run_detect(store, arguments)
     if arguments.file is None:
         raise UsageError(
-            "Name a file or directory, or list the sessions on this machine with --detect."
+            "Name a file or directory, or use --detect to list other programs' sessions on this machine."
         )
     return _import_files(store, files_of(arguments.file), _source(arguments), arguments)
 

@@ -25,7 +25,7 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
 BUNDLE_FACTS = "tui-agent-bundle.json"
-"""Name of the file in a bundle that has the bundle's platform and the URL of its releases."""
+"""Name of the file in a bundle that names the bundle's platform and the URL of its releases."""
 CHECKSUMS = "SHA256SUMS"
 """Name of the file in a release that lists the bundles with their SHA-256 digests."""
 MAX_BUNDLE_BYTES = 512 << 20
@@ -45,7 +45,7 @@ Way = Literal["bundle", "checkout", "uv", "pipx", "pip"]
 
 
 class UpdateError(UserFacingError):
-    """The program can't be updated this way; the message says what to do instead."""
+    """Raised if the program can't be updated; the message says what to do instead."""
 
 
 @frozen
@@ -82,8 +82,8 @@ class Installation:
 def find_installation(prefix: Path, packages: Sequence[str]) -> Installation:
     """Return how the program was installed.
 
-    ``prefix`` is the directory of its Python environment; ``packages`` are the directories in which
-    its package is looked for, such as `sys.path`.
+    ``prefix`` is the directory of its Python environment; ``packages`` are the directories to
+    search for its package, such as `sys.path`.
     """
     if facts := _facts(prefix / BUNDLE_FACTS):
         releases = str(facts.get("releases", ""))
@@ -193,7 +193,7 @@ def _update_bundle(found: Installation) -> int:
 
 
 def _order(version: str) -> tuple[tuple[int, ...], bool, str, tuple[int, ...]]:
-    """Return the key by which versions are compared: 0.3.0rc1 comes before 0.3.0, and that before 0.3.1."""
+    """Return the key by which versions are compared: 0.3.0rc1 < 0.3.0 < 0.3.1."""
     release = _RELEASE.match(version)
     numbers = release[0] if release else ""
     rest = version[len(numbers) :]
@@ -232,10 +232,10 @@ def _download(url: str) -> bytes:
 
 
 def _refuse_open_sessions(command: str) -> None:
-    """Check that no session is open: a running program may still import modules that would be replaced.
+    """Check that no session is open: an update would replace modules that a program still imports.
 
     Bundles need no such check, as they keep the modules of the previous version. ``command`` is the
-    command line for updating anyway, which the error names.
+    command line for updating anyway; the error message shows it.
 
     Raises:
         UpdateError: sessions are open.

@@ -72,7 +72,7 @@ class Wiring:
         self.logins.warm()
         self.configure()
         self.chosen: AgentSpec | None = self._choose_agent()
-        """The primary agent that ``--mode`` names; None if that names a mode or is not given."""
+        """The primary agent that ``--mode`` names; None if it names a mode or is not given."""
         if arguments.no_session:
             provide_data_dir()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
@@ -112,7 +112,7 @@ class Wiring:
         The project's file is read only if the project is trusted.
 
         Raises:
-            ConfigError: a file can't be read, or a value is invalid (except for permissions: `_use`).
+            ConfigError: a file can't be read, or a value is invalid (`_use` checks permissions).
         """
         project = None
         if self.project_state.trusted:
@@ -209,8 +209,8 @@ class Wiring:
     def trust_of(self, cwd: Path) -> ProjectState:
         """Return the trust state of a directory's project.
 
-        For the project in which the program was started, that is `project_state` if it is trusted;
-        otherwise the state is read from the project's current files.
+        For the project in which the program was started, returns `project_state` if that is
+        trusted. Otherwise, reads the state from the project's current files.
         """
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return self.project_state
@@ -247,7 +247,7 @@ class Wiring:
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
-        """Open a session without holding it, so that another program may have it open and write to it."""
+        """Open a session without holding it: another program may have it open and write to it."""
         if demo:
             model = DEMO_MODEL
         else:
@@ -269,13 +269,13 @@ class Wiring:
             self.store.delete(session.id)
 
     def last_session(self) -> str:
-        """Return the id of the session that was last used in `cwd`; with ``--demo``, of the last demo.
+        """Return the id of the session last used in `cwd`; with ``--demo``, of the last demo.
 
         If `cwd` has no session, uses the nearest directory above it that has one, up to the project's
         root.
 
         Raises:
-            StoreError: there is none.
+            StoreError: there is no such session.
         """
         if not self.arguments.demo:
             return named_or_last(self.store, "", self.cwd).id
@@ -317,14 +317,14 @@ class Wiring:
         return sandbox_of(self.loaded.config, project)
 
     def default_model(self) -> str:
-        """Return the model for a new session (see `choose_model`); "" if the user has to choose one."""
+        """Return the model for a new session (see `choose_model`); "" if the user has to choose."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
 
 
 def _rules_of(
     path: Path, permissions: dict[str, str | dict[str, str]], source: Source
 ) -> tuple[Rule, ...]:
-    """Return the rules of a file's permissions; raises ConfigError if one is written wrongly."""
+    """Return the rules in a file's permissions; raises ConfigError if a rule is invalid."""
     try:
         return rules_from_table(permissions, source)
     except RuleError as error:

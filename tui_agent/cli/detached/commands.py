@@ -1,4 +1,4 @@
-"""``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``: start and manage detached runs.
+"""Starts and manages detached runs: ``run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``.
 
 A run's `host` process does the work; the commands start it, and talk to it over its socket.
 """
@@ -45,7 +45,7 @@ from tui_agent.text_files.encodings import user_text
 READY_PATIENCE = 60.0
 """Maximum seconds to wait until terminals can attach to a new run."""
 START_PATIENCE = 20.0
-"""Maximum seconds to wait for a run's session, or for the error output of a run that failed to start."""
+"""Maximum seconds to wait for a run's session, or for the errors of a run that failed to start."""
 STOP_PATIENCE = 15.0
 """Maximum seconds that ``stop`` waits for a run to end."""
 LOOK_SECONDS = 0.4
@@ -60,7 +60,7 @@ SILENT = "does not answer"
 def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
     """Start a detached run of the program with ``arguments`` and return its name.
 
-    ``prompt`` is only recorded, to be shown by ``ps``.
+    ``prompt`` is only recorded for ``ps``.
 
     Raises:
         DetachedError: the run could not be started.
@@ -185,7 +185,10 @@ def run_stop(arguments: Namespace) -> int:
 
 
 def run_logs(arguments: Namespace) -> int:
-    """Print the entries of a detached run's session; with ``--follow``, also new ones until the run ends."""
+    """Print the entries of a detached run's session.
+
+    With ``--follow``, keeps printing new entries until the run ends.
+    """
     from tui_agent.cli.sessions import open_store
     from tui_agent.session.session import session_to_read
 
@@ -210,7 +213,8 @@ def run_logs(arguments: Namespace) -> int:
 def _wait_for_session(run: Run) -> str:
     """Return the id of a run's session, once it has one.
 
-    Raises DetachedError if the run opens none within `START_PATIENCE`, or ends before.
+    Raises DetachedError if the run ends without a session, or has none after `START_PATIENCE`
+    seconds.
     """
     until = time.monotonic() + START_PATIENCE
     while not (session_id := session_of(run.name)):

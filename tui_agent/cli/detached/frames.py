@@ -34,7 +34,7 @@ class Kind(Enum):
 
 
 class BadFrameError(Exception):
-    """The bytes that were received are not a valid message."""
+    """Raised if the received bytes are not a valid message."""
 
 
 def frame(kind: Kind, payload: bytes = b"") -> bytes:

@@ -46,7 +46,7 @@ MAX_WAITING = 4 << 20
 STOP_PATIENCE = 10.0
 """Seconds between SIGTERM and SIGKILL when the program is stopped."""
 CLEAR = b"\x1b[2J"
-"""Escape sequence that clears a terminal, which may be larger than the area that the program draws."""
+"""Escape sequence that clears a terminal, as the program may draw only in a part of it."""
 
 
 class Client:
@@ -135,8 +135,8 @@ class Host:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Write as much input to the program as it accepts now; the rest follows when it reads again."""
-        # Errors other than a full buffer mean that the program has ended, which `_pass_output` notices.
+        """Write as much input to the program as it accepts now; the rest follows when it reads."""
+        # Any error except a full buffer means that the program has ended; `_pass_output` notices.
         with contextlib.suppress(OSError):
             while self._typed:
                 written = os.write(self._terminal, self._typed)
@@ -149,8 +149,8 @@ class Host:
     def _fit(self, *, again: bool = False) -> None:
         """Make the pseudo-terminal fit into every attached terminal, and clear these terminals.
 
-        It gets the smallest width and the smallest height of all. With ``again``, the program redraws
-        everything even if the size stays the same.
+        Sets it to the smallest width and the smallest height of all terminals. With ``again``, the
+        program redraws everything even if the size stays the same.
         """
         sizes = [client.size for client in self._clients.values() if client.size is not None]
         if not sizes:
@@ -204,7 +204,7 @@ class Host:
                 case Kind.STOP:
                     self.stop()
                 case Kind.OUTPUT | Kind.END:
-                    raise BadFrameError(f"{kind.name} comes from the run")
+                    raise BadFrameError(f"only the run sends {kind.name}")
 
     def _resize(self, client: Client, size: tuple[int, int]) -> None:
         is_new = client.size is None
@@ -308,7 +308,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _release_streams() -> None:
-    """Replace standard input and output by the null device, so that the starting process sees them end."""
+    """Replace standard input and output with the null device.
+
+    The process that started this one then sees both end.
+    """
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)

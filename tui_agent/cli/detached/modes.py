@@ -8,7 +8,7 @@ import re
 from tui_agent.text_files.encodings import user_text
 
 _TAIL = 256
-"""Number of bytes at the end of a piece of output that are searched for an incomplete escape sequence."""
+"""How many bytes at the end of a piece of output are searched for an incomplete escape sequence."""
 _ALTERNATE_SCREEN = 1049
 _CURSOR = 25
 _PASSING = frozenset({2026})
@@ -55,7 +55,7 @@ class TerminalModes:
             self.title = user_text(found["title"])
 
     def entering(self) -> bytes:
-        """Return the escape sequences that put a terminal from its normal state into the tracked one."""
+        """Return the escape sequences that put a terminal into the tracked state."""
         parts: list[bytes] = []
         if self._modes.get(_ALTERNATE_SCREEN):
             parts.append(b"\x1b[?1049h\x1b[2J")
@@ -70,7 +70,7 @@ class TerminalModes:
         return b"".join(parts)
 
     def leaving(self) -> bytes:
-        """Return the escape sequences that put a terminal from the tracked state back to normal."""
+        """Return the escape sequences that put a terminal back into its normal state."""
         parts = [b"\x1b[<u"] * len(self._keyboards)
         for mode, is_on in self._modes.items():
             if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}:

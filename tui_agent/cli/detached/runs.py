@@ -1,8 +1,8 @@
 """Records and finds the detached runs of this user, and exchanges messages with them.
 
-Each run has three files in a private directory: a socket and a record of what was started, which
-the run's `host` process creates and removes, and the id of the session that it has open, which the
-program in the run writes. `all_runs` removes the files of runs that have died.
+Each run has three files in a private directory. The run's `host` process creates and removes two of
+them: a socket, and a record of what was started. The program in the run writes the third: the id of
+the session that it has open. `all_runs` removes the files of runs that have died.
 """
 
 import json
@@ -25,14 +25,14 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Characters of run names, without those that are easily confused."""
 _NAME_LENGTH = 4
 _MAX_SOCKET_PATH = 100
-"""Maximum length of a socket's path that every platform allows, in bytes."""
+"""Length of a socket's path, in bytes, that every platform allows."""
 _FALLBACK = Path(f"/tmp/tui-agent-{os.getuid()}")  # noqa: S108 - used only if it is private
 _PATIENCE = 2.0
 """Maximum seconds that a run may take to send its state."""
 
 
 class DetachedError(Exception):
-    """A detached run can't be started, found or reached; the message is for the user."""
+    """Raised if a detached run can't be started, found or reached; the message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def runs_dir() -> Path:
     Creates it if needed.
 
     Raises:
-        DetachedError: neither this directory nor the fallback in /tmp can be created and is private.
+        DetachedError: neither this directory nor the fallback in /tmp can be used as a private one.
     """
     if os.environ.get(DATA_VARIABLE):
         place = data_dir() / "run"
@@ -88,7 +88,7 @@ def runs_dir() -> Path:
 
 
 def _make_private(place: Path) -> bool:
-    """Create a directory if missing; return True if it is private, and its path short enough for sockets."""
+    """Create a directory if missing; return True if it is private and can hold the sockets."""
     if len(os.fsencode(place)) + _NAME_LENGTH + 8 > _MAX_SOCKET_PATH:
         return False
     with suppress(OSError):
@@ -157,7 +157,9 @@ def all_runs() -> dict[str, Run]:
 
 
 def find(name: str) -> Run:
-    """Return the run whose name begins, or whose session id ends, with ``name``; for "", the newest run.
+    """Return the run whose name begins with ``name``, or whose session id ends with it.
+
+    For "", returns the newest run.
 
     Raises:
         DetachedError: no run matches, or more than one.
