@@ -245,6 +245,9 @@ def test_a_wish_is_read() -> None:
     assert wish.prompt == "Fix it: now"
     with pytest.raises(CommandError):
         read_wish("3")
+    for head in ("3 --cost", "3 --steps"):
+        with pytest.raises(CommandError, match="needs a value"):
+            read_wish(f"{head} -- Fix it.")
     for amount in ("nan", "0", "-1"):
         with pytest.raises(CommandError, match="is not an amount"):
             read_wish(f"3 --cost {amount} -- Fix it.")

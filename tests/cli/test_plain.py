@@ -185,6 +185,8 @@ async def test_a_long_list_is_narrowed_down_by_words_and_a_text_is_written_anew(
     running = asyncio.ensure_future(plain.frontend.run(FirstView()))
     asked = asyncio.ensure_future(plain.frontend.ask(Pick("Which?", rows)))
     await plain.until("40 more rows")
+    await plain.type("25")
+    await plain.until("1: row 25 of many")
     await plain.type("57 many")
     await plain.until("1: row 57 of many")
     await plain.type("1")

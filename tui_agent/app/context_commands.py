@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_agent.app.edit_cost import Edit
 
 
-NOT_LATEST = "Only the latest summary can be edited; this one was summarised again."
+NOT_LATEST = "Only the latest summary can be edited."
 
 
 @Command(

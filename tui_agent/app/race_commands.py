@@ -124,12 +124,14 @@ def _options(head: str) -> tuple[str, dict[str, str]]:
             runners.append(word)
             continue
         name, given, value = word[2:].partition("=")
-        if name not in OPTIONS or not (given or words):
+        if name not in OPTIONS:
             raise CommandError(f"“{word}” is not an option. Use {USAGE}")
         if given:
             options[name] = value
-        else:
+        elif words:
             options[name] = words.pop(0)
+        else:
+            raise CommandError(f"“{word}” needs a value. Use {USAGE}")
     return " ".join(runners), options
 
 

@@ -423,7 +423,8 @@ class PlainFrontend(Frontend):
         """
         shown = list(rows)
         while True:
-            for number, row in enumerate(shown[:ROWS], 1):
+            offered = shown[:ROWS]
+            for number, row in enumerate(offered, 1):
                 self._print(f"{number}: {', '.join(filter(None, [row.text, row.facts]))}")
             more = ""
             if len(shown) > ROWS:
@@ -433,8 +434,8 @@ class PlainFrontend(Frontend):
             if line is None:
                 return None
             picked = whole_number(line)
-            if picked is not None and 0 < picked <= len(shown):
-                return shown[picked - 1].key
+            if picked is not None and 0 < picked <= len(offered):
+                return offered[picked - 1].key
             found = [row for row in rows if _has_words(row, line)]
             if not found:
                 self._print("No row has that number or those words.")
