@@ -269,7 +269,7 @@ def test_a_session_on_the_screen_is_detached(home: Place, server: ModelServer) -
     [
         (("attach", "nope"), "There are no detached runs."),
         (("stop",), "There are no detached runs."),
-        (("run", "--detach", "-p", "x"), "--detach is for the full-screen program"),
+        (("run", "--detach", "-p", "x"), "--detach can't be used with -p"),
     ],
 )
 def test_what_can_not_be_is_said(home: Place, words: tuple[str, ...], why: str) -> None:

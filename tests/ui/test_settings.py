@@ -248,7 +248,7 @@ async def test_tables_are_left_to_the_file(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await opened(stage, pilot, "permissions")
         await press(pilot, "enter")
-        assert "This is a table: edit it in" in screen_text(stage)
+        assert "be edited here: change it in" in screen_text(stage)
         assert path.read_text() == '[permissions]\nedit = "ask"\n'
 
 

@@ -198,7 +198,7 @@ class Drafter:
         return await in_thread(boundaries, self._session.active_path(), count)
 
     async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
-        """Plan and summarise a compaction without committing it.
+        """Plan a compaction and have its summary written, without committing it.
 
         ``before_compact`` hooks may cancel it, move the cut or supply the summary. If there is no
         draft, the `Refusal` or `SummaryFailure` says why.
@@ -419,7 +419,7 @@ class Drafter:
         try:
             self._journal.add_cost(sign * spent.cost, Purpose.SUMMARIES)
         except StoreError as error:
-            log.warning("the cost of a summary was not counted: %s", error)
+            log.warning("the cost of a summary could not be added to the session: %s", error)
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
         head = resolve(path).system

@@ -82,7 +82,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Sums over the cache misses with one reason: requests, missed tokens, known extra cost."""
+    """Totals of the cache misses that share a reason: requests, missed tokens, known extra cost."""
 
     requests: int = 0
     tokens: int = 0

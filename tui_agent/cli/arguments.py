@@ -237,7 +237,7 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.detach and not has_screen,
-            f"--detach is for the full-screen program; a run with -p needs no terminal. {more}",
+            f"--detach can't be used with -p: leave out -p. {more}",
         ),
         (has_screen and key is not None, f"--key needs -p. {more}"),
         (key is not None and not key.strip(), "--key needs a name."),

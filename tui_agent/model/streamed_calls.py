@@ -93,10 +93,10 @@ class StreamedCalls:
     def take(
         self, index: Any, given: str, tool: str, arguments: Any
     ) -> tuple[int, StreamedCall, str]:
-        """Add a piece; return its call's index in ``calls``, the call, and the piece of arguments.
+        """Add a piece of a call. Return the call's index in ``calls``, the call, and new arguments.
 
-        ``index`` is the number that the provider gives the call, if it is an int. ``arguments``
-        other than text are converted to JSON text, None to "".
+        ``index`` is the provider's number for the call; anything but an int is ignored.
+        ``arguments`` are returned as text: "" for None, JSON for other values that aren't text.
         """
         if not isinstance(arguments, str):
             if arguments is None:

@@ -77,7 +77,8 @@ def as_on_disk(path: Path) -> Path:
 def _alike(folder: Path, name: str) -> str:
     """Return the name in a directory that looks like ``name``, or ``name`` itself if there is none.
 
-    Raises AlikeError if there are several.
+    ``name`` may also be written with escapes (see `escaped`), to choose among names that look the
+    same. Raises AlikeError if several look like it.
     """
     wanted = folded(name)
     try:
@@ -85,10 +86,13 @@ def _alike(folder: Path, name: str) -> str:
             names = [row.name for row in islice(rows, _MAX_NAMES)]
     except OSError:
         return name
-    near = [each for each in names if folded(each) == wanted]
+    meant = [each for each in names if "\\" in name and escaped(each) == name]
+    near = meant or [each for each in names if folded(each) == wanted]
     if len(near) > 1:
         alike = " and ".join(escaped(each) for each in sorted(near))
-        raise AlikeError(f"there is no {name}, but {alike} look like it. Copy one of them")
+        raise AlikeError(
+            f"there is no {name}, but {alike} look the same. Use one of these names, as written here"
+        )
     if near:
         return near[0]
     return name

@@ -91,9 +91,9 @@ class KeyOrder:
         """Return the events to deliver for an event, usually just that event.
 
         A key with Alt is delivered without its character, which a text field would insert. If the
-        key has no binding, a text field receives its replacement in `WORD_KEYS`. A field in which
-        Escape ends a mode receives Escape and then the character, because terminals send the same
-        bytes for these two keys as for the character with Alt.
+        key has no binding, a text field receives its replacement in `WORD_KEYS`; but a field in
+        which Escape ends a mode receives Escape and then the character, because terminals send the
+        same bytes for both.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)

@@ -110,7 +110,7 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
         case FileNotFoundError() | NotADirectoryError() if not is_directory(spec.directory):
             return Trouble(
                 f"there is no directory “{spec.directory}”",
-                f"Create it, or correct its cwd in {spec.place}.",
+                f"Create the directory, or correct the server's cwd in {spec.place}.",
                 "reload",
             )
         case FileNotFoundError() if error.filename:

@@ -92,7 +92,11 @@ def inline_documents(
 
 
 def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
-    """Return a table as a document. A text ``{file:PATH}`` is not read but listed as an unused field."""
+    """Return a table as a document.
+
+    If its text only refers to a file (``{file:PATH}``), the file is not read, and the reference is
+    listed as an unused field.
+    """
     fields = dict(given)
     body = str(fields.pop(body_key, "")).strip()
     if body.startswith("{file:"):

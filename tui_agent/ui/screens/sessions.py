@@ -291,7 +291,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
         self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
-        self.notify("Deleted the session. u restores it until the program ends.")
+        self.notify("Session deleted. Press u to restore it, until the program ends.")
         self.refill(self.typed)
 
     def action_undelete(self) -> None:

@@ -157,7 +157,7 @@ class SettingsScreen(PickerScreen[None]):
         if not row.editable:
             path = short_path(self._controller.services.config_path)
             self.show_note(
-                f"{row.description}\nThis is a table: edit it in {path}, then open this page again."
+                f"{row.description}\nThis can't be edited here: change it in {path}, then open this page again."
             )
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")

@@ -256,7 +256,7 @@ class TranscriptModel:
     # -- content
 
     def open(self, source: EntrySource | None) -> None:
-        """Replace all items with the items of ``source`` (None: none). Keeps the user's folds."""
+        """Replace all items with those of ``source``, or with none if it is None. Keep the folds."""
         self.source = source or _NOTHING
         headers = self.source.headers
         self.ids = array("q", headers.ids)
