@@ -36,6 +36,7 @@ from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.screens.models import ModelPicker, order
+from tui_agent.ui.screens.picker import MAX_ROWS
 from tui_agent.ui.widgets.options import Options
 
 
@@ -534,6 +535,28 @@ async def test_help_with_words_is_searched_for_them(stage: Stage) -> None:
         await until(lambda: stage.app.screen.typed == "copy", pilot)
         assert "/copy" in screen_text(stage)
         assert "/undo" not in screen_text(stage)
+
+
+@pytest.mark.parametrize("typed", ["", "model", "lab/model"])
+async def test_of_a_long_list_the_first_models_are_shown_and_the_others_counted(
+    tmp_path: Path, typed: str
+) -> None:
+    found = [ModelRow(f"lab/model-{number}", "lab", has_key=True) for number in range(3_000)]
+    stage = make_stage(tmp_path, models=lambda: found)
+    async with stage.run((80, 24)) as pilot:
+        await press(pilot, "f2")
+        await until(lambda: "lab/model-0" in screen_text(stage), pilot)
+        await write(pilot, typed)
+        listing = stage.app.screen.query_one("#rows", OptionList)
+
+        def told() -> str:
+            return str(listing.options[-1].prompt) if listing.options else ""
+
+        await until(lambda: "more: type to narrow" in told(), pilot)
+        shown = [option for option in listing.options if not option.disabled]
+        counted = 3_000 + ("/" in typed)  # with the offer to use the name as it was typed
+        await until(lambda: told() == f"{counted - len(shown)} more: type to narrow", pilot)
+        assert MAX_ROWS - 2 <= len(shown) <= MAX_ROWS
 
 
 async def test_a_model_stands_under_the_server_that_the_user_set_for_it(tmp_path: Path) -> None:

@@ -187,7 +187,8 @@ class HelpScreen(PickerScreen[HelpRow]):
             found.sort(key=lambda row: row.name != "key")
         else:
             found.sort(key=lambda row: _sort_key(row, words))
-        self.show([Option(self._row(row, words), id=row.id) for row in found], at=at)
+        rows = (Option(self._row(row, words), id=row.id) for row in found)
+        self.show(rows, count=len(found), at=at)
 
     def pick(self, key: str) -> None:
         self.dismiss(self._rows[key])

@@ -8,6 +8,7 @@ opened it switches to the model and saves it.
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from textual import work
 from textual.content import Content
@@ -73,7 +74,8 @@ def groups(
             recent.append(row)
     del recent[MAX_MODELS_USED:]
     yield "Recent", recent
-    rest = [row for row in ordered if row not in recent]
+    taken = {key_of(row) for row in recent}
+    rest = [row for row in ordered if key_of(row) not in taken]
     servers: dict[str, list[ModelRow]] = {}
     providers: dict[str, list[ModelRow]] = {}
     others: list[ModelRow] = []
@@ -178,18 +180,15 @@ class ModelPicker(PickerScreen[ModelPick]):
         if self._models is None:
             return
         if not query:
-            self.show(list(self._grouped(self._models)), at=at)
+            self.show(self._grouped(self._models), count=len(self._models), at=at)
             return
         found = matching(self._models, query, lambda row: row.id, lambda row: not row.has_key)
-        rows = [Option(self._row(row, offsets), id=key_of(row)) for row, offsets in found]
+        rows = (Option(self._row(row, offsets), id=key_of(row)) for row, offsets in found)
+        typed: list[Option] = []
         if "/" in query and not any(row.id == query for row, _ in found):
-            rows.append(
-                Option(
-                    Content.assemble("Use ", self.styled(visible(query), "strong")),
-                    id=_TYPED + query,
-                )
-            )
-        self.show(rows, at=at)
+            use = Content.assemble("Use ", self.styled(visible(query), "strong"))
+            typed.append(Option(use, id=_TYPED + query))
+        self.show(chain(rows, typed), count=len(found) + len(typed), at=at)
 
     def _grouped(self, models: Sequence[ModelRow]) -> Iterator[Option]:
         for name, rows in groups(models, self._current, self._used):

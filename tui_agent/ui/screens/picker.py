@@ -1,6 +1,7 @@
 """Base class of pages on which the user picks a row of a filtered list, and two simple pickers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Generic, TypeVar, cast
 
 from textual import getters, on
@@ -156,16 +157,21 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         self.about.set_classes(f"-{tone}" if tone else "")
         self.about.scroll_home(animate=False)
 
-    def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
-        """Show at most `MAX_ROWS` rows; highlight the row with the id ``at``, else the first."""
-        shown = rows[:MAX_ROWS]
+    def show(self, rows: Iterable[Option], *, count: int, at: str | None = None) -> None:
+        """Show at most `MAX_ROWS` rows; highlight the row with the id ``at``, else the first.
+
+        ``count`` is the number of rows that can be picked. Takes only the rows that it shows from
+        ``rows``, which can make them one by one.
+        """
+        shown = list(islice(rows, MAX_ROWS))
+        left = count - sum(not row.disabled for row in shown)
         self.listing.set_options(shown)
-        if len(rows) > MAX_ROWS:
-            more = self.styled(f"{len(rows) - MAX_ROWS} more: type to narrow", "faint")
+        if left > 0:
+            more = self.styled(f"{left} more: type to narrow", "faint")
             self.listing.add_option(Option(more, disabled=True))
-        self.listing.display = bool(rows)
-        self.empty.display = not rows
-        if not rows:
+        self.listing.display = bool(shown)
+        self.empty.display = not shown
+        if not shown:
             self.highlight(None)
             return
         ids = [row.id for row in shown]
@@ -241,7 +247,8 @@ class PickScreen(PickerScreen[str]):
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         found = matching(self._question.rows, query, lambda row: row.text)
-        self.show([Option(self._row(row, offsets), id=row.key) for row, offsets in found], at=at)
+        rows = (Option(self._row(row, offsets), id=row.key) for row, offsets in found)
+        self.show(rows, count=len(found), at=at)
 
     def highlight(self, key: str | None) -> None:
         row = self._rows.get(key or "")
@@ -277,7 +284,7 @@ class ThemePicker(PickerScreen[str]):
             if query.lower() in name:
                 tone = self.styled("dark" if theme.dark else "light", "faint")
                 rows.append(Option(Content.assemble(f"{name:<24}", tone), id=name))
-        self.show(rows, at=at or self.app.theme)
+        self.show(rows, count=len(rows), at=at or self.app.theme)
 
     def highlight(self, key: str | None) -> None:
         if key is not None:

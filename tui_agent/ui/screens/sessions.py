@@ -178,7 +178,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 # Each control character becomes one dot, so that the offsets stay valid.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
-        self.show(rows, at=at)
+        self.show(rows, count=len(rows), at=at)
 
     def redraw(self) -> None:
         if self._sessions:

@@ -81,14 +81,14 @@ class SettingsScreen(PickerScreen[None]):
         at = at or self.highlighted
         words = lower_case(query).split()
         if not words:
-            self.show(list(self._grouped()), at=at)
+            self.show(self._grouped(), count=len(self._rows), at=at)
             return
         rows = []
         for row in self._rows.values():
             text = f"{row.key} {row.words} {sentence_of(row)} {row.description}"
             if has_words(text, words):
                 rows.append(Option(self._row(row), id=row.key))
-        self.show(rows, at=at)
+        self.show(rows, count=len(rows), at=at)
 
     def _grouped(self) -> Iterator[Option]:
         """Yield a row for every setting, and a heading before each group."""
