@@ -491,7 +491,7 @@ async def test_the_screen_on_top_says_that_the_agent_asks(stage: Stage, name: st
         await run_command(stage, pilot, name, "")
         await ask(stage, pilot)
         (chip,) = chips(stage)
-        assert chip.startswith("▲ The agent asks about bash, esc shows the question: rm -rf")
+        assert chip.startswith("▲ The agent asks about bash (esc shows the question): rm -rf")
         await press(pilot, "escape")
         assert stage.app.screen is stage.main
         assert chips(stage) == []

@@ -2,8 +2,8 @@
 
 This is safe in trees that other processes may change. The kernel looks up a path again in each
 call, and another process may meanwhile have replaced part of the path with a link. A descriptor,
-however, always means the same directory. No function here follows a link below the directory whose
-descriptor it is given, or waits for a pipe.
+however, always means the same directory. Given a directory's descriptor, no function here follows a
+link below that directory, and none waits for a pipe.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags for reading a file that must not be a link. Without ``O_NONBLOCK``, opening a pipe would
 wait for a writer."""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""Flags for opening a directory on the way to another directory. It need not be readable."""
+"""Flags for opening a directory only to open others below it. It need not be readable."""
 PERMISSIONS = 0o777
 """Mask of the permission bits, without setuid, setgid and the sticky bit."""
 
@@ -47,8 +47,9 @@ _CURRENT = -100
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
     """Descend from a directory through the named folders. Return the last folder's descriptor.
 
-    Closes ``descriptor``, even after an error. With ``make``, creates missing directories. Raises
-    OSError if a directory doesn't exist or is a link (``ELOOP``, ``ENOTDIR``).
+    Closes ``descriptor``, even after an error; without folders, returns it instead. With ``make``,
+    creates missing directories. Raises OSError if a directory doesn't exist or is a link
+    (``ELOOP``, ``ENOTDIR``).
     """
     names = list(folders)
     try:
@@ -179,7 +180,7 @@ def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
 def set_mode(parent: int, name: str, mode: int) -> None:
     """Set the permission bits of an entry in a directory, even if the entry can't be opened.
 
-    Raises OSError for a link.
+    Raises OSError if the entry doesn't exist or, on Linux, if it is a link.
     """
     if sys.platform != "linux":
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
@@ -194,8 +195,8 @@ def set_mode(parent: int, name: str, mode: int) -> None:
 def open_directory(parent: int, name: str) -> int:
     """Open a subdirectory and return its descriptor.
 
-    If its owner lacks permission to read, write or search it, that permission is granted first.
-    Raises OSError if it doesn't exist or isn't a directory.
+    If its owner lacks permission to read, write or search it, that permission is granted first, if
+    possible. Raises OSError if it isn't a directory or can't be opened.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -208,7 +209,7 @@ def make_directory(parent: int, name: str, mode: int) -> int:
     """Create a directory, or use the existing one, and return its descriptor.
 
     Its permissions are set to those in ``mode``; an inherited setgid bit stays. Raises OSError if
-    ``name`` exists and is not a directory.
+    that fails, for example because ``name`` is a file.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
@@ -228,7 +229,7 @@ def set_times(descriptor: int, state: os.stat_result) -> None:
 
 
 def copy_data(reading: int, writing: int, size: int) -> None:
-    """Copy the first ``size`` bytes of the file ``reading`` to the empty file ``writing``.
+    """Copy the file ``reading``, which has ``size`` bytes, to the empty file ``writing``.
 
     Both are descriptors. If the file system supports it, the files share their blocks. Holes are
     kept. Raises OSError if, for example, there is no space.

@@ -124,7 +124,8 @@ def commit_to_branch(
     """Commit edits on a new branch that starts at ``HEAD``.
 
     The user's index and working tree stay unchanged, and no hook is run. If a file had uncommitted
-    changes before its edit, they are left out of the commit, unless they conflict with the edit.
+    changes before its edit, they are left out of the commit, unless they conflict with the edit or
+    the file is untracked or binary.
 
     Raises:
         GitWriteError: git is missing or fails, there is no repository or no commit in it, the

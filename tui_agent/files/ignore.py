@@ -33,7 +33,7 @@ class IgnoreRules:
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
-        """Return the rules that a directory inherits from the directories above in its repository.
+        """Return the rules that a directory inherits from its parents in its repository.
 
         The directory's own ignore files are not included; see `entering`. A directory that is
         itself ignored inherits nothing, because a user who names it wants to see its files.
@@ -56,11 +56,15 @@ class IgnoreRules:
         return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        """Return True if the rules ignore an absolute path. ``directory``: it is a directory."""
+        """Return True if the rules ignore an absolute path.
+
+        ``directory`` says whether the path is a directory.
+        """
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
-            if is_ignored is not None:  # False: a pattern with ``!`` matches; None: no pattern does
+            # None means that no pattern matches; False, that a pattern with ``!`` matches.
+            if is_ignored is not None:
                 return is_ignored
         return False
 
@@ -69,7 +73,7 @@ def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
     """Return the ignore rules above a directory, from its repository's root down.
 
     Each row is a directory with ignore files, and their lines. The given directory itself is not
-    included. Empty outside a repository, and for the repository's root.
+    included. The list is empty outside a repository, and for the repository's root.
     """
     parents = (directory, *directory.parents)
     repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
@@ -95,7 +99,7 @@ def _lines_in(directory: str | Path) -> list[str]:
 
 @frozen
 class ListedPath:
-    """An entry of a directory: its name, absolute path and kind, and whether git ignores it."""
+    """An entry of a directory: its name, absolute path and kind, and whether it is ignored."""
 
     name: str
     path: str
@@ -105,10 +109,11 @@ class ListedPath:
 
 
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
-    """Return a directory's entries, directories first, sorted by name. Leaves out ``.git`` etc.
+    """Return a directory's entries, directories first, sorted by name.
 
-    ``directory`` is absolute. ``rules`` are the rules that apply in it. A link doesn't count as a
-    directory. Raises OSError if the directory can't be listed, or its path contains a link.
+    ``directory`` is absolute. ``rules`` are the rules that apply in it. Leaves out ``.git`` and
+    other data of version control. A link doesn't count as a directory. Raises OSError if the
+    directory can't be listed, or its path contains a link.
     """
     found = []
     with opened_directory(Path(directory)) as descriptor, os.scandir(descriptor) as entries:
@@ -125,8 +130,9 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
     """Yield the regular files below ``root``, except for ignored files and links.
 
-    Yields at most ``limit`` files (None: all). Their paths begin with ``root``. A directory's files
-    come before the files in its subdirectories. Files and subdirectories are sorted by name.
+    Yields at most ``limit`` files, or all if it is None. Their paths begin with ``root``. A
+    directory's files come before the files in its subdirectories. Files and subdirectories are
+    sorted by name. Directories that can't be listed are skipped.
     """
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]

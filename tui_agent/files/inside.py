@@ -1,4 +1,4 @@
-"""Opens files in a way that no link can lead away from the path that was checked or allowed.
+"""Opens files so that no link can lead away from the path that was checked or allowed.
 
 A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``).
 Therefore `read_inside` and `open_inside` refuse paths that lead out of the project. After the user
@@ -37,10 +37,10 @@ class OutsideError(OSError):
 def read_inside(
     project: Path, path: Path, limit: int | None = None
 ) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of a project's file (None: all bytes), and its status.
+    """Return the first ``limit`` bytes of a project's file, and the file's status.
 
-    Links inside the project are followed. If a link is changed after the check and before the file
-    is opened, opening fails.
+    If ``limit`` is None, returns all bytes. Links inside the project are followed. If a link is
+    changed after the check and before the file is opened, opening fails.
 
     Raises:
         OutsideError: the path leads out of the project.
@@ -66,9 +66,9 @@ def open_inside(project: Path, path: Path) -> int:
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of any regular file (None: all bytes), and its status.
+    """Return the first ``limit`` bytes of any regular file, and the file's status.
 
-    Links are followed.
+    If ``limit`` is None, returns all bytes. Links are followed.
 
     Raises:
         OSError: the file can't be read, or isn't a regular file.

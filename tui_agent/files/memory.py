@@ -155,9 +155,9 @@ class MemoryState(BaseModel):
         """Add a line. It replaces ``instead_of`` or, if that is None, the line with the same topic.
 
         ``answers`` is the proposal that the user accepted with this line, perhaps after editing it.
-        A line that the user hasn't seen is not replaced: if the new line's topic differs from the
-        topic of ``instead_of`` or the proposal, and is in use, it is changed to a free topic, such
-        as ``build 2``.
+        If the user has changed the topic of the proposal or of ``instead_of`` to a topic in use,
+        the line receives a free topic instead, such as ``build 2``. Otherwise it would replace a
+        line that the user hasn't seen.
 
         Raises:
             NotKeptError: the line replaces no other line, and there are already `MAX_LINES`.
@@ -174,7 +174,7 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return the line with a topic that no line or proposal has. Adds a number if necessary.
+        """Return a copy of ``line`` with a topic not in use. Adds a number if necessary.
 
         For a line without a topic, the topic is the first uncommon word of its text, or "note".
         """
@@ -252,7 +252,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update=update)
 
     def proposals_beside(self, proposal: Proposal) -> tuple[Proposal, ...]:
-        """Return the waiting proposals on other topics than the topic of ``proposal``."""
+        """Return the waiting proposals whose topic differs from that of ``proposal``."""
         topic = proposal.line.topic
         return tuple(one for one in self.proposed if one.line.topic != topic)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield all entries below the directories ``places`` except directories, nearest first.
+    """Yield the files, links and other entries below ``places``, nearest first; no directories.
 
     Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
     down. Stops after the directory in which the ``names``-th entry was seen. Links are yielded but

@@ -1,8 +1,8 @@
 """Reads a project's notes file, and changes it when the user drops a note.
 
-Earlier versions wrote this file. It is a Markdown file in the project, with one list item per note.
-New lines go into the memory instead (``files.memory``). A note is added only when the user undoes
-its removal.
+Earlier versions of the program wrote this file. It is a Markdown file in the project, with one list
+item per note. New lines go into the memory instead (``files.memory``). A note is added only when
+the user undoes its removal.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ _MAX_BYTES = 4_000_000
 
 
 class NoteError(UserFacingError):
-    """The notes file can't be read or changed as text."""
+    """The notes file can't be read or changed; the message says why and is shown to the user."""
 
 
 def read_notes(project: Path) -> list[str]:

@@ -72,7 +72,7 @@ settings of the repository are used."""
 _OWN_SETTINGS = """\
 [core]
     bare = false
-    # A file with another time of change is another file.
+    # A file whose status change time differs is compared again.
     trustctime = true
     checkStat = default
     fsmonitor = false
@@ -182,7 +182,8 @@ def call_git(
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
     """Return True if tracked files in the repository around a folder differ from the last commit.
 
-    False also if git fails or takes longer than ``seconds``. Submodules are ignored. Blocks.
+    Also returns False if git fails or takes longer than ``seconds``. Submodules are ignored.
+    Blocks, so call it in a thread.
     """
     return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
 
@@ -190,8 +191,9 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
     """Return the paths in a folder whose current content equals the content in git's index.
 
-    Everyone who has the repository can read that content. The result never includes files that git
-    converts when it stores them (line ends, filters), or files in submodules.
+    Everyone who has the repository can read that content. The result never includes files in
+    submodules, or files whose content git changes when it stores them (line ends, filters). It is
+    empty outside a repository, or if git fails.
     """
     index = _index_time(folder)
     states = []
@@ -206,9 +208,10 @@ def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Pat
 
 
 def tracked_files(folder: Path) -> frozenset[str]:
-    """Return the absolute paths of the tracked files in a folder; empty outside a repository.
+    """Return the absolute paths of the tracked files in a folder.
 
-    Starts git only if the index has changed since the last call.
+    Returns an empty set outside a repository, or if git fails. Starts git only if the index has
+    changed since the last successful call.
     """
     index = _index_time(folder)
     if index:
@@ -218,7 +221,7 @@ def tracked_files(folder: Path) -> frozenset[str]:
 
 
 def _index_time(folder: Path) -> int:
-    """Return when the index of a folder's repository was modified, in nanoseconds.
+    """Return when the index of a folder's repository was modified, in nanoseconds since the epoch.
 
     Returns 0 if there is no repository or no index.
     """
@@ -331,9 +334,9 @@ def repository_of(top: Path) -> Path | None:
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
     """Create a git directory ``place`` with the project's history and its own index and references.
 
-    Changes in it don't affect the project's repository: only objects are read from there. They are
-    read through ``original``, a link to the project, because the project's own path may be
-    hidden where git runs.
+    Changes in it don't affect the project's repository: only objects are read from there. Objects
+    inside the project are read through ``original``, another path to the project, because the
+    project's own path may be hidden where git runs.
 
     Returns:
         The path through which objects are read, and their real path; None if the project has no
@@ -437,7 +440,8 @@ def head_of(repository: Path, shared: Path) -> str | None:
 def _settings(path: Path) -> Iterator[str]:
     """Yield the settings in a git configuration file that ``_KEPT_SETTINGS`` allows.
 
-    Each setting is text for another such file. Finds only settings in the usual form on one line.
+    Yields each setting as text for another configuration file. Finds only settings that are written
+    on one line in the usual form.
     """
     section = ""
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():

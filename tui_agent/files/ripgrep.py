@@ -71,8 +71,9 @@ async def list_files(
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
     """Return the relative paths of the files in a project that git doesn't ignore, unsorted.
 
-    If there are more than ``most`` files, returns at least one more than ``most``, but perhaps not
-    all (None: no limit). Without ripgrep, the listing is slower, and None means 200,001 files.
+    If there are more than ``most`` files, returns at least ``most`` + 1 of them, but perhaps not
+    all. If ``most`` is None, returns all files. Without ripgrep, the listing is slower and contains
+    at most ``most`` + 1 files, or 200,001 if ``most`` is None.
     """
     names: list[str] = []
 
@@ -125,7 +126,7 @@ async def run_ripgrep(
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # It was killed: an ignore file in a subdirectory is a pipe or used too much memory.
+                # It was killed, because of a pipe as an ignore file or for using too much memory.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
@@ -156,7 +157,7 @@ def _is_plain(path: str | Path) -> bool:
 
 
 async def _kill_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
-    """After `PIPE_CHECK_DELAY`, kill ripgrep if it still runs and an ignore file is a pipe."""
+    """After `PIPE_CHECK_DELAY`, kill ripgrep if it still runs and an ignore file isn't regular."""
 
     def has_pipes() -> bool:
         for place, _folders, names in os.walk(directory):
@@ -204,7 +205,7 @@ def _candidates(directory: Path) -> tuple[str, ...]:
 async def _works(binary: str) -> bool:
     """Return True if ``binary --version`` succeeds. The result is cached.
 
-    If the wheel was built for another C library, it can be installed, but its program doesn't run.
+    A ripgrep wheel for another C library can be installed, but its program doesn't run.
     """
     if binary not in _checked:
         try:

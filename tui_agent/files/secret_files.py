@@ -7,8 +7,8 @@ don't receive it. In all other files, secrets are redacted and the rest is shown
 
 There are exceptions. Source code, Markdown and files made to be shared (``.env.example``) are
 judged only by name, because keys in them are usually made up. A file of an installed Python package
-is shown if the package lists its digest. Of the other files of installed packages, only small files
-are searched.
+is shown if it still matches the package's list of files. Of the other files of installed packages,
+only small files are searched.
 
 This module reads files, and caches what it found in them.
 """
@@ -95,7 +95,7 @@ def file_holds_secret(path: Path) -> bool:
 def is_searched(path: str, size: int) -> bool:
     """Return True if a file with this path and size (in bytes) is searched for secrets.
 
-    False for source code, files made to be shared, and files over 4 kB of installed packages.
+    False for source code, files made to be shared, and files of installed packages over 4 kB.
     """
     if _is_code(path) or is_made_to_be_shared(path):
         return False
@@ -226,7 +226,7 @@ def _content_of(path: Path) -> _Content:
         return _NOTHING
     if not is_searched(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
-    # The status change time, because a program can set the modification time back.
+    # Uses the status change time, because a program can set the modification time back.
     return _content(path, state.st_ctime_ns, state.st_size)
 
 

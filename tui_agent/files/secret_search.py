@@ -51,9 +51,10 @@ class SecretSearch:
         return self._known.get(file)
 
     def run(self, files: Iterable[FileState], may_continue: MayContinue) -> None:
-        """Search all files not searched yet, small ones first, while ``may_continue`` is True.
+        """Search all files not searched yet, small ones first.
 
-        Blocks. If another thread is searching, waits until it has finished.
+        Blocks, and first waits for any search in another thread. Stops as soon as ``may_continue``
+        returns False.
         """
         while may_continue():
             if self._turn.acquire(timeout=_TURN_SECONDS):

@@ -9,7 +9,7 @@ _SETTLED_NS = 2_000_000_000
 
 
 class Stamp(NamedTuple):
-    """Values of a file. After any change to the file, at least one of them differs.
+    """Values that describe a file's state. After any change, at least one of them differs.
 
     ``modified`` and ``changed`` (status change) are times in nanoseconds; ``size`` is in bytes.
     """

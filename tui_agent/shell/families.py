@@ -55,8 +55,8 @@ class _Family:
 def family(words: Sequence[Word]) -> tuple[str, str]:
     """Return the pattern of the rule that the answer "always" creates for a simple command.
 
-    The second result is the pattern of the command's family if that doesn't cover one of the
-    command's options, otherwise "".
+    The second result is usually "". If the command's family doesn't cover one of the command's
+    options, the rule is only for this command, and the second result is the family's pattern.
     """
     exact = escaped(" ".join(word.shown for word in words))
     found = _named(["$" if word.value is None else word.value for word in words])

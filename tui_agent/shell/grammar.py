@@ -3,8 +3,8 @@
 A command line is called free if every character belongs to a token defined here, every program is
 in `TABLE`, every switch is named in the program's row, and every operand has the form that the row
 requires. Lines with expansions, globs, redirections to files, here-documents, assignments or groups
-are never free. Every path must be in the project and must not contain a link, and its file must not
-contain a secret. No setting can extend the table.
+are never free. Every path must be in the project and must not contain a link, and a file whose
+content is read must not contain a secret. No setting can extend the table.
 """
 
 import os
@@ -24,7 +24,8 @@ MAX_FILES = 20_000
 
 MAX_SEARCHED_BYTES = 4_000_000
 """Maximum total size, in bytes, of the files below a directory that are checked for secrets before
-a search. Source code doesn't count. If the files are larger, the search isn't free."""
+a search. Source code, Markdown and files made to be shared don't count. If the other files are
+larger in total, the search isn't free."""
 
 _TOKEN = re.compile(
     r"""
@@ -105,7 +106,8 @@ def _file(text: str, place: CommandPlace) -> bool:
 def _tree(text: str, place: CommandPlace) -> bool:
     """Return True for a file that `_file` accepts, or for a directory that may be searched.
 
-    Such a directory contains no secrets and no repository. All its ignore files are regular files.
+    Such a directory contains no secrets and no repository, and isn't too large to be checked. All
+    its ignore files are regular files.
     """
     path = None
     if is_listable(text, place):
@@ -265,7 +267,7 @@ TABLE: dict[str, ProgramUsage] = {
 def is_free(command: str, folder: Path, project: Path) -> bool:
     """Return True if a command line is free: it only reads the project and shows no secret.
 
-    ``folder`` is its working directory, which must be in the project. Looks at files.
+    Returns False if its working directory ``folder`` isn't in the project. Looks at files.
     """
     line = read_line(command)
     if not line:
@@ -329,8 +331,8 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 def read_line(command: str) -> SimpleCommands | None:
     """Return the simple commands of a line that consists of plain words. Removes quotes.
 
-    Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed) and redirections to
-    ``/dev/null`` are allowed. Returns None for other lines, and [] for an empty line.
+    Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed), redirections to
+    ``/dev/null``, and ``2>&1`` are allowed. Returns None for other lines, and [] for an empty line.
     """
     line: SimpleCommands = []
     words: list[str] = []

@@ -3,7 +3,7 @@
 A line that `grammar.is_free` accepts is ``harmless`` and runs everywhere without a question. A line
 that can't be understood is ``unclear``: only a rule that allows everything covers it. The sandbox
 doesn't depend on this analysis. For commands in the sandbox, the analysis is used to apply the
-user's rules, and to ask for grants before a command runs that would fail without them.
+user's rules, and to ask for grants before running a command that would fail without them.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that change only the repository, and subcommands that also change files. The
-user is asked about these before they run in the sandbox, and about others only after they have
-failed there."""
+"""Subcommands of git that change only the repository (first list) or also change files (second).
+The user is asked about both kinds before they run in the sandbox, and about any other subcommand
+only after it has failed there."""
 
 MAX_NESTING = 5
 """Maximum nesting of scripts (``sh -c 'sh -c …'``) that is analysed."""
@@ -51,10 +51,11 @@ _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
 )
-"""Variables that only change a program's output or verbosity."""
+"""Variables that are taken to be harmless, because most of them only affect a program's output."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
-"""Options whose value is always plain text, such as a commit message. It needs no check."""
+"""Options whose value is plain text, such as a commit message. The value need not be known if it
+is quoted."""
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """Matches separators other than ``&&`` and ``|``. If a line has such a separator and its leading
@@ -232,9 +233,9 @@ class _CommandAnalyzer:
                 yield outside_need(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the needs for directories outside the project, and for secret files, in ``words``.
+        """Yield the needs for the paths in ``words`` and for the working directories.
 
-        Also yields the needs for working directories outside the project.
+        These are needs for directories outside the project, and for secret files in ``words``.
         """
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
@@ -306,7 +307,8 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
     """Return the text of a command that rules are matched against.
 
-    These are its assignments (except harmless ones), ``words``, and the text of its here-document.
+    It consists of the command's assignments (except harmless ones), ``words``, and the text of the
+    command's here-document.
     """
     texts = [*_settings(simple), *(word.shown for word in words), simple.fed]
     return " ".join(filter(None, texts))
@@ -324,11 +326,11 @@ def _settings(simple: SimpleCommand) -> list[str]:
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
     """Return the pattern of the rule that the answer "always" creates.
 
-    The second result is the pattern of the command's family if that doesn't cover one of the
+    The second result is the pattern of the command's family if the family doesn't cover one of the
     command's options, otherwise "". ``pattern`` is the text that rules are matched against.
     """
     always, exceeded = family(words)
-    # For a program in `TABLE`, which may run free, a rule allows only exactly this command.
+    # A program in `TABLE` often needs no rule, so the rule allows only exactly this command.
     is_exact = words[0].value in TABLE or (simple.fed and not always.endswith(" *"))
     if is_exact or _settings(simple):
         always = escaped(pattern)
@@ -415,7 +417,8 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 def _path_texts(word: Word) -> list[str]:
     """Return the texts in a word that may be paths, with ``~`` expanded.
 
-    Those are the whole word and its parts; see ``parts_of``.
+    Those are the whole word and its parts; see ``parts_of``. If the word's value isn't known, its
+    known beginning is used.
     """
     text = word.value
     if text is None:

@@ -95,7 +95,7 @@ class ParsedLine:
 
     commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[tuple[str, Word]] = field(default_factory=list)
-    """Redirections as (operator, file). If the operator contains ``>``, it may change the file."""
+    """Redirections as (operator, file). An operator that contains ``>`` may change the file."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -284,7 +284,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word of a syntax node; its value is None if it isn't known before the run."""
+        """Return the word of a syntax node. Its value is None if known only at run time."""
         source = self._text(node)
         start = ""
         is_known = True

@@ -34,14 +34,15 @@ _PRESSABLE: Final = re.compile(
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
 """The actions to run when the user clicks a hint that names two keys."""
 _OBVIOUS: Final = "↑↓"
-"""The keys whose hint is the first to go if room is short, because users try them anyway."""
+"""Keys whose hint is left out first if room is short, because users try these keys anyway."""
 
 
 def read_hints(text: str) -> tuple[Hint, ...]:
     """Parse hints such as ``enter open  esc back``.
 
     Two spaces separate hints, and one space separates a key from its label. A click on a hint
-    presses its key, if it is a single key.
+    presses its key if `_PRESSABLE` matches the key's name; otherwise the click runs the hint's
+    action in `_ACTIONS`, if any.
     """
     hints: list[Hint] = []
     for part in re.split(r" {2,}", text.strip()):
@@ -73,7 +74,7 @@ def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
 
 
 def render_hints(hints: Sequence[Hint], style: str) -> Content:
-    """Return hints in one line, in the styles of the classes ``STYLE--key`` and ``STYLE--label``."""
+    """Return hints as one line. The classes ``STYLE--key`` and ``STYLE--label`` set its styles."""
     parts = []
     for key, label, action in hints:
         part = clickable(key, f".{style}--key", action)
@@ -91,7 +92,7 @@ def _width(hints: Sequence[Hint]) -> int:
 
 
 class KeyLine(Widget):
-    """Shows the key hints that fit in its line; a click on a hint presses the key."""
+    """Shows the key hints that fit in its line. Most hints can be clicked; see `read_hints`."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}

@@ -96,7 +96,10 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
         return max(1, self.page_height - 1)
 
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
-        """Set the number of rows, and move the cursor to the row ``cursor`` (None: don't move it)."""
+        """Set the number of rows, and move the cursor to the row ``cursor``.
+
+        If ``cursor`` is None, the cursor moves only if its row no longer exists.
+        """
         self.count = count
         self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
         self.put_cursor(self.cursor if cursor is None else cursor)

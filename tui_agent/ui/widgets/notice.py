@@ -30,7 +30,7 @@ class NoticeLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """Number of warnings and errors in the message; counts only those shown with `add`."""
+        """Number of warnings and errors shown with `add` since the message was last replaced."""
         self._clearing = Later(self, self.clear)
 
     def say(
@@ -53,9 +53,9 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show a message: a warning below the current warnings, any other message instead of them.
+        """Show a message. It replaces the current message, unless both are warnings.
 
-        Of several warnings, the last `MAX_WARNINGS` are shown.
+        A warning is added below the current warnings. Only the last `MAX_WARNINGS` are shown.
         """
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)

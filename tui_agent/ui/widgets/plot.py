@@ -15,7 +15,7 @@ from tui_agent.ui.widgets.cursor import CursorWidget
 _GUTTER = 7
 """Width, in cells, of the axis labels on the left of the plot."""
 _ROOMY = 60
-"""Minimum width of the widget, in cells, for labels on the axis."""
+"""Minimum width of the widget, in cells, for showing labels on the axis."""
 _EMPTY = Series(((),), 1.0)
 
 

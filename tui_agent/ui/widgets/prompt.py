@@ -43,7 +43,7 @@ READ_ONLY_PLACEHOLDERS = (
 """Placeholders of the prompt in a read-only session, longest first."""
 
 _MAX_STASHED_CHARS = 40
-"""Maximum number of characters that the placeholder shows of a draft that the user put away."""
+"""Number of characters at which the placeholder cuts a draft that the user put away."""
 _COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
 """Matches a command without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -57,7 +57,7 @@ def clean(text: str) -> str:
 class Prompt(TextArea, inherit_bindings=False):
     """The text area in which the user writes messages and commands; posts `Sent` with the text."""
 
-    # Every key of Textual's text area is listed here with an id, so users can change it.
+    # The keys of Textual's text area are listed again, most with an id, so users can change them.
     # Two keys separated by a space are a sequence. All sequences begin with `CHORD`.
     BINDINGS = [
         hidden("enter", "send", "send"),
@@ -201,7 +201,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._pastes = PasteStore()
         self._clock = clock
         self._key_of = key_of
-        """Returns the display text of an action's key, or ""; this is `SessionFrame.key_of`."""
+        """`SessionFrame.key_of`: returns the display text of an action's key; "" without a key."""
         self._take_back = take_back
         """Moves the last queued message into the prompt; returns False if no message is queued."""
         self._recalled = ""
@@ -319,7 +319,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.reset()
 
     def action_stash(self) -> None:
-        """Swap the draft with the one that the user put away earlier, if any."""
+        """Put the draft away, and bring back the draft put away earlier, if any."""
         brought = self.stashed
         self.stashed = ""
         if self.full_text.strip():
@@ -380,7 +380,7 @@ class Prompt(TextArea, inherit_bindings=False):
         """Insert text that was typed while another widget had the focus, and take the focus."""
         self.last_typed = self._clock()
         self.insert(clean(text))
-        # Immediately, because more keys may follow in the same burst of input.
+        # The focus moves immediately, because more keys may follow in the same burst of input.
         self.screen.set_focus(self)
 
     def reset(self) -> None:
@@ -396,8 +396,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
         """Post `Sent` and clear the prompt, or post `SentNothing` if the text is blank.
 
-        ``follow_up`` is passed on in `Sent`. Without it, Enter first tries to complete a word, and
-        breaks the line after a backslash.
+        ``follow_up`` is passed on in `Sent`. Without it, Enter may instead insert a completion (see
+        `_take_completion`), or break the line after a backslash.
         """
         if not follow_up:
             self._update_completion()
@@ -415,10 +415,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.Sent(text, follow_up))
 
     def _break_after_backslash(self) -> bool:
-        """Insert a line break if there is a backslash before the cursor; return whether there was.
+        """If there is a backslash before the cursor, insert a line break and return True.
 
-        The backslash is removed, except in a shell command. This is for terminals that can't
-        distinguish Shift+Enter from Enter.
+        Otherwise, or if text is selected, returns False. The backslash is removed, except in a
+        shell command. This is for terminals that can't distinguish Shift+Enter from Enter.
         """
         row, column = self.cursor_location
         if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
@@ -553,7 +553,7 @@ class Prompt(TextArea, inherit_bindings=False):
             event.stop()
             event.prevent_default()
             return
-        # These keys have no priority binding: it would run before earlier keys still in the queue.
+        # A priority binding for these keys would run before earlier keys that are still queued.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
@@ -606,7 +606,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.last_typed = self._clock()
         text = clean(event.text)
         if not text:
-            # When the clipboard has an image, terminals send an empty text.
+            # If the clipboard contains an image, terminals send an empty paste.
             self.action_paste()
             return
         if self.shell:
@@ -814,7 +814,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._show_argument()
 
     def action_close_completion(self) -> None:
-        """Close the list. If it is the list of keys, also remove the ``?`` that opened it."""
+        """Close the completion list. If it lists keys, also remove the ``?`` that opened it."""
         token = self._popup.token
         self._popup.dismiss()
         if token is not None and token.kind == "keys":
@@ -858,7 +858,7 @@ class Prompt(TextArea, inherit_bindings=False):
     # -- external editor
 
     def action_edit_in_editor(self) -> None:
-        # Not awaited: otherwise, handling this key would take until the editor is closed.
+        # The editor isn't awaited: otherwise, no other key is handled until it is closed.
         self.call_later(self._edit_in_editor)
 
     async def _edit_in_editor(self) -> None:

@@ -1,6 +1,6 @@
 """The lines above the prompt: queued messages, the to-do in progress, and the chip for new text.
 
-Another chip tells the user on other pages that a question waits. `SessionView` updates them all.
+On other pages, another chip says that a question is waiting. `SessionView` updates all of these.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 4
 """Maximum number of lines in the list of queued messages."""
 SENDS_NOW = "enter sends now"
-"""The hint after the last message queued for the next step, while Enter sends these messages."""
+"""Shown after the last message queued for the next step if Enter would send these messages now."""
 ROOM_FOR_QUEUE_KEYS = 60
 """Minimum width of the list, in cells, for key hints. A long message is cut to make room."""
 
 
 class QuestionChip(PlainText):
-    """Shows the waiting question on other pages than the main screen. A click returns there."""
+    """Shows the waiting question on pages other than the main screen. A click returns there."""
 
     ALLOW_SELECT = False
 
@@ -56,7 +56,7 @@ class QuestionChip(PlainText):
         if isinstance(asked, ToolCallQuestion):
             request = asked.request
             title = one_line(request.title, 200)
-            words = f"The agent asks about {request.tool}, esc shows the question: {title}"
+            words = f"The agent asks about {request.tool} (esc shows the question): {title}"
         self.update(f"▲ {words}")
 
     def on_click(self, event: events.Click) -> None:
@@ -137,7 +137,7 @@ class TodoLine(PlainText):
         self.display = False
 
     def follow(self, agent: Agent, entry: Entry | None) -> None:
-        """Update the line after ``entry`` was appended. None: after the path changed."""
+        """Update the line after ``entry`` was appended or, if None, after the path changed."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):

@@ -55,7 +55,7 @@ class QuestionChoices(Options, can_focus=True):
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
-        """``hold``: seconds before a key counts as an answer; with 0, it counts immediately."""
+        """``hold`` is the delay, in seconds, before a key counts as an answer; 0 for no delay."""
         super().__init__(compact=True)
         self._question = question
         self.hold = hold
@@ -234,7 +234,7 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def remove_question(self, key: str) -> None:
-        """Remove the question with ``key`` from the queue, and show the next one."""
+        """Remove the question with ``key`` from the queue. If it was shown, show the next one."""
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
         if (asked := self.asked) is None:
@@ -253,9 +253,9 @@ class QuestionPrompt(VerticalGroup):
     def answer_in_words(self, text: str) -> bool:
         """Answer the question with text sent from the prompt. Return False if it isn't an answer.
 
-        A question about a tool call is answered with “no, but …” once its grace period is over. A
-        question that is focused only with Tab is answered if the text is the key of an answer. Any
-        other question is dismissed, if possible, and False is returned.
+        A question about a tool call is answered with “no, but …”, though not before its grace
+        period is over. A question that is focused only with Tab is answered if the text is the key
+        of an answer. Any other question is dismissed, if possible, and False is returned.
         """
         asked = self.asked
         if asked is None:
@@ -540,7 +540,10 @@ class QuestionPrompt(VerticalGroup):
 
     @on(Input.Submitted)
     def _field_submitted(self, event: Input.Submitted) -> None:
-        """Send the answer with the note, or store the rule's pattern and edit the next rule."""
+        """Send the answer with the note, or store the rule's pattern and edit the next rule.
+
+        After the last rule, the answers are shown again.
+        """
         event.stop()
         text = event.value.strip()
         if event.input is self._note:

@@ -176,13 +176,13 @@ class SessionView(BackgroundContainer):
             stored = agent.session.info.entry_count
             self._main.say(
                 f"Recovered {max(0, stored - lost):,} of {stored:,} entries: {plural(lost, 'entry')} could not be read "
-                "or placed. Everything else is intact.",
+                "or placed in the tree. Everything else is intact.",
                 "warning",
             )
         self.post_message(self.Opened())
 
     def _forget_session(self) -> None:
-        """Forget state with entry ids, because the same ids occur in other sessions."""
+        """Forget state that contains entry ids, because other sessions use the same ids."""
         if self.find_bar.display:
             self.find_bar.action_end()
         self._showing_block_facts.stop()
@@ -193,7 +193,8 @@ class SessionView(BackgroundContainer):
     def show_if_open(self, request: OpenRequest) -> bool:
         """If the requested session is open already, scroll to the requested entry and return True.
 
-        Returns False for requests of another kind, such as to open the session read-only.
+        Returns False for another session, and for a request to open the session in a certain way,
+        such as read-only.
         """
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
@@ -466,8 +467,8 @@ class SessionView(BackgroundContainer):
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
         """Give the focus back to ``taken_from``, the widget that had it before.
 
-        If that widget is gone or a question is waiting, the prompt is focused instead. The grace
-        period of the waiting question starts again.
+        If that widget is gone or hidden, or if a question is waiting, the prompt is focused
+        instead. The grace period of the waiting question starts again.
         """
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display

@@ -31,7 +31,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, crop_
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
-"""Minimum width of the panel, in cells. It takes the width that the conversation doesn't need."""
+"""Minimum width of the panel, in cells. Its usual width is what the conversation doesn't need."""
 MAX_WIDTH = 84
 """Maximum width of the panel, in cells."""
 MIN_WIDTH_FOR_PANEL = 140
@@ -88,7 +88,7 @@ class SidePanel(LineList):
         self._rebuild_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Update the panel after ``entry`` was appended. None: after the leaf moved."""
+        """Update the panel after ``entry`` was appended or, if None, after the leaf moved."""
         if entry is None:
             self._rows = []
         else:
@@ -106,7 +106,7 @@ class SidePanel(LineList):
                 self._rebuild_soon()
 
     def _rebuild_soon(self) -> None:
-        """Rebuild the panel after the next screen refresh; if hidden, once it is shown."""
+        """Rebuild the panel after the next screen refresh, or once it is shown if it is hidden."""
         self._stale = True
         if self.display:
             self._rebuilding.after_refresh()

@@ -1,7 +1,7 @@
 """The status line at the bottom of the main screen.
 
-On the left: mode, model, effort, leaf, cost, work that runs off this screen, warnings, and the
-agent's activity. On the right: the keys that are available now.
+On the left: mode, model, effort, leaf, cost, work in the background, warnings, and the agent's
+activity. On the right: the keys that are available now.
 """
 
 from collections.abc import Callable, Iterator, Sequence

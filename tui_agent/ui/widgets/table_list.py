@@ -20,7 +20,8 @@ class Column:
     """A column of a table.
 
     If the table is too narrow, the columns with the lowest ``wanted`` are left out first. ``right``
-    aligns the texts to the right. A column that ``grows`` takes the width that the others leave.
+    aligns the texts to the right. A column that ``grows`` is as wide as its content if there is
+    room; otherwise it shrinks, down to `_MIN_GROWING`.
     """
 
     title: str
@@ -84,7 +85,10 @@ class TableList(LineList):
         self._wide: tuple[int, dict[int, int]] = (-1, {})
 
     def show(self, rows: Sequence[Cells], *, cursor: int | None = None) -> None:
-        """Replace the rows, and move the cursor to the row ``cursor`` (None: don't move it)."""
+        """Replace the rows, and move the cursor to the row ``cursor``.
+
+        If ``cursor`` is None, the cursor moves only if its row no longer exists.
+        """
         if rows == self._cells and cursor is None:
             return
         self._cells = rows

@@ -63,7 +63,7 @@ class UserStatusLine(Widget):
         self.display = False
 
     def set_command(self, command: str | None) -> None:
-        """Set the command ("" or None for no command). If it has changed, run it soon."""
+        """Set the command; "" or None removes it. If the command has changed, run it soon."""
         if command != self._command:
             self._command = command or None
             self._has_failed = False

@@ -49,13 +49,16 @@ class WaitingQuestion:
     at: str | None
     """Name of the answer that is highlighted at first; None for the first answer."""
     ticks: Sequence[str] = ()
-    """Names of the answers that have a tick box. Space chooses the highlighted one of them."""
+    """Names of answers with a tick box. Space chooses such an answer when it is highlighted."""
     after_digits: str | None = None
-    """Replaces ``at`` if the user chose the last answer by key or number; None to keep ``at``."""
+    """Used instead of ``at`` if the user chose the last answer by its key or number.
+
+    If it is None, ``at`` is used in this case, too.
+    """
     rules: Sequence[str] = ()
     """Rules that the user may edit before answering, such as ``allow bash: git *``."""
     takes_words = False
-    """Whether text sent from the prompt answers the question."""
+    """Whether any text sent from the prompt answers the question."""
     takes_keys = True
     """Whether the question is focused even without Tab or a click. Keys then answer it."""
     is_awaited = False
@@ -82,8 +85,8 @@ class WaitingQuestion:
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
         """Answer the question with the answer called ``name``.
 
-        ``words`` is the user's note. If the user has changed a rule, ``patterns`` contains the
-        patterns of all rules, in order; otherwise it is empty.
+        ``words`` is the user's note. If the answer stores rules and the user has changed one,
+        ``patterns`` contains the patterns of all rules, in order; otherwise it is empty.
         """
         raise NotImplementedError
 

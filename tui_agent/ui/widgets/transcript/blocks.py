@@ -75,7 +75,7 @@ class Block:
     """Whether the block is hidden, because its turn is folded or only what the model sees is shown."""
 
     group: "Block | None" = None
-    """The group that contains this block, and hides it when closed; None if it is in no group."""
+    """The group that contains this block and hides it while closed; None if it is in no group."""
 
     @property
     def hidden(self) -> bool:
@@ -120,7 +120,7 @@ class Block:
         return self._standing
 
     def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status (None: unknown). Return True if its lines changed.
+        """Set the block's context status, or None if unknown. Return True if its lines changed.
 
         ``edited`` says that an edit or a prune caused the status. Unless the entry is pinned, the
         block then offers to bring the entry back (``restore``). In this base class, the lines never
@@ -152,10 +152,13 @@ class Block:
         self._laid_out = None
 
     opened_with: "ClassVar[Opened | None]" = None
-    """This block's kind for the command that opens all blocks of a kind; None if it has no kind."""
+    """Kind of block, for the command that opens all of a kind; None if it skips this block."""
 
     def open_with_others(self, *, is_open: bool) -> None:
-        """Open the block with all others of its kind (`opened_with`), or fold it as by default."""
+        """Unfold the block if ``is_open``, otherwise restore its default fold.
+
+        Called for all blocks of a kind together; see `opened_with`.
+        """
         self.fold = Fold.FULL if is_open else Fold.CLOSED
 
     def choose_fold(self, fold: Fold) -> None:
@@ -238,7 +241,7 @@ def _with_user_background(line: Line) -> Line:
 
 
 class AnswerBlock(Block):
-    """A text of an answer, in Markdown. More text may still arrive."""
+    """One of the texts in an answer, in Markdown. More text may still arrive."""
 
     kind = "answer"
     is_openable = True
@@ -422,7 +425,7 @@ class MarkerBlock(FoldingBlock):
 
 
 class CutOffBlock(MarkerBlock):
-    """The text of a failed answer whose request is retried, and a line with its entry's id."""
+    """The text of a failed answer whose request is retried, and a line with the answer's id."""
 
     is_sendable = False
 

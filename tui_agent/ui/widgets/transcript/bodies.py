@@ -29,10 +29,10 @@ _TODO_STYLES: Final = {
     "x": ("●", "status-ok", "muted"),
     "-": ("–", "status-idle", "muted strike"),
 }
-"""For each mark in the tool's output: the mark shown, its style, and the style of the to-do."""
+"""For each mark in the to-do tool's output: the mark shown, its style, and the to-do's style."""
 
 Keep = Literal["head", "tail", "ends"]
-"""Which rows of a long body are shown: the first, the last, or both (with `_END_ROWS` last)."""
+"""Which rows of a long body are shown: the first, the last, or both (then the last `_END_ROWS`)."""
 
 _END_ROWS: Final = 3
 
@@ -53,11 +53,13 @@ class Body:
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of up to ``rows`` rows of a body; ``keep`` says which rows if there are more.
+    """Yield the lines of up to ``rows`` rows of a body. If it has more rows, ``keep`` says which.
 
-    If rows are left out, one more line says how many; a single row is never left out. With ``opens``,
-    that line offers to open the whole text. Rows are cut after `_WRAPPED_ROWS` lines. If ``rows`` is
-    None, up to `MAX_ROWS` rows are shown, none of them is cut, and the line always has the offer.
+    An extra line says how many rows are left out; a single row is never left out. With ``opens``,
+    the extra line offers to open the whole text. A row is cut after `_WRAPPED_ROWS` lines.
+
+    If ``rows`` is None, up to `MAX_ROWS` rows are shown, no row is cut, and the extra line always
+    makes the offer.
     """
     total = len(body)
     limit = rows

@@ -352,7 +352,7 @@ def _summary_lines(
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("Provider's version", own if isinstance(entry, CompactionEntry) and entry.item else ""),
-        ("In use, but not in the summary", ", ".join(details.untold)),
+        ("Names still in use, but not in the summary", ", ".join(details.untold)),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),

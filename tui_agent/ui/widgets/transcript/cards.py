@@ -54,7 +54,7 @@ WAITING: Final = "waiting"
 """Status of a call that has not started."""
 
 _LIVE_CHARS: Final = 20_000
-"""Maximum number of characters kept of a running call's output. Later, the result replaces it."""
+"""Maximum number of characters of a call's output that are kept until the result arrives."""
 
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
@@ -382,7 +382,7 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._row_limit(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            # Without truncation, the output was stored in full because the text lacks some bytes.
+            # Without truncation, a full output is stored only if the text lacks some of its bytes.
             what = "Some control characters or bytes are left out"
             if self.metadata.truncation is not None:
                 share = _share_shown(self.metadata.truncation, lines=" lines")
@@ -413,7 +413,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _row_limit(self) -> tuple[int | None, Keep]:
-        """Return how many rows of the body to show at most (None: all), and which rows to keep."""
+        """Return the arguments ``rows`` and ``keep`` for `body_lines`."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":

@@ -24,7 +24,7 @@ PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return the ``language`` of `Code` for a file: its name, or "" if that has no extension."""
+    """Return the `Code.language` of a file: the file's name, or "" if it has no extension."""
     name = path.rstrip().rpartition("/")[2]
     if "." in name:
         return name

@@ -310,7 +310,7 @@ class DiffBody(Body):
 class SplitBody(Body):
     """The rows of a diff side by side.
 
-    The user can select and copy the new text, and the old text of removed lines.
+    The user can select and copy the new text, and old text that has no new text beside it.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:

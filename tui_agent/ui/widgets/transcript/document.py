@@ -52,10 +52,10 @@ _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
 class _OpenBlock:
     """The partly frozen block in which the tail starts.
 
-    ``stub`` is parsed before the tail to open the block again. The block begins at the offset
-    ``start`` of the text; before it are ``flows`` frozen flows, and a block of the kind
-    ``previous``. For a numbered list, ``number`` is the number of the tail's first item. For a code
-    fence, ``code`` contains all lines; the first ``frozen_lines`` of them are frozen.
+    ``stub`` is parsed before the tail to open the block again. ``start`` is the block's offset in
+    the text, ``flows`` the number of frozen flows before the block, and ``previous`` the kind of
+    the block before it. For a numbered list, ``number`` is the number of the tail's first item. For
+    a code fence, ``code`` contains all lines; the first ``frozen_lines`` of them are frozen.
     """
 
     kind: str
@@ -255,7 +255,7 @@ class MarkdownDocument:
     # -- freezing
 
     def _freeze(self, end: int) -> None:
-        """Freeze the parts of the text, before the offset ``end``, that later text can't change."""
+        """Freeze those parts of the text before the offset ``end`` that later text can't change."""
         while True:
             text = self._text(end)
             if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):

@@ -144,9 +144,9 @@ class LiveFeed:
         self._pending_output.clear()
 
     def _streaming_document(self, kind: str) -> MarkdownDocument:
-        """Return the document to append streamed text to. Adds a block unless the last one fits.
+        """Return the document to append streamed text to.
 
-        ``kind`` is the kind of the block: “answer” or “reasoning”.
+        ``kind`` is “answer” or “reasoning”. If the last block isn't of this kind, a block is added.
         """
         item = self._live_item()
         last = None

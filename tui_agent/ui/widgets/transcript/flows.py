@@ -1,7 +1,7 @@
 """Flows (the paragraphs, code, tables and rules of a document), and their layout as lines.
 
-Flows don't depend on the width. The columns of a table divide the width by need. If they would be
-too narrow, the table is shown as a list.
+Flows don't depend on the width. The columns of a table share the width according to their content.
+If they would be too narrow, the table is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -203,7 +203,7 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
             natural[column] = max(natural[column], spans_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # Each cell begins a line, with the title of its column before it.
+        # Each cell is on a line of its own, after the title of its column.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:

@@ -14,7 +14,7 @@ FORMULA: Final = re.compile(
 )
 """Matches a formula between dollar signs, or between ``\\( \\)`` or ``\\[ \\]``.
 
-A formula between brackets must contain a TeX command.
+A formula between ``\\( \\)`` or ``\\[ \\]`` must contain a TeX command.
 """
 
 _SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")

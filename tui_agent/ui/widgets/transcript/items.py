@@ -1,4 +1,4 @@
-"""Items, which hold the blocks that show an entry and lay them out; and the cache of loaded items."""
+"""`Item`, which holds and lays out the blocks of one entry; and the cache of loaded items."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ BLANK: Final = Line()
 class Item:
     """The blocks that show one entry and, once laid out, the line at which each block begins.
 
-    ``results`` are the model's indices of the tool results that the item's cards show.
+    ``results`` are the indices, in the transcript's model, of the tool results that the item's
+    cards show.
     """
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")

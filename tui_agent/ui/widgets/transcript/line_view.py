@@ -67,8 +67,8 @@ class LineView(Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of ``crop``.
 
-        Sets a flag meanwhile, because Textual also calls ``render_line`` for another purpose: to
-        find the text offset under the mouse.
+        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose:
+        to find the text offset under the mouse.
         """
         self._painting = True
         try:

@@ -251,7 +251,10 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 
 @dataclass(slots=True)
 class _Container:
-    """An open quote or list item. ``used``: a flow already shows its marker, such as a bullet."""
+    """An open quote or list item.
+
+    ``used`` says whether a flow already shows its marker, such as a bullet.
+    """
 
     frame: Frame
     line: int

@@ -80,7 +80,7 @@ _TODO_LIST_REACH: Final = 200
 """How many of the newest tool results are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
-"""Maximum number of prunes directly before a compaction that can belong to it."""
+"""At most this many prunes directly before a compaction can belong to the compaction."""
 
 _MAX_RESULT_DISTANCE: Final = 512
 """Maximum distance, in entries, between an answer and the result of one of its calls."""
@@ -213,14 +213,14 @@ class TranscriptModel:
         self.folds: dict[tuple[int, str], Fold] = {}
         """Folds that the user chose, by item id and block key. Applied whenever an item is loaded."""
         self.opened: set[Opened] = set()
-        """The kinds of blocks that the user opened all at once. Single blocks may be folded."""
+        """The kinds of blocks that the user opened all at once. Some blocks may be folded again."""
         self.running = False
         """Whether calls without a result may still receive one."""
 
         self.model_text: Callable[[int], str] | None = None
         """Takes an entry's id, and returns the text that the language model receives for the entry.
 
-        If this is set, only what the language model sees is shown. None: everything is shown.
+        If this is set, only what the language model sees is shown; if it is None, everything.
         """
 
         self.first_mode = ""
@@ -243,9 +243,10 @@ class TranscriptModel:
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
-        """Compactions, by the index of the first item that they keep.
+        """Compactions, by the index of the item that contains their horizontal rule.
 
-        A compaction's horizontal rule is drawn before the blocks of that item.
+        The rule is drawn before the item's other blocks. If there are several compactions at an
+        index, only the newest one's rule is drawn.
         """
         self._regrouped: set[int] = set()
         """Indices of items to measure again, because their groups of calls changed."""
@@ -418,9 +419,10 @@ class TranscriptModel:
         return list(self._cache.items())
 
     def _is_missing(self, index: int) -> bool:
-        """Return True if an item isn't loaded and isn't loaded as part of another item.
+        """Return True if an item must be loaded from the source.
 
-        A tool result is loaded together with the answer that contains its call.
+        False if it is in the cache, or if items of its kind are never loaded. Also False for a tool
+        result if its answer is nearby, because the two are loaded together.
         """
         if index in self._cache or self.kinds[index] in _NEVER_LOADED:
             return False
@@ -454,7 +456,7 @@ class TranscriptModel:
             self._build_item(place, entries[entry_id], list(filter(None, found)))
 
     def _places_after_answer(self, index: int) -> list[int]:
-        """Return the indices of tool results and user entries from an answer to the next answer.
+        """Return the indices of tool results and user entries between an answer and the next.
 
         Only entries within `_MAX_RESULT_DISTANCE` of the answer are searched.
         """
@@ -569,7 +571,7 @@ class TranscriptModel:
     def belongs_to_compaction(self, index: int, entry: Entry) -> bool:
         """Return True if an entry is not shown because the compaction's rule already stands for it.
 
-        Always False in the view of only what the language model sees.
+        Always False while only what the language model sees is shown.
         """
         if self.model_text is not None:
             return False
@@ -664,7 +666,7 @@ class TranscriptModel:
     # -- folding and states
 
     def toggle_open(self, what: "Opened") -> bool:
-        """Open all blocks of a kind, or fold them as by default. Return True if they are open now.
+        """Open all blocks of a kind, or restore their default folds. Return True if opened.
 
         Forgets the folds that the user chose for single blocks of that kind. Afterwards, all
         heights are estimates.
@@ -913,7 +915,10 @@ class TranscriptModel:
                 self.heights[index] = estimate(kind, self._sizes[index], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
-        """Hide or show an item's blocks; add its turn's line. Return True if the turn is folded."""
+        """Hide or show an item's blocks as its turn requires. Return True if the turn is folded.
+
+        Also adds the turn's line to the turn's first item, and removes a line without a turn.
+        """
         turn = self.turn_at(index)
         line = turns.turn_block_of(item.blocks)
         if turn is None:

@@ -27,7 +27,7 @@ from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
-"""Minimum number of lines of a block that must be visible after the user opened the block."""
+"""Minimum number of visible lines after the user opened a block; fewer if the block is shorter."""
 
 
 class BlockPane(Viewport):

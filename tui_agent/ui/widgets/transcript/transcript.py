@@ -58,9 +58,9 @@ FAST_CHARS: Final = 1_500
 """Characters per second above which streamed text is too fast to read."""
 
 FLUSH_SHARE: Final = 19
-"""The pause after an update, in multiples of the update's duration. Updates then use 5 % of a core.
+"""The pause after an update, in multiples of the update's duration, so updates use 5 % of a core.
 
-The pause is at least `FLUSH_SECONDS` and at most `MAX_FLUSH_SECONDS`.
+In any case, the pause is at least `FLUSH_SECONDS` and at most `MAX_FLUSH_SECONDS`.
 """
 
 SPINNER_SECONDS: Final = 0.25
@@ -143,7 +143,7 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Replace the current entries with the entries of ``source`` (None: no entries).
+        """Replace all entries with those of ``source``, or remove them all if it is None.
 
         With ``from_start``, the view goes to the start. Otherwise the entry at the top of the view
         stays there. If the source doesn't contain that entry, or the view was at the end, the view
@@ -302,9 +302,9 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out the items that changed, and redraw. Set `has_new` if the user has scrolled up.
+        """Lay out the items that changed, and redraw. Does nothing during a `together` block.
 
-        Does nothing during a `together` block.
+        Sets `has_new` if the user has scrolled up and the conversation has grown below.
         """
         if self._holds_changes:
             return

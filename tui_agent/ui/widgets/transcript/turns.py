@@ -1,4 +1,4 @@
-"""Finds finished turns, decides what a folded turn hides, and makes the line shown instead.
+"""Finds finished turns, decides what a folded turn hides, and makes the line that replaces it.
 
 This line stands for the work between the user's message and the answer. model.py decides which
 turns are folded, and keeps the user's choices.
@@ -47,7 +47,7 @@ class Turn:
     """A finished turn: the items with the indices from ``start`` up to, but not including, ``end``.
 
     ``start`` is the index of the message that began the turn. ``answer`` is the index of the turn's
-    last answer, or ``start`` if there is none. ``calls`` is the number of its tool results.
+    last answer, or ``start`` if there is none. ``calls`` is the number of tool results in it.
     """
 
     start: int
@@ -164,7 +164,7 @@ def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) 
 
 
 def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
-    """Return True if items of this kind and position are hidden entirely in a folded turn."""
+    """Return True if the item at ``index`` is hidden entirely while ``turn`` is folded."""
     return (
         turn.start < index < turn.end and index != turn.answer and kinds[index] in _WORK - {"user"}
     )

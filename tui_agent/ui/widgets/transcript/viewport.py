@@ -51,7 +51,7 @@ item's index times this number."""
 
 _MAX_ROWS: Final = 50_000
 _NO_REGION: Final = Region(0, 0, 0, 0)
-"""An empty region. It requests a repaint whose lines are determined only when it happens."""
+"""An empty region, for requesting a repaint. The lines to paint are chosen when it happens."""
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
 """Matches the word that a double click selects. Paths and addresses are single words."""
 
@@ -166,7 +166,7 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
         if self.styles.padding.left != aside:
-            # Centers the text on a wide screen. New padding may not cause another resize event.
+            # Centers the text on a wide screen. New padding doesn't always cause a resize event.
             self.styles.padding = (0, aside)
         width = text_width(self.scrollable_content_region.width)
         if not self.page_height:
@@ -364,8 +364,8 @@ class Viewport(ScrollView):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of ``crop``.
 
-        Sets a flag meanwhile, because Textual also calls ``render_line`` for another purpose: to
-        find the text offset under the mouse.
+        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose:
+        to find the text offset under the mouse.
         """
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)

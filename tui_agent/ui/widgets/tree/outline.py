@@ -28,14 +28,14 @@ class TreeOptions:
 
     ``labels`` maps entry ids to labels. ``folds`` maps the id of a branch's first entry to whether
     the user folded the branch. A branch that isn't in ``folds`` is folded if it is off the path and
-    long enough.
+    has at least `_MIN_FOLDED_ROWS` rows.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """Ids of the first entries of unfolded groups of tool calls. These show a row for each call."""
+    """Ids of the first entries of unfolded groups. Such a group shows a row for each tool call."""
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
         """Return a copy in which the branch whose first entry is ``key`` is folded or unfolded."""

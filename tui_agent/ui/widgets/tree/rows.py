@@ -67,7 +67,10 @@ class Rows:
         return map(self.__getitem__, range(len(self.firsts)))
 
     def numbers(self, entries: int) -> list[int]:
-        """Return the row number of each entry; -1 for no row. ``entries`` is their number."""
+        """Return the row number of each entry; -1 for entries without a row.
+
+        ``entries`` is the number of entries.
+        """
         numbers = [-1] * entries
         for number, first in enumerate(self.firsts):
             numbers[first] = number

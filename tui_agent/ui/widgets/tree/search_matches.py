@@ -28,7 +28,7 @@ class SearchBegun:
 
 
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
-    """Return the id of the hit that is ``step`` hits below an entry; above it if negative.
+    """Return the id of the hit ``step`` hits below an entry, or above it if ``step`` is negative.
 
     With 0, this is the first hit at the entry or below it. After the last hit, the first follows.
     Returns None if there are no hits, or no such entry.
@@ -91,7 +91,10 @@ class Hits:
         self._places = [self._order[segment.number] for segment in self._segments]
 
     def number(self, place: tuple[Segment, int]) -> int:
-        """Return the number of hits above an entry. ``place`` is its segment and offset there."""
+        """Return the number of hits above an entry.
+
+        ``place`` is the entry's segment, and its offset in that segment.
+        """
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
         if at < len(self._segments) and self._segments[at] is segment:

@@ -14,7 +14,7 @@ class Segment:
     """Successive entries without a branch point between them.
 
     ``count`` (of entries), ``tokens`` and ``cost`` are totals for the segment and all segments
-    below it. ``number`` is its index among the tree's segments.
+    below it. ``number`` is the segment's index among the tree's segments.
     """
 
     __slots__ = (
@@ -182,7 +182,7 @@ class TreeIndex:
     # -- reading
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
-        """Return the segment of an entry and its offset there; None if there is no such entry."""
+        """Return an entry's segment and its offset in that segment; None without such an entry."""
         position = self.headers.position(entry_id)
         if position is None:
             return None
@@ -193,7 +193,7 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return the number of branch ends. Subagents and single failed answers don't count.
+        """Return the number of branches, except those of subagents and single failed answers.
 
         ``has_failed`` takes the id of an answer, and returns whether it failed. It is called only
         for single answers off the path.

@@ -104,7 +104,7 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return a span for the state of the runner whose branch ends in this line, or []."""
+        """Return a list with the state of the runner whose branch ends in this line; [] if none."""
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
         if line.is_folded and not is_fold:
