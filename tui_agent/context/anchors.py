@@ -99,10 +99,9 @@ _KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
 class Anchor:
     """One exact fact, such as a path or an error line, and how important it is.
 
-    ``weight`` is the sum of its mentions' weights. ``seen`` is the id of the newest entry that
-    mentions it, ``entry_id`` the id of the entry to recall in order to see it. ``score`` estimates
-    how likely the fact is to be used again: it is the weight, reduced by the time since the last
-    mention.
+    ``weight`` is the sum of the weights of the fact's mentions. ``seen`` is the id of the newest
+    entry that mentions the fact; recalling the entry ``entry_id`` shows it. ``score`` estimates how
+    likely the fact is to be used again: a high weight and a recent mention raise it.
     """
 
     kind: AnchorKind
@@ -132,10 +131,11 @@ def find_anchors(
     *,
     most: int = REMEMBERED,
 ) -> tuple[Anchor, ...]:
-    """Return at most ``most`` anchors from ``entries`` and an ``earlier`` summary, best first.
+    """Return at most ``most`` anchors from ``entries`` and an earlier summary, best first.
 
-    ``earlier`` has encoded anchors. Anchors are ranked by score: the best were mentioned often and
-    recently, by the user or the model. Equal scores are ranked by kind, then by text.
+    ``earlier`` are the encoded anchors of that summary; other texts are skipped. Anchors are ranked
+    by score: the best were mentioned often and recently, by the user or the model. Equal scores are
+    ranked by kind, then by text.
     """
     finder = _Finder(tools)
     for text in earlier:
@@ -191,8 +191,8 @@ class _Finder:
     def ranked(self, most: int) -> tuple[Anchor, ...]:
         """Return at most ``most`` anchors, best first.
 
-        An anchor's age is the number of entry ids between its last mention and the newest mention
-        of any anchor, relative to the whole range of ids.
+        An anchor's score is its weight divided by 1 + its age. The age is 0 for the anchor that was
+        mentioned last, and 1 for an anchor last mentioned in the first entry.
         """
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
@@ -264,7 +264,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache a function's results for recently used texts, up to ``_REMEMBERED_CHARS``."""
+    """Cache a function's results for the last used texts, ``_REMEMBERED_CHARS`` in all."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -322,7 +322,7 @@ def cut_line(text: str, limit: int) -> str:
     """Return the beginning of a text as one line of at most ``limit`` characters.
 
     Runs of white space become one space. A cut line ends with "…". Only the first ``4 * limit``
-    characters of the text are used: if all of them fit, no "…" shows that more text follows.
+    characters of the text are used; if they fit, there is no "…", even for a longer text.
     """
     line = " ".join(text[: limit * 4].split())
     if len(line) <= limit:

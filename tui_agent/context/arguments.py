@@ -11,7 +11,7 @@ LONG_ARGUMENT_CHARS = 200
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
-    """Return a text parsed as a JSON object; None if it is anything else or nested too deeply."""
+    """Parse a JSON object; return None if the text is anything else or is nested too deeply."""
     try:
         values = _STRICT.decode(arguments)
     except (ValueError, RecursionError):

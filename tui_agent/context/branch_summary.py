@@ -48,11 +48,11 @@ LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 class MovePlan:
     """A move to another place in the tree.
 
-    ``leaf`` is the new leaf (None: an empty conversation). ``prompt`` is the user's message to put
-    back into the prompt for editing, () for none. ``abandoned`` has the entries that leave the
-    path: all entries after ``ancestor`` (the last entry that both paths share) up to the old leaf
-    ``from_id``. A plan made by `plan_merge` moves nothing; it only says which entries the summary
-    covers.
+    ``leaf`` is the new leaf, None for an empty conversation. ``prompt`` has the parts of the user's
+    message that is put back into the prompt for editing; it is empty if there is no such message.
+    ``abandoned`` has the entries that leave the path: all entries after ``ancestor`` (the last
+    entry that both paths share) up to the old leaf ``from_id``. A plan made by `plan_merge` moves
+    nothing; it only says which entries the summary covers.
     """
 
     leaf: int | None
@@ -75,8 +75,8 @@ def plan_move(
     """Plan a move to the entry ``target``; None means an empty conversation.
 
     ``parting`` has the entries of the old path that aren't on the target's path. If the target is a
-    message that the user wrote, the message goes back into the prompt and its parent becomes the
-    leaf, unless ``continue_from_here``. For any other entry the target becomes the leaf.
+    message that the user wrote, and ``continue_from_here`` is False, the message goes back into the
+    prompt and its parent becomes the leaf. In all other cases the target becomes the leaf.
     """
     asks = holds_message(parting.left, load)
     plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks=asks, target=target)
@@ -140,7 +140,7 @@ class BranchSummaryPlan:
 
 @frozen
 class BranchBudget:
-    """Token limits of a branch summary: ``room`` for its input, and the ``history`` budget."""
+    """Token limits: ``room`` for a branch summary's input, ``history`` for the whole history."""
 
     room: int
     history: int
@@ -158,10 +158,10 @@ def plan_branch_summary(
 ) -> BranchSummaryPlan | None:
     """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
-    ``entries`` are the entries that the move abandons. Earlier summaries on the branch are taken
-    first, for up to half of the room, then messages, each newest first. The first summary or
-    message that does not fit is cut in its middle, or left out if little room remains, and no older
-    one of its kind is taken.
+    ``entries`` are the entries that the move abandons. Earlier summaries on the branch are chosen
+    first, for at most half of the room, then messages; both from the newest back. The first summary
+    that does not fit is cut in its middle, or left out if little room remains, and all older
+    summaries are left out. The same applies to messages.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -229,9 +229,9 @@ def _newest_within(
 ) -> dict[int, str]:
     """Return the text of the blocks that fit into ``room`` tokens, by the block's index.
 
-    Summaries are chosen first, then messages, each from the newest back. Summaries may take
-    ``_SUMMARIES_SHARE`` of ``room``. The first summary or message that does not fit is cut in its
-    middle, or left out if little room remains, and no older one of its kind is taken.
+    Summaries are chosen first, for at most ``_SUMMARIES_SHARE`` of ``room``, then messages; both
+    from the newest back. The first summary that does not fit is cut in its middle, or left out if
+    little room remains, and all older summaries are left out. The same applies to messages.
     """
     chosen: dict[int, str] = {}
     left = room

@@ -94,10 +94,10 @@ _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 @frozen
 class ModelLimits:
-    """A model's limits: context window and longest answer in tokens, and whether it takes images.
+    """A model's limits: its context window and longest answer in tokens, and which files it takes.
 
     ``max_output`` is None if unknown; ``origin`` says where ``window`` comes from. ``vision``: the
-    model takes images; ``documents``: PDF files.
+    model takes images. ``documents``: it takes PDF files.
     """
 
     model: str
@@ -164,7 +164,7 @@ class ContextSize:
 class SwitchAhead:
     """The size of the next request with the current model (``before``) and another (``after``).
 
-    ``pruned`` is the size with the other model if old outputs are cleared first.
+    ``pruned`` is the size with the other model, in tokens, if old outputs are cleared first.
     """
 
     before: ContextSize
@@ -343,7 +343,8 @@ def estimate_path(
     """Estimate the uncorrected tokens of a path's request.
 
     ``before`` is an earlier estimate with the same counter and model. It only saves time: if the
-    path has only grown since, only the entries from the formerly newest answer on are counted.
+    path has only grown since, the entries before the answer that was newest then aren't counted
+    again.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -471,9 +472,9 @@ class Meter:
         return self._estimate.total
 
     def adopt(self, counter: TokenCounter) -> bool:
-        """Use another counter from now on, if it differs only in its calibration.
+        """Use another counter from now on and return True, if only its calibration may differ.
 
-        For any other counter, returns False and changes nothing.
+        If it differs in anything else, change nothing and return False.
         """
         if (
             counter != self.counter
@@ -620,15 +621,15 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
     """Return True if an answered request exceeds the window, according to a plausible report.
 
-    Some servers silently cut off the oldest messages instead of refusing such a request. False for
-    an answer with an error.
+    Some servers silently cut off the oldest messages instead of refusing such a request. Returns
+    False for an answer with an error.
     """
     usable = judge_report(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
     return usable and answer.usage is not None and answer.usage.prompt > window
 
 
 def complaint(answer: AssistantEntry, window: int) -> str | None:
-    """Return a notice about an answer's report that is implausible or shows an overflow, or None.
+    """Return a notice if an answer's report is implausible or shows an overflow, else None.
 
     ``window`` is the window assumed for the model, in tokens.
     """
@@ -645,7 +646,7 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     if verdict is Report.CUT:
         return (
             f"{said}: it seems to have read only part of the request. "
-            f"The model's window may be smaller than the {window:,} tokens assumed here."
+            f"The model's window may be smaller than the {window:,} tokens assumed here. If so, set it in /settings."
         )
     return f"{said}. This count is not used."
 
@@ -717,8 +718,8 @@ def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str
 def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
     """Return the share of an answer (0 to 1) that cutting its long tool arguments frees.
 
-    Texts in the arguments, and with ``words`` the answer's own text, are cut to ``keep_chars``
-    characters if they are more than a quarter longer than that.
+    Every text in the arguments that is more than a quarter longer than ``keep_chars`` characters is
+    cut to that length. With ``words``, so is the answer's own text.
     """
     texts = argument_texts(entry)
     long = texts

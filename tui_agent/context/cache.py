@@ -43,10 +43,10 @@ don't cache shorter prefixes."""
 
 
 class BreakCause(StrEnum):
-    """Why a request did not continue the cached one before it."""
+    """Why a request did not continue the cached request before it."""
 
     MODEL = "model"
-    """The model changed; the new one has no cache of this conversation."""
+    """The model changed; the new model has no cache of this conversation."""
     EFFORT = "effort"
     """The effort changed: OpenAI and Anthropic have a separate cache for each level. The request's
     text is the same, so ``prefix_break`` never returns this cause."""
@@ -72,9 +72,11 @@ class BreakCause(StrEnum):
 class PrefixBreak:
     """The first place where a request differs from an earlier one.
 
-    ``part`` and ``index`` say which tool or message differs; ``index`` is the number of the new
-    request's tools or messages if it has fewer. ``origin`` are the ids of the entries that the
-    message was made from, ``entry_id`` is the entry that caused the break, None if unknown.
+    ``part`` and ``index`` say which tool or message differs; with the part "model", ``index`` is 0.
+    If the new request only lacks the earlier request's last tools or messages, ``index`` is the
+    number of tools or messages that it has. ``origin`` has the ids of the entries that the new
+    request's message was made from; it is empty if there is no such message. ``entry_id`` is the id
+    of the entry that caused the break, None if unknown.
     """
 
     part: Literal["model", "tool", "message"]
@@ -97,8 +99,8 @@ class CacheMiss:
     """A request for which the provider read much less from its cache than expected.
 
     ``expected`` and ``read`` are tokens. ``cause`` is None if the miss is the provider's fault: the
-    request continued the one before and the cache had not expired. ``entry_id`` is the entry that
-    broke the prefix, None if there is none.
+    request continued the previous request, and the cache had not expired. ``entry_id`` is the id of
+    the entry that broke the prefix, None if unknown or if no entry did.
     """
 
     expected: int
@@ -169,7 +171,7 @@ def cached_origins(
 def cache_state(
     last_used_at: int | None, now: int, settings: CacheSettings, *, ttl: CacheTtl = "5m"
 ) -> CacheState:
-    """Return whether a request sent at ``last_used_at`` is still cached at ``now``.
+    """Return the state, at ``now``, of the cache of a request sent at ``last_used_at``.
 
     Both are in milliseconds since the epoch; ``last_used_at`` is None if no request was sent.
     ``ttl`` is the lifetime that the request asked for.
@@ -193,8 +195,8 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
     This is the lifetime in the settings. With "auto", it is an hour if, given the pauses between
     the path's requests, an hour would have cost less than five minutes; else it is five minutes.
     The choice changes only after a pause of more than five minutes, so a prefix is never requested
-    with another lifetime while it is cached. ``now`` is in milliseconds since the epoch; None: the
-    time of the path's last request.
+    with another lifetime while it is cached. ``now`` is in milliseconds since the epoch; None means
+    the time of the path's last request.
     """
     if settings.ttl != "auto":
         return settings.ttl
@@ -255,8 +257,8 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
     """Return (tokens expected from the cache, tokens read from it) for a request that missed it.
 
-    None if there was no miss. ``before`` is the usage reported for the request before, ``now`` for
-    the request itself; None if not reported.
+    ``before`` is the usage reported for the previous request, ``now`` for the request itself; each
+    is None if the provider didn't report it. Returns None if one is missing or there was no miss.
     """
     if before is None or now is None:
         return None

@@ -30,7 +30,7 @@ _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0
 """Table for ``bytes.translate``. It turns the first byte of a character into the key of its class in
 ``_NAMES``, and ASCII and continuation bytes into ``-``."""
 _FORMER = {
-    # Class names that earlier versions stored; any other name was that of an alphabet.
+    # Class names that earlier versions stored; any other stored name was the name of an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
     **dict.fromkeys(("han", "kana", "hangul"), CJK),
     **dict.fromkeys(("symbols", "emoji"), SIGNS),
@@ -84,7 +84,7 @@ guess, and too large a part of a smaller one."""
 
 
 def characters_of(text: str) -> dict[str, int]:
-    """Return the number of characters of each class outside ASCII in a text, without zeros."""
+    """Count a text's characters outside ASCII by class; classes without characters are omitted."""
     if text.isascii():
         return {}
     marks = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
@@ -142,12 +142,12 @@ class Calibration:
         return sum(number * self.size(name) for name, number in _classes(counted).items())
 
     def learn(self, counted: int, reported: int) -> "Calibration":
-        """Return the calibration corrected by the reported tokens of a whole request.
+        """Return the calibration corrected by the number of tokens reported for a whole request.
 
         ``counted`` is the request's uncorrected count. Implausible reports and small requests
         change nothing. Otherwise the ratios change so that the request's estimate equals the
-        report, as far as ``SIZE_RANGE`` allows. A ratio changes most if it is uncertain and its
-        class has many tokens.
+        report, unless a ratio would leave ``SIZE_RANGE``. A ratio changes most if it is uncertain
+        and its class has many tokens.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

@@ -82,7 +82,7 @@ class Commit:
 class Measures:
     """The functions that count the tokens of whole paths as sent, of texts, and of single entries.
 
-    ``templates`` are those of the request, None for the default ones.
+    ``templates`` are the templates of the request, None for the default templates.
     """
 
     size_of: SizeOf
@@ -180,9 +180,9 @@ def plan_cuts(
 ) -> Commit | Refusal:
     """Return a commit of prunes and cuts alone, for a path with nothing to summarise.
 
-    The prunes that ``refusal`` offers are tried first; if they aren't enough and the work would
-    stop, texts are cut in the middle. Returns ``refusal`` if that doesn't make enough room, if the
-    path ends in a compaction, or if the head leaves no room for history.
+    The prunes that ``refusal`` offers are tried first. If they aren't enough and the work would
+    stop otherwise, texts are cut in the middle. Returns ``refusal`` if nothing makes enough room,
+    if the path ends in a compaction, or if the head leaves no room for history.
     """
     if size.budget <= 0:
         return refusal
@@ -205,8 +205,8 @@ def _first_that_fits(
 
     If no rung does, return the commit of the first rung that is enough, or else of the rung that
     leaves the smallest history that fits the window. If no history fits, return the smallest size
-    reached, in tokens. Hard rungs are only tried if no other rung was enough; for them, being
-    enough counts as reaching the goal.
+    reached, in tokens. Hard rungs are only tried if no other rung was enough; the first hard rung
+    that is enough is taken.
     """
     steps: list[str] = []
     enough: Commit | None = None

@@ -114,7 +114,8 @@ class RefusalReason(StrEnum):
 class Refusal:
     """The refusal of a compaction; ``message`` tells the user the reason.
 
-    ``prunes`` can be made instead, without a model: they cut large outputs or clear old ones.
+    ``prunes`` can be made instead, without a model: they cut large outputs or clear old ones. Empty
+    if no such prune is worthwhile.
     """
 
     reason: RefusalReason
@@ -186,7 +187,7 @@ class PlanOptions:
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
     boundary: int | None = None
-    """Id of the first entry to keep, if the user chose it; None: chosen by ``keep_recent``."""
+    """Id of the first entry to keep, if the user chose it; None to decide by ``keep_recent``."""
 
 
 class Boundary(NamedTuple):
@@ -296,7 +297,7 @@ def _weigh(
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
-    """Return the result of ``find_cut``, moved to keep at most ``turns`` turns (0: no limit)."""
+    """Return the result of ``find_cut``, moved to keep at most ``turns`` turns; 0 is no limit."""
     view = weighed.view
     cut, is_over = find_cut(view, weighed.tokens, weighed.keep)
     if not turns:
@@ -309,7 +310,7 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 
 
 def _past_large_entry(weighed: _Weighed, cut: int) -> int:
-    """Return the cut, moved past a large entry if less than half would be summarised otherwise."""
+    """Return the cut. If it summarises less than half of the tokens, move it past a large entry."""
     tokens = weighed.tokens
     if sum(tokens[:cut]) * 2 >= sum(tokens):
         return cut
@@ -373,7 +374,7 @@ def _plan_up_to(
     size: ContextSize,
     options: PlanOptions,
 ) -> CompactionPlan | Refusal:
-    """Plan a summary of everything before the entry ``boundary``, or before the step it is in."""
+    """Plan a summary of everything before the entry ``boundary`` or the step that contains it."""
     tokens = ViewWeights(view, options.count).all()
     places = [place for place in _places(view, tokens) if view.entries[place].id <= boundary]
     if not places:
@@ -480,9 +481,9 @@ def carried_details(
 def _used_meanwhile(
     plan: CompactionPlan, summarised: Sequence[Entry], summary: str
 ) -> frozenset[str]:
-    """Return the names used while a summary was prepared that the compaction would lose.
+    """Return names that the agent used while a summary was prepared, but that the summary lacks.
 
-    Such a name occurs in the entries ``summarised``, but neither in the text ``summary`` nor in a
+    Each of them occurs in the entries ``summarised``, but neither in the text ``summary`` nor in a
     kept output. Returns an empty set if the summary was not prepared ahead.
     """
     if plan.begun is None:
@@ -505,9 +506,9 @@ def compaction_entry(
 ) -> CompactionEntry:
     """Return the compaction entry for a plan and a model's summary.
 
-    The program lists the entries that the summary does not cover, one line each, as many of the
-    newest as fit. If the summary is "", it lists all the entries after the previous summary.
-    ``tokens_after`` is 0: the commit measures it.
+    After the summary, the program lists the entries that it does not cover, one line each, as many
+    of the newest as fit. If ``summary`` is "", the text of the previous summary is used instead,
+    and all entries to summarise are listed. ``tokens_after`` is 0: the commit measures it.
     """
     if summary.strip():
         unsummarised = plan.unsummarised

@@ -4,7 +4,7 @@ The decisions depend on the path, its size and the settings, on the seconds that
 took, and on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
 ``agent.context_keeper`` asks for these decisions and carries them out. After a request that was too
 large it decides for itself: it compacts without a model, even if `hold` returns a reason, unless
-that is ``OFF``. ``agent.prepared_summary`` asks whether a prepared summary is still valid.
+the reason is ``OFF``. ``agent.prepared_summary`` asks whether a prepared summary is still valid.
 """
 
 import math
@@ -37,7 +37,7 @@ OVERFLOW_ATTEMPTS = 2
 """Number of requests in a row that may exceed the window before the agent stops and asks."""
 
 STEPS_AHEAD = (2, 6)
-"""Minimum and maximum number of steps before the threshold at which a summary is prepared."""
+"""A summary is prepared at least, and at most, this many steps before the threshold."""
 AHEAD_SHARE = 0.4
 """The steps during the preparation of a summary are expected to take at most this share of the
 history budget."""
@@ -168,7 +168,7 @@ def kept_ahead(
     *,
     summary_seconds: float = SUMMARY_SECONDS,
 ) -> int | None:
-    """Return how many of the newest tokens to keep if a summary is prepared now; None: too early.
+    """Return how many of the newest tokens to keep if a summary is prepared now, None if too early.
 
     Preparation starts early enough for the steps that the agent is expected to take while the
     summary is written. Those steps will be kept, too, so fewer tokens are kept now than a
@@ -192,8 +192,8 @@ def kept_ahead(
 def missing_meanwhile(size: ContextSize) -> int:
     """Return by how many tokens a request exceeds what may be sent while a summary is prepared.
 
-    0: the request may be sent. Until the summary is ready, a request may exceed the limit by half
-    the reserve, but at most by an eighth of the limit.
+    0 means that the request may be sent. Until the summary is ready, a request may exceed the limit
+    by half the reserve, but at most by an eighth of the limit.
     """
     beyond = min(size.reserve // 2, size.limit // 8)
     return max(0, size.total - size.limit - beyond)

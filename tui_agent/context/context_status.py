@@ -22,7 +22,7 @@ class Standing(StrEnum):
 
 
 def together(found: Iterable[Standing]) -> Standing:
-    """Return the status to show for several entries together: the lowest of theirs.
+    """Return the status to show for several entries together: the lowest of their statuses.
 
     UNSENT if there are no entries.
     """

@@ -67,7 +67,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of ``path``; these are reused if ``path`` continues their path."""
+        """Return the standings of ``path``; if the path has only grown, most are reused."""
         before = self.path
         if not before.begins(path):
             return standings(path)

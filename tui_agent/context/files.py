@@ -43,7 +43,7 @@ class FileOperations:
     ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def newest(self, number: int | None) -> tuple[str, ...]:
-        """Return the newest ``number`` paths of each list (None: all), read files first."""
+        """Return the newest ``number`` paths of each list (all if it is None), read files first."""
         if number is None:
             number = len(self.read) + len(self.modified)
         return (
@@ -73,11 +73,11 @@ class FileOperations:
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
-    """Return lines that list the newest ``number`` paths (None: all), such as ``a.py #7``.
+    """Return lines such as ``a.py #7`` for the newest ``number`` paths, for all if it is None.
 
-    ``#7`` is the path's entry in ``ids``. If paths are left out, the first line says how many. With
-    ``number`` and ``ids``, a long directory (`_LONG_DIRECTORY`) common to several paths is shown
-    once, above them.
+    ``#7`` is the path's entry in ``ids``. If paths are left out, the first line says how many. A
+    long directory (`_LONG_DIRECTORY`) that all listed paths share is shown once, above them, unless
+    ``number`` is None or ``ids`` is empty.
     """
     hidden = 0
     if number is not None:

@@ -60,7 +60,7 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Return True if ``text`` contains ``piece``; ``words`` are its words, for speed."""
+    """Return True if ``text`` contains ``piece``; ``words`` are the text's words, for speed."""
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
@@ -190,8 +190,8 @@ def _best_lines(
 ) -> list[tuple[int, str]]:
     """Return (entry id, line) of the last line that contained each anchor, best value first.
 
-    The value is the sum of the anchors' scores per token. ``kept`` are the lines of the previous
-    summary.
+    A line's value is the sum of its anchors' scores per token. ``kept`` has the lines that the
+    previous summary kept.
     """
     values: dict[tuple[int, str], float] = {}
     for anchor in anchors:
@@ -209,8 +209,8 @@ def _line_of(
 ) -> tuple[int, str] | None:
     """Return (entry id, line) of the last line that contained an anchor.
 
-    If the line is too long, only the sentence with the anchor is returned. None if that is also too
-    long, or if the line is unknown.
+    If the line is too long, only the sentence with the anchor is returned. Returns None if the
+    sentence is too long as well, or if the line is unknown.
     """
     if anchor.kind in _SHARES:
         return anchor.entry_id, anchor.text

@@ -39,7 +39,8 @@ class PlainOrder:
     """The options of a compaction without a model.
 
     ``keep`` is how many tokens of the newest entries to keep, ``summary`` the maximum size of the
-    summary in tokens. ``boundary`` is the id of the first entry to keep, if the user chose one.
+    summary in tokens. ``boundary`` is the id of the first entry to keep, None if the user chose
+    none.
     """
 
     trigger: Trigger

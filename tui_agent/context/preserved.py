@@ -105,9 +105,9 @@ class Budgets:
 class Summarised:
     """Entries about to be summarised.
 
-    ``files`` are the files used in them and before them. ``asked`` are names in the entries that
-    the agent used while the summary was written, and that neither the summary nor a kept output
-    contains.
+    ``files`` are the files used in these entries and before them. ``asked`` are names in the
+    entries: the agent used the names while the summary was written, but neither the summary nor a
+    kept output contains them.
     """
 
     entries: Sequence[Entry]
@@ -198,8 +198,8 @@ def _words_of_user(
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
     """Return (lines of the rules to carry, number of rules that don't fit, user messages to carry).
 
-    Together they take at most ``budget`` tokens, unless it is very small. A rule that is in a
-    carried message, or in the text ``shown``, is not repeated.
+    Together they take at most ``budget`` tokens; only a very small budget may be exceeded. A rule
+    that is in a carried message, or in the text ``shown``, is not repeated.
     """
     messages = _select_messages(said, budget, count)
     whole = "\n".join([shown, *messages])
@@ -214,9 +214,9 @@ def _words_of_user(
 
 
 def fit(text: str, budget: int, count: CountText) -> str:
-    """Return ``text`` cut in its middle to ``budget`` tokens, "" if the budget is too small.
+    """Return ``text``, cut in its middle if it has more than ``budget`` tokens.
 
-    The whole text is returned if it fits, whatever the budget.
+    Returns "" if ``budget`` is too small for a cut text.
     """
     tokens = count(text)
     if tokens <= budget:
@@ -234,10 +234,11 @@ def fit(text: str, budget: int, count: CountText) -> str:
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
-    """Return (entry id, text) of the user's messages, oldest first, with only the names of files.
+    """Return (entry id, text) of the user's messages, oldest first.
 
-    ``earlier`` are messages carried by the previous summary (``#34 text``). Messages without an id,
-    from imported sessions, are given negative ids and come first.
+    A name replaces each attached file or image. ``earlier`` are messages carried by the previous
+    summary (``#34 text``). Messages without an id, from imported sessions, are given negative ids
+    and come first.
     """
     messages: dict[int, str] = {}
     for position, text in enumerate(earlier):

@@ -145,8 +145,8 @@ class PrunePlan:
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
     """Return why to prune now, None if pruning has to wait.
 
-    With the setting "run_end", this is after every run (as in OpenCode) or if the user asks; with
-    "off", only if the user asks.
+    With the setting "run_end", old outputs are cleared after every run (as in OpenCode) and when
+    the user asks; with "off", only when the user asks.
     """
     if moment.asked:
         return Occasion.MANUAL
@@ -176,9 +176,9 @@ class PruneRules:
     pressure: bool = False
     """Whether to protect only the last steps instead of the last turns."""
     minimum: int | None = None
-    """Minimum tokens that a prune must free; None: as in the settings."""
+    """Minimum tokens that a prune must free; None for the minimum in the settings."""
     wanted: int | None = None
-    """Tokens to free, the least valuable outputs first; None: clear everything not protected."""
+    """Tokens to free, the least valuable outputs first; None to clear all that isn't protected."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
     """Returns the tokens of a note; the default is a rough estimate."""
@@ -227,7 +227,7 @@ def plan_prune(
 
 @frozen
 class _Block:
-    """An entry that may be cleared; ``freed`` is the number of tokens that this frees."""
+    """An entry that may be cleared; ``freed`` is the number of tokens that clearing it frees."""
 
     entry_id: int
     freed: int
@@ -320,7 +320,10 @@ class _Zones:
         return tool in chosen
 
     def _arguments(self, entry: AssistantEntry) -> int:
-        """Return the tokens that clearing an answer's long arguments frees, 0 if protected."""
+        """Return the tokens that clearing an answer's long arguments frees.
+
+        0 if the answer is protected, or if this would free too little.
+        """
         if (
             not self._rules.pressure
             or self._steps <= self._protected_steps

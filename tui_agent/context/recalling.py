@@ -32,11 +32,11 @@ _NUMBER_BYTES = 8
 """Bytes assumed for a line's number in the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
-"""Matches an ordinary word or a number, which is not a name."""
+"""Matches an ordinary word or a number; neither counts as a name."""
 _JUDGED = 200
 """How many lines at a text's beginning are used to estimate its bytes per token."""
 _LONGEST = 300
-"""Maximum length, in characters, of a line that the outline shows whole."""
+"""Maximum length, in characters, of a line that is shown whole because of its names."""
 
 _ROOMY = 6_000
 """A recalled entry may be three times as long as other outputs, up to this many tokens."""
@@ -163,7 +163,11 @@ class _Outline:
             self._show_part(self._long, self._limits.line_chars)
 
     def _add(self, at: int, cost: int, spared: int) -> bool:
-        """Show a whole line if this leaves at least ``spared`` bytes; else return False."""
+        """Show a whole line and return True; if it doesn't fit, return False.
+
+        It fits if the limit of lines is not reached and at least ``spared`` bytes are left
+        afterwards.
+        """
         if len(self.shown) >= self._limits.lines or self._left - cost < spared:
             return False
         self.shown[at] = self._lines[at]
@@ -184,7 +188,7 @@ class _Outline:
         self._left -= _cost(self.shown[at])
 
     def _cut_to_names(self, names: AbstractSet[str], said: str) -> str:
-        """Return as many names as fit, as text, except names in ``said``; "" if there are none."""
+        """Return a text with as many names as fit and aren't in ``said``; "" if there are none."""
         row = ""
         for name in sorted(names, key=lambda name: (-len(name), name)):
             longer = f"{row}, {name}" if row else f"{_CUT}{name}"
@@ -216,7 +220,7 @@ def _cost(line: str) -> int:
 def _by_value(
     lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]
 ) -> list[int]:
-    """Return the indexes of lines with names in use, best value for the line's size first."""
+    """Return the indexes of lines with names in use, the highest value per byte first."""
     places: dict[str, list[int]] = {}
     for at, names in names_of.items():
         for name in names & used.keys():

@@ -63,9 +63,10 @@ _STATUS = {
 class Shown:
     """How to send an entry to a model.
 
-    ``kept_chars`` is the number of characters that a prune left of each text, 0 if it left none.
-    ``vision`` and ``documents``: the model takes images and PDFs. ``note`` is added to the
-    placeholder. ``lost`` is the id of an entry that this one refers to and that is no longer sent.
+    ``kept_chars`` is the number of characters that a prune left of each text; 0 if it left none, or
+    if there was no prune. ``vision`` and ``documents``: the model takes images and PDFs. ``note``
+    is added to the placeholder. ``lost`` is the id of an entry that this one refers to but that is
+    no longer sent; None if there is no such entry.
     ``left_out`` are the blobs of images that a provider refused.
     """
 
@@ -200,10 +201,10 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """Return a call's arguments as the JSON text of an object.
 
-    Valid arguments stay byte for byte as the model wrote them, unless they contain characters that
-    can't be sent, or the entry is cut or cleared: then long strings in them are cut. Invalid
-    arguments become the value of `INVALID_ARGUMENTS_KEY`, so that the model sees its mistake; blank
-    ones become ``{}``.
+    Valid arguments stay byte for byte as the model wrote them, with two exceptions: characters that
+    can't be sent are replaced, and long strings are cut if the entry is cut or cleared. The
+    beginning of invalid arguments becomes the value of `INVALID_ARGUMENTS_KEY`, so that the model
+    sees its mistake; blank arguments become ``{}``.
     """
     values = parse_object(arguments)
     if values is None:
@@ -288,7 +289,7 @@ def carried_pins(
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
-    """Return a pinned entry's text for a compaction: its id, and its text with images named."""
+    """Return a pinned entry's id and text for a compaction; a line names each image."""
     shown = Shown(vision=False)
     match entry:
         case UserEntry() | ShellEntry():

@@ -32,7 +32,7 @@ class ImageRef:
     blob: str
     mime: str
     text: str = ""
-    """The text to send instead if the server can't take the image; "": a general note."""
+    """The text to send instead if the server can't take the image; "" for a general note."""
 
 
 @frozen
@@ -92,7 +92,7 @@ class ModelRequest:
     compact: bool = False
     ping: bool = False
     search_hosts: tuple[str, ...] | None = None
-    """Hosts that the provider's own web search may use, () for all; None: no search."""
+    """Hosts that the provider's own web search may use; () for all hosts, None for no search."""
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``, by blob; ignored when comparing requests."""
 

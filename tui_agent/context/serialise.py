@@ -114,8 +114,8 @@ def serialise(
     """Return entries as blocks of text, in order, to be joined with blank lines.
 
     ``result_chars`` and ``argument_chars`` are the maximum characters of a result and of a call's
-    arguments. ``replaced`` maps ids of entries to the texts that replace them (None: the entry is
-    left out); ``hidden_calls`` has (entry id, call id) of calls to leave out. If a call has no
+    arguments. ``replaced`` maps ids of entries to the texts that replace them, or to None to leave
+    the entry out; ``hidden_calls`` has (entry id, call id) of calls to leave out. If a call has no
     result, a block that says so precedes the next message.
     """
     replaced = replaced or {}

@@ -33,8 +33,8 @@ FIXED: Final = object()
 """Marks a field that users can't set: a constant that benchmarks and tests vary."""
 
 ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
-"""Marks a setting that only the user's own file may set, and no project's file: its value is run as
-a command, costs money, or affects other projects."""
+"""Marks a setting that the user's own file may set but a project's file may not: its value is run
+as a command, costs money, or affects other projects."""
 
 FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
 """A fraction, 0 to 1, that users can't set."""
@@ -65,7 +65,7 @@ def _check_threshold(value: object) -> object:
 
 Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
 """Size of the next request above which automatic compaction starts: ``"80%"`` of the window,
-``120000`` tokens used, ``-20000`` tokens left (``"-20%"`` as well), ``0``: never, None: the
+``120000`` tokens used, or ``-20000`` tokens left (or ``"-20%"``). ``0`` means never, None the
 default."""
 
 
@@ -88,14 +88,15 @@ class CompactionSettings(_Settings):
     limit and offer choices."""
     threshold: Threshold = None
     """Size of the next request above which compaction starts: "80%" of the window, 120000 tokens
-    used, -20000 tokens left, 0 for never. Empty: the window less the reserve."""
+    used, -20000 tokens left, 0 for never. Empty: the window less the reserve, or less than that in
+    a large window (see ``effective_window``)."""
     effective_window: Tokens = 400_000
     """If no threshold is set and the window is larger than this number of tokens, compaction starts
     at this size, or at a smaller size above which the price per token rises. 0: use the whole
     window."""
     reserved: Tokens | None = None
     """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer
-    and a fifth of the window."""
+    and a fifth of the window, but at least 1,024."""
     reserve_tokens: FixedNumber = 20_000
     """Maximum tokens kept free for the answer if ``reserved`` is None."""
     reserve_share: FixedShare = 0.20
@@ -109,7 +110,7 @@ class CompactionSettings(_Settings):
     keep_turns: int = Field(default=0, ge=0)
     """Maximum number of turns that stay verbatim, within ``keep_recent``. 0: any number."""
     resume: bool = True
-    """Continue a run after a compaction in the middle of it. Off: the run stops there."""
+    """After a compaction in the middle of a run, continue the run. Off: the run stops there."""
     branch_summaries: Literal["ask", "never"] = "ask"
     """Ask whether to summarise the branch that a move leaves."""
     branch_summary_share: FixedShare = 0.10
@@ -117,8 +118,9 @@ class CompactionSettings(_Settings):
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
-    """What the summariser reads: the live conversation (cheap while the provider's cache is warm),
-    the conversation written out as text, or whichever costs less."""
+    """What the summariser reads. "live": the live conversation, which is cheap while the provider's
+    cache is warm; "serialised": the conversation written out as text; "auto": whichever costs
+    less."""
     result_chars: FixedNumber = 2_000
     """Maximum characters of a tool result in the text that a summariser reads, and of a kept result
     that had to be cut."""
@@ -320,7 +322,10 @@ class TruncationSettings(_Settings):
     if they changed and the diff is shorter. Repeating the read once more returns all lines."""
 
     def tokens(self, window: int, free: int) -> int:
-        """Return the tokens that one output may take, in a window with ``free`` unused tokens."""
+        """Return the tokens, at least 256, that one output may take.
+
+        ``window`` is the size of the window, ``free`` the unused part, in tokens.
+        """
         roomy = (
             min(free * self.free_share, window * self.roomy_share)
             if window >= self.roomy_window
@@ -353,11 +358,12 @@ class CacheSettings(_Settings):
     each ping."""
     warn_tokens: Tokens = 50_000
     """You are warned if at least this many tokens of the conversation are no longer cached. You are
-    asked before you switch the model, effort or agent if that leaves as many uncached. 0: never."""
+    asked before you switch the model, effort or agent if that leaves at least as many uncached. 0:
+    never."""
 
 
 class ModelContextSettings(_Settings):
-    """Settings that replace the general ones for one model, or for all that match a pattern."""
+    """Settings that replace the general ones for one model, or for all that fit a name pattern."""
 
     window: int | None = Field(default=None, ge=1_024)
     """Size of the context window in tokens. Set it if the catalog doesn't know the window, or if

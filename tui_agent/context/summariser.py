@@ -90,11 +90,11 @@ class SummariserLimits:
 class SummaryTask:
     """One text to write: a summary of ``blocks``, made with the prompt ``prompt``.
 
-    ``previous`` is the earlier summary to update; without blocks it is returned unchanged.
+    ``previous`` is the earlier summary to update; if there are no blocks, it stays unchanged.
     ``focus`` is what the user wants the summary to stress. ``share`` is the task's share of the
     whole summary's length. With ``live``, the model first summarises the live conversation; the
-    blocks are used if that answer is rejected. ``begins`` is the beginning of the message where the
-    part to summarise starts.
+    blocks are used if that answer is rejected. ``begins`` is the beginning of the first block of a
+    branch; "" for other tasks.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]

@@ -88,7 +88,7 @@ class TokenCounter:
         return self.calibrated(self._schema(tool))
 
     def entry(self, entry: Entry) -> int:
-        """Return the tokens of an entry sent unchanged; uses the count stored with it, if any."""
+        """Return the tokens of an entry sent unchanged; a count stored with it is used."""
         return self.calibrated(self.stored(entry))
 
     def stored(self, entry: Entry) -> int:
@@ -146,7 +146,7 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images; with ``sent``, only of those images."""
+        """Return the tokens of an entry's images; with ``sent`` (blobs), only of those images."""
         return sum(
             picture_tokens(image, self.model)
             for image in entry.images
@@ -188,8 +188,8 @@ def encoding_name(model: str) -> str:
 def count_text(text: str, encoding: str = "o200k_base") -> int:
     """Return the uncorrected tokens of a text, in at most about 0.05 seconds.
 
-    The result is a `Count` if some of them are not of the class ``calibration.TEXT``. Long texts
-    are estimated from samples.
+    The result is a `Count` if some tokens are not of the class ``calibration.TEXT``. Long texts are
+    estimated from samples.
     """
     work = _work(text)
     if work <= EXACT_WORK:
@@ -241,8 +241,9 @@ def image_tokens(width: int, height: int, model: str) -> int:
     ``width`` and ``height`` are in pixels; if one is 0 (unknown), returns `UNKNOWN_IMAGE_TOKENS`.
 
     Claude: patches of 28 pixels after fitting the long edge to 1,568 pixels (2,576 from 4.7 on)
-    (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or
-    85 + 170 per tile of 512 after fitting into 2,048 and the short side to 768
+    (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels;
+    for older models, 85 tokens and 170 for each tile of 512 pixels, after fitting the image into
+    2,048 pixels and its short side into 768
     (https://platform.openai.com/docs/guides/images-vision). Gemini: about 1,100 for any size
     (https://ai.google.dev/gemini-api/docs/media-resolution). Others: like Claude.
     """

@@ -250,11 +250,11 @@ def truncate(
 
 
 def cut_middle(text: str, chars: int, address: str = "") -> str:
-    """Return at most ``chars`` characters: the text's head and tail, with a note between them.
+    """Return a text cut to ``chars`` characters: its head and tail, with a note between them.
 
-    The note says how many characters are missing and where the whole text is (``address``, such as
-    ``#412``). The address is shown even if there is no room for the rest of the note, and even if it
-    makes the result longer than ``chars``.
+    A text that fits is returned unchanged. The note says how many characters are missing and where
+    the whole text is (``address``, such as ``#412``). The address is shown even if there is no room
+    for the rest of the note, and even if it makes the result longer than ``chars``.
     """
     if address and len(text) > chars:
         return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
@@ -377,7 +377,7 @@ def _after(hint: str, next_line: int) -> str:
 
 
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
-    """Return how many bytes of a text may be shown, so that it stays within the limits' tokens.
+    """Return how many bytes of a text fit the limits, which are in bytes and in tokens.
 
     The bytes per token are estimated from the text's beginning: three for prose, code or Chinese,
     one and a half for text without spaces (base64, hashes, minified data).

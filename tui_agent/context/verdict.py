@@ -56,8 +56,8 @@ def judge(
     """Return the verdict on an answer.
 
     ``finish`` is a value of ``AssistantEntry.finish``, ``calls`` the number of tool calls.
-    ``is_thinking``: the answer has reasoning. ``unread`` says why calls written in its text can't
-    be parsed, "" if there are none.
+    ``is_thinking``: the answer has reasoning. ``unread`` says why a call written in the answer's
+    text can't be parsed; "" if there is no such call.
     """
     by_finish = _FINISHES.get(finish)
     if calls and by_finish in {None, Verdict.PAUSED}:

@@ -64,8 +64,8 @@ class ContextView:
     prune changed. ``results`` has, by an answer's id, one result or None for each of its calls.
     ``pinned`` are the pinned entries that the compaction carries, except those unpinned since.
     ``rewrites`` has, for each entry that changed earlier entries, the id of the first changed entry
-    (0: all) and its own id. The answers between these two ids were made from requests that differ
-    from what is sent now.
+    (0 if all changed) and its own id. The answers between these two ids were made from requests
+    that differ from what is sent now.
     """
 
     system: SystemEntry | None
@@ -106,7 +106,7 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Return True if the view has the entry and sends it unchanged, or if there is no id."""
+        """Return True if the view sends the entry unchanged, or if ``entry_id`` is None."""
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)

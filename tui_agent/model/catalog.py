@@ -248,9 +248,9 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
-        """Yield chat models that are not in the settings, but offered by servers in the settings.
+        """Yield chat models that servers in the settings offer, but the settings don't list.
 
-        Each comes with the base URL of its server.
+        Each model is paired with the base URL of its server.
         """
         seen: set[tuple[str, str]] = set()
         for model, settings in self.settings.items():
@@ -270,14 +270,14 @@ class Catalog:
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return False if the price list has the name only for other uses, such as embeddings."""
+        """Return False if the price list has the name only for uses like embeddings, else True."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
         """Return whether the model is in the settings, in its server's answer or in the price list.
 
-        If its provider serves many makers' models, or the user set its address, it may be in the
-        price list under another provider.
+        If the model's provider serves many makers' models, or the user set its address, the price
+        list may have the model under another provider.
         """
         if (
             model in self.settings
@@ -502,7 +502,8 @@ class Catalog:
     def _takes_marks(self, model: str, provider: str) -> bool:
         """Return whether Anthropic's cache marks can be sent with requests to the model.
 
-        True for Claude models at providers that forward the marks, or in Anthropic's format.
+        True for a Claude model that is called in Anthropic's format, or at a provider that forwards
+        the marks.
         """
         tables = (self.settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)

@@ -47,10 +47,11 @@ class Claude:
     """The thinking parameters of one generation of Claude models."""
 
     style: Literal["adaptive", "budget", "none"]
-    """``adaptive``: the model decides how much to think and is sent an effort; ``budget``: it is
-    sent a number of tokens; ``none``: it doesn't think."""
+    """``adaptive``: the request names an effort, and the model decides how much to think;
+    ``budget``: the request limits thinking to a number of tokens; ``none``: the model doesn't
+    think."""
     off: Literal["", "disabled", "between_tools"] | None = ""
-    """The type of thinking to request for effort off; "": the field is left out; None: thinking
+    """The type of thinking to request for effort off; "" to leave out the field, None if thinking
     can't be turned off."""
     thinks: bool = False
     """Whether the model thinks if the request doesn't mention thinking."""

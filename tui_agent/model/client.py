@@ -190,9 +190,8 @@ class ProviderClient:
 
         If the server refuses a part of the request before the answer begins, the request is sent
         again in another form (see ``refusals`` and ``forms``), up to ``MAX_TRIES`` times in all.
-        The first event is then a ``PartLeftOut``. This is also the case if a picture can't be read.
-        A ``PartLeftOut`` also precedes ``Finished`` if the answer lacks the end mark that its
-        server usually sends.
+        In that case, or if a picture can't be read, the first event is a ``PartLeftOut``. Another
+        one precedes ``Finished`` if the answer lacks the end mark that its server usually sends.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.

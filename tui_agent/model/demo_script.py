@@ -57,7 +57,7 @@ class Branch(_Data):
     """A condition on the results of a step's calls, and the step that follows if it is met."""
 
     result: Literal["denied"] | None = None
-    """``denied``: a call must have been denied; None: no condition."""
+    """``denied``: a call must have been denied. None if there is no condition."""
     contains: str | None = None
     """Text that the results must contain."""
     lacks: str | None = None

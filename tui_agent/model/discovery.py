@@ -96,7 +96,7 @@ class ServerReply:
 
 
 def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
-    """Return the servers whose list of models is worth asking for, one for each address.
+    """Return the servers whose list of models is worth asking for, one server per address.
 
     First come the servers of ``models`` (model ids) at addresses that the user set or that are
     private, then all providers whose address the user set, then gateways such as OpenRouter that
@@ -156,8 +156,8 @@ async def refresh(
 async def ask(server: Server, *, seconds: float | None = None) -> dict[str, ServedModel]:
     """Ask a server for its models and return them by name.
 
-    ``seconds`` is the time limit of each request; None: ``TIMEOUT`` or ``REMOTE_TIMEOUT``. All
-    requests together may take three times as long.
+    ``seconds`` is the time limit of each request; None means ``TIMEOUT`` for a server at a private
+    address, else ``REMOTE_TIMEOUT``. All requests together may take three times as long.
 
     Raises:
         SilentServerError: the server can't be reached, refuses the request, or doesn't answer with
@@ -395,9 +395,9 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
     """Return a model from Ollama's answer to ``/api/show``.
 
-    The window is ``num_ctx`` of the model file, or else the model's own window, but at most
-    ``ASSUMED_WINDOW``, because a larger window takes much memory. Old versions of Ollama don't send
-    ``capabilities``.
+    The window is ``num_ctx`` of the model file. Without it, the window is the model's own, but at
+    most ``ASSUMED_WINDOW``, because a larger window takes much memory. Old versions of Ollama don't
+    send ``capabilities``.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = table_in(shown, "model_info")
@@ -434,7 +434,7 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 
 def _sizes(parameters: object) -> dict[str, bool]:
-    """Return ``small`` and ``tiny`` for a number of parameters; {} unless it is positive."""
+    """Return ``small`` and ``tiny`` for a number of parameters; {} if it isn't positive."""
     count = _count(parameters, 1, most=math.inf)
     if count is None:
         return {}

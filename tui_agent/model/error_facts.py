@@ -115,7 +115,7 @@ def _status(errors: Iterable[BaseException]) -> int | None:
 def _response(error: BaseException) -> Any | None:
     """Return an exception's HTTP response; None if it has none.
 
-    Also None for litellm's own classes, whose response isn't the provider's.
+    Also returns None for litellm's own exceptions, because their response isn't the provider's.
     """
     if type(error).__module__.partition(".")[0] == "litellm":
         return None

@@ -29,8 +29,8 @@ from tui_agent.whole_numbers import whole_number
 MAX_TRIES = 3
 """Maximum number of times that one request is sent, each time in another form."""
 SHORT_ID_CHARS = 9
-"""Length, in characters, of the shortest call ids: ASCII letters and digits. Mistral accepts only
-this length."""
+"""Length, in characters, of the shortest call ids, which consist of ASCII letters and digits.
+Mistral accepts only this length."""
 LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
 """Answer inserted between a tool result and a user message, if a server requires alternating roles."""
@@ -126,7 +126,7 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} doesn't accept some fields of the request ({parts}): they are left out.",
     ),
     Part.ROOM: Remedy(
-        "the longest answer that the error names as the limit; no limit if the prompt alone fits the window",
+        "the limit that the error names; no limit if only prompt and answer together exceed the window",
         "server",
         "{name} refuses the limit for the answer's length: it is lowered or left out.",
     ),
@@ -142,7 +142,7 @@ class ServerForm(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     wire: WireName | None = None
-    """The format used instead of a format that the server lacks; None for the usual one."""
+    """The format to use because the server lacks the usual one; None if it has the usual one."""
     roles: Literal["apart", "joined", "alternating"] = "apart"
     """``apart``: messages are sent as they are. ``joined``: consecutive user or assistant messages
     are joined. ``alternating``: in addition, an answer is inserted between a tool result and a user
@@ -158,9 +158,9 @@ class ServerForm(BaseModel):
     takes_reasoning: bool = True
     """Whether the server accepts the reasoning of earlier answers."""
     call_id_chars: int = 0
-    """Longest tool call id the server accepts, in characters; 0: any length."""
+    """Longest tool call id that the server accepts, in characters; 0 for any length."""
     answer_tokens: int = 0
-    """Longest answer the server can be asked for, in tokens; 0: any length."""
+    """Longest answer that the server can be asked for, in tokens; 0 for any length."""
     fields: tuple[str, ...] = ()
     """Fields of the request body that the server rejects."""
     tools: bool = True
@@ -170,7 +170,7 @@ class ServerForm(BaseModel):
     """Whether the server marks the end of an answer; otherwise an answer that just ends counts as
     complete."""
     tool_count: int = 0
-    """Maximum number of tools in a request; 0: any number."""
+    """Maximum number of tools in a request; 0 for any number."""
     plain_tools: tuple[str, ...] = ()
     """Tools that are sent with only names, types and descriptions of their parameters. A tool is
     written as ``name#digest of the schema``."""
@@ -205,7 +205,7 @@ class Shape:
 
     form: ServerForm = field(default_factory=ServerForm)
     fields: frozenset[str] = frozenset()
-    """Fields of the body that are left out, besides those of the form; ``a.b`` is a nested one."""
+    """Fields that are left out of the body besides the form's; ``a.b`` is field b of object a."""
     blobs: frozenset[str] = frozenset()
     """SHA-256 names of the pictures that are left out."""
     reasoning: bool = True
@@ -472,10 +472,13 @@ def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
 def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
     """Return the blobs of all pictures to leave out of the next try.
 
-    They are the pictures left out so far and, of the others, the first of these that applies: the
-    picture that the error points to; all but the newest ``taken`` ones (0: no maximum is known);
-    the pictures since the last answer, if there are older ones; the older half, if this is not the
-    last try and there are several; all.
+    They are the pictures left out so far and, of the others, the first of these that applies:
+
+    - the picture that the error points to;
+    - if the maximum ``taken`` is known (not 0), all but the newest ``taken`` pictures;
+    - the pictures since the last answer, if there are older ones;
+    - the older half, if there are several and this is not the last try;
+    - all.
     """
     now = refused.shape
     messages = refused.request.messages
@@ -537,9 +540,9 @@ def _tool_names(keys: Sequence[str]) -> str:
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
     """Return the shape after the tools ``names`` were refused; None if nothing is left to try.
 
-    Refused tools that were already simplified are left out; if there are none, the schemas of the
-    refused tools are simplified. Also None if all the request's tools were refused and some were
-    already simplified.
+    The schemas of the refused tools are simplified. If some of these tools were simplified before,
+    they are left out instead, and the others stay as they are. Returns None if some were simplified
+    before and all the request's tools were refused.
     """
     refused = [_key(tool) for tool in tools if tool.name in names]
     again = [key for key in refused if key in now.form.plain_tools]
@@ -559,7 +562,10 @@ def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
 
 
 def _plain_property(value: object) -> dict[str, Any]:
-    """Return a parameter's schema with only its type and description; objects become texts."""
+    """Return a parameter's schema with only its type and description.
+
+    Arrays keep the schema of their items. Objects and values of unknown type become strings.
+    """
     said = as_dict(value)
     kind = said.get("type")
     if isinstance(kind, list):
@@ -578,10 +584,11 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return the shape after reasoning was refused; None if it is neither sent nor requested.
+    """Return the shape after reasoning was refused; None if nothing is left to try.
 
-    Reasoning of earlier answers is left out of this request, or of all requests to a server that
-    doesn't know the field. If none was sent, reasoning is no longer requested from that server.
+    If the request had reasoning of earlier answers, such reasoning is no longer sent: never again
+    if the server doesn't know the field, else not in this request. If the request had none,
+    reasoning is no longer requested from the server.
     """
     now = refused.shape
     has_any = any(message.reasoning for message in refused.request.messages)

@@ -2,7 +2,7 @@
 
 They are calibrations of token estimates, windows that providers named in refusals, and the form of
 requests that each server accepts. ``directory`` and ``client`` decide what is learnt. The file is
-read once. When a program saves it, this overwrites what another program has stored in the meantime.
+read once. Saving it overwrites what other instances of the program have stored since then.
 """
 
 import json

@@ -29,7 +29,7 @@ _PATIENCE = 60.0
 """Seconds to wait for another program's lock on the file."""
 
 Keyring = Any
-"""A backend of the library ``keyring``, which is imported only when a key is needed."""
+"""A backend of the library ``keyring``. The library is imported only when a key is needed."""
 
 
 class LoginError(UserFacingError):
@@ -97,7 +97,7 @@ class Logins:
         """Store a provider's key, replacing the former one.
 
         Return where the key is stored: "the system's keyring" or the file's path. Raises LoginError
-        if the file can't be written.
+        if the file can't be written, or if another program keeps it locked.
         """
         with self._alone():
             kept = dict(self._read())
@@ -118,7 +118,8 @@ class Logins:
     def forget(self, provider: str) -> bool:
         """Remove a provider's key. Return False if there was none.
 
-        Raises LoginError if the file can't be written, or if the keyring fails to delete the key.
+        Raises LoginError if the file can't be written, if another program keeps it locked, or if
+        the keyring fails to delete the key.
         """
         with self._alone():
             kept = dict(self._read())

@@ -32,9 +32,9 @@ _DAY = 24 * _HOUR
 
 
 def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, ...]:
-    """Return the windows that an answer's headers report, without invalid ones.
+    """Return the valid windows that an answer's headers report; empty if there are none.
 
-    Empty if there are none. ``now`` is in seconds since the epoch.
+    ``now`` is in seconds since the epoch.
     """
     known = {name.lower(): value.strip() for name, value in headers.items()}
     return (*_anthropic(known, now), *_codex(known, now))
@@ -121,7 +121,7 @@ class PlanUse:
         return sentences
 
     def lines(self, *, now: float) -> list[str]:
-        """Return a line for each provider's known windows that have not reset yet."""
+        """Return a line for each known window, of any provider, that has not reset yet."""
         lines: list[str] = []
         for provider, windows in self._windows.items():
             for window in _running(windows, now):

@@ -107,10 +107,10 @@ class PlanSeen:
 class PartLeftOut:
     """A notice that parts of the request that the provider can't use were changed or left out.
 
-    It precedes the first piece of the answer; just before the end, it only warns that the answer
-    may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the pictures left out;
-    ``reasoning`` is True if the reasoning of earlier answers was left out. Both have to be left out
-    of later requests, too.
+    It comes before the first piece of the answer. If it comes just before the end, it only warns
+    that the answer may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the
+    pictures left out; ``reasoning`` is True if the reasoning of earlier answers was left out. These
+    pictures and this reasoning have to be left out of later requests, too.
     """
 
     messages: tuple[str, ...]

@@ -114,7 +114,7 @@ class ChatFormat:
     reasoning_required: bool = False
     """Whether the provider refuses earlier tool calls that are sent back without reasoning."""
     reasoning_apart: str = ""
-    """Pattern of names of models whose ``completion_tokens`` don't include reasoning; "": none."""
+    """Pattern of names of models whose ``completion_tokens`` omit reasoning; "" if none do."""
     cache_key: str = ""
     """Field for the session's id, so that its requests reach the same prompt cache; "" if there is
     none."""
@@ -126,8 +126,8 @@ class ChatFormat:
     prompt_progress: bool = False
     """Whether to send llama.cpp's ``return_progress``; other model servers ignore it."""
     call_id_chars: int = 0
-    """Longest call id the provider accepts, in characters; 0: any length. With 9, ids must have
-    exactly nine letters and digits."""
+    """Longest call id that the provider accepts, in characters; 0 for any length. With 9, ids must
+    have exactly nine letters and digits."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """Further body fields, sent with every request."""
 
@@ -153,9 +153,9 @@ class ResponsesFormat:
 
     thinking: str = ""
     """Pattern of names of models that return encrypted reasoning, even if the catalog doesn't know
-    them; "": the provider has none."""
+    them; "" if the provider has no such models."""
     summary: str = ""
-    """Value of ``reasoning.summary`` to send; "": the provider sends a summary without being asked."""
+    """Value of ``reasoning.summary`` to send; "" if the provider sends a summary unasked."""
     system: Literal["system", "developer", "instructions"] = "system"
     """Role of the message with the system text; ``instructions``: the text is sent in that field."""
     cache_key: bool = False
@@ -208,7 +208,7 @@ class Provider:
     local_url: str | None = None
     """Usual base URL of a server on this machine; None for a provider on the internet."""
     wire: WireName | None = None
-    """The usual format of requests; None: they go through litellm."""
+    """The usual format of requests; None if they go through litellm."""
     wires: tuple[tuple[str, WireName], ...] = ()
     """Exceptions to ``wire``: patterns of model names with their format; the first match is used."""
     url: str = ""
@@ -216,7 +216,7 @@ class Provider:
     url_variables: tuple[str, ...] = ()
     """Environment variables that replace ``url``; the first that is set is used."""
     auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
-    """How the key is sent: as a bearer token, or in the header of this name."""
+    """How the key is sent: "bearer" for a bearer token, else the name of the key's header."""
     bearer_keys: tuple[str, ...] = ()
     """Variables in ``keys`` whose keys are sent as bearer tokens, whatever ``auth`` says."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -224,16 +224,16 @@ class Provider:
     chat: ChatFormat = ChatFormat()
     chat_elsewhere: ChatFormat | None = None
     """Replaces ``chat`` at an address set by the user, except for models with the provider's own
-    names; None: ``chat`` is used there too."""
+    names. None if ``chat`` is used there, too."""
     own_names: str = ""
     """Pattern of the names of the provider's own models."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
-    """Returns the endpoint for a base URL, a model name, a format and the parameters; None: the
+    """Returns the endpoint for a base URL, a model name, a format and the parameters. None if the
     base URL is the endpoint for all models."""
     model_name: Callable[[str], str] | None = None
-    """Returns the provider's name for a model from the part of the id after the slash; None: both
+    """Returns the provider's name for a model from the part of the id after the slash. None if both
     are the same."""
     empty_body_is_overflow: bool = False
     """Whether status 400 with an empty body means that the request is too long."""

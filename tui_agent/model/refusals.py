@@ -338,7 +338,7 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
 def _count_taken(said: str, sent: int) -> int:
     """Return the largest number in an error message that is below ``sent``; 0 if there is none.
 
-    It is taken as the maximum of tools or pictures that the server allows.
+    The number is taken as the maximum of tools or pictures that the server allows.
     """
     return max((number for number in _numbers_in(said) if number < sent), default=0)
 

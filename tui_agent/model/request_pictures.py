@@ -65,7 +65,7 @@ def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
-    """Return the request with converted pictures; ``made`` has these by the original's blob."""
+    """Return the request with the converted pictures ``made``, which are keyed by original blob."""
     if not made:
         return request
     blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}

@@ -81,7 +81,7 @@ class Route:
     is_elsewhere: bool = False
     """Whether the user set the address; the server may then not be the provider's own."""
     wire: WireName | None = None
-    """The format of the request; None: litellm makes the call."""
+    """The format of the request; None if litellm makes the call."""
     name: str = ""
     """The provider's name for the model."""
     base_url: str = ""

@@ -149,8 +149,8 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
     """Return the path of the file in a fence, judging by the text before it; "" if unknown.
 
-    The path is that of the last file named there that the model has seen, else of the only file
-    that it has seen, else the last name on the line before the fence.
+    This is the last name in the text that is a file the model has seen; else the only file that the
+    model has seen; else the last name on the line before the fence.
     """
     names: list[str] = _NAME.findall(prose)
     seen = [name for name in names if name in files]
@@ -177,8 +177,8 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 def _is_in_place_of(text: str, before: str) -> bool:
     """Return True if ``text`` can replace the file ``before``, and isn't just an excerpt of it.
 
-    ``text`` needs at least as many unindented lines as the file, and must have at least half of the
-    file's unindented lines.
+    ``text`` must have at least as many unindented lines as the file, and contain at least half of
+    the file's unindented lines.
     """
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)

@@ -93,10 +93,11 @@ class StreamedCalls:
     def take(
         self, index: Any, given: str, tool: str, arguments: Any
     ) -> tuple[int, StreamedCall, str]:
-        """Add a piece of a call. Return the call's index in ``calls``, the call, and new arguments.
+        """Add a piece of a call. Return the call's index in ``calls``, the call, and a text.
 
-        ``index`` is the provider's number for the call; anything but an int is ignored.
-        ``arguments`` are returned as text: "" for None, JSON for other values that aren't text.
+        The text is the piece's ``arguments``: None becomes "", any other value that isn't text
+        becomes JSON. ``index`` is the provider's number for the call; anything but an int is
+        ignored.
         """
         if not isinstance(arguments, str):
             if arguments is None:

@@ -243,10 +243,10 @@ class _Mender:
         return self._object(given, _Place(1, (), renamed))
 
     def _part(self, schema: object, place: "_Place") -> Schema:
-        """Return the converted nested schema; {} if it isn't an object, or there are too many.
+        """Return the converted nested schema; {} if it isn't an object.
 
-        At most ``MAX_PARTS`` schemas are converted. A schema that is nested deeper than
-        ``MAX_DEPTH`` keeps only its description.
+        Also returns {} once ``MAX_PARTS`` schemas have been converted. A schema that is nested
+        deeper than ``MAX_DEPTH`` keeps only its description.
         """
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > MAX_PARTS:
@@ -340,7 +340,7 @@ class _Mender:
     def _flat(self, schema: object, seen: tuple[str, ...]) -> Schema:
         """Return a copy of the schema with its own ``$ref`` and ``allOf`` inlined.
 
-        Those of nested schemas are kept. A circular reference becomes {}; ``nullable`` becomes the
+        Those of nested schemas are kept. A circular reference becomes {}; ``nullable`` adds the
         type ``null``.
         """
         flat = dict(as_dict(schema))

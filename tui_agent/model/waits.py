@@ -56,9 +56,9 @@ LOADING_PATIENCE = 900.0
 
 
 def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:
-    """Return the seconds that the provider asks to wait, in headers or error ``text``.
+    """Return the wait, in seconds, that the provider asks for in the headers or the error ``text``.
 
-    None if neither names a wait. ``now`` is in seconds since the epoch.
+    Returns None if neither names a wait. ``now`` is in seconds since the epoch.
     """
     known = {name.lower(): value.strip() for name, value in headers.items()}
     if (milliseconds := _number(known.get("retry-after-ms"))) is not None:
@@ -82,8 +82,8 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
 def span(value: str | None, *, now: float) -> float | None:
     """Return the seconds from ``now`` that a header's value states; None if it can't be parsed.
 
-    It may be a number of seconds, a duration (``6m0s``), a date, or a time since the epoch. Times
-    in the past give 0.
+    The value may be a number of seconds, a duration (``6m0s``), a date, or a time since the epoch.
+    Returns 0 for a time in the past.
     """
     if not value:
         return None
@@ -142,9 +142,9 @@ def retry_delay(
     """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first).
 
     None means to give up: no attempts are left, the error isn't in ``RETRIED``, or the provider
-    asks for more than ``max_retry_after``. The wait is exponential backoff with full jitter, so
-    that programs that failed together don't retry together. A wait that the provider asks for is
-    never shortened; jitter is added to it. ``random`` returns numbers from 0 to 1.
+    asks for more than ``max_retry_after`` seconds. If the provider asks for a wait, some jitter is
+    added to it. Otherwise the wait is exponential backoff with full jitter, so that programs that
+    failed together don't retry together. ``random`` returns numbers from 0 to 1.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None

@@ -98,9 +98,9 @@ def _message(
 class HostClient:
     """Answers requests through litellm in another process, the model host.
 
-    The process is started by ``warm`` or the first request, and restarted if it ends or hangs.
-    ``environ``: the program's variables; the process gets only those that it needs. ``log_path``:
-    file for its output; None discards it.
+    The process is started by ``warm`` or the first request. If it has ended or hung, the next
+    request starts it again. ``environ``: the program's variables; the process receives only those
+    that it needs. ``log_path``: file for the process's output; None discards the output.
     """
 
     def __init__(

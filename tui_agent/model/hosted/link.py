@@ -106,7 +106,7 @@ class Link:
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
-        """Send a line to the host; do nothing if the host has ended: the inboxes report that."""
+        """Send a line to the host. If the host has ended, do nothing: the inboxes report that."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 
@@ -155,7 +155,8 @@ class Link:
 async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
     """Start a model host and return the link to it, without waiting until it is ready.
 
-    The host ends with this program. ``log_path``: file for its output; None discards it.
+    The host ends with this program. ``log_path``: file for the host's output; None discards the
+    output.
 
     Raises:
         OSError: no process could be started, or the log file can't be opened.

@@ -174,7 +174,7 @@ class _Thinking:
     is_off: bool = False
 
     def room(self, request: ModelRequest) -> int:
-        """Return the request's ``max_tokens``: 1 for a ping without a thinking budget."""
+        """Return the request's ``max_tokens``; it is 1 for a ping without a thinking budget."""
         if request.ping and "budget_tokens" not in self.field:
             return 1
         return self.max_tokens
@@ -370,10 +370,11 @@ def _result(message: Message, request: ModelRequest) -> ContentBlock:
 
 
 def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[ContentBlock]:
-    """Return an answer's blocks in their original order, if it is known and still fits the text.
+    """Return an answer's blocks, in their original order if it is known.
 
-    Otherwise the order is thinking, text, calls. ``signed``: the model accepts thinking only with
-    its signature, so thinking without one is left out.
+    If it isn't, or if the text or the calls have changed, the order is thinking, text, calls.
+    ``signed``: the model accepts thinking only with its signature, so thinking without one is left
+    out.
     """
     text = message.text
     calls = [_tool_use(call) for call in message.tool_calls]
@@ -709,7 +710,7 @@ class MessagesReader(Reader):
         return self.report(usage, hour_writes=hour if isinstance(hour, int) else 0)
 
     def _blob(self) -> str | None:
-        """Return JSON of the blocks to send back; None if there are only texts, then calls."""
+        """Return JSON of the blocks to send back; None if they are just text, then calls."""
         kept: list[ContentBlock] = []
         if self._added:
             kept = [{"type": "added", "chars": self._added}]

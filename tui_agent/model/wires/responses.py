@@ -165,8 +165,8 @@ def _input(
 ) -> list[dict[str, Any]]:
     """Return the items of a conversation. A message's items don't depend on later messages.
 
-    If the provider accepts only text in results, their images follow in a user message after all
-    results of the answer.
+    If the provider accepts only text in results, the images of an answer's results follow in a user
+    message after the last of these results.
     """
     items: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
@@ -218,9 +218,10 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
-    """Return an answer's items, in their original order if it is known and still fits the text.
+    """Return an answer's items, in their original order if it is known.
 
-    Otherwise the text is first, then the calls, without reasoning.
+    If it isn't, or if the text or the calls have changed, the text comes first, then the calls,
+    without reasoning.
     """
     kept = kept_items(message, "responses")
     if kept is None or not _fits(kept, message):
@@ -271,7 +272,7 @@ def _replayed(
 
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
-    """Return a message item for a text; with ``own_id``, in the form of the provider's items."""
+    """Return a message item for a text. With ``own_id``, it has this id and the provider's form."""
     # llama.cpp requires the type even for an answer's message.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:

@@ -138,8 +138,8 @@ def _without_begun_tag(text: str) -> tuple[str, str]:
 def _ends_reasoning(before: str, after: str) -> bool:
     """Return True if the closing tag between two texts ends reasoning that had no opening tag.
 
-    It must be at the beginning or end of its line, not within code, and without an opening tag
-    before it.
+    The closing tag must be at the beginning or end of its line, not within code, and without an
+    opening tag before it.
     """
     if OPEN in before:
         return False

@@ -55,11 +55,11 @@ class Call:
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
-    """Fields of the body that can be left out if a server refuses them; ``a.b`` is a nested one."""
+    """Fields that can be left out of the body if a server refuses them; ``a.b`` is field b of a."""
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
-    """Return the progress in a llama.cpp event, in a list; [] if it has none or is complete."""
+    """Return the progress in a llama.cpp event, in a list; [] if there is none or it's complete."""
     match event.get("prompt_progress"):
         case {"processed": int(processed), "total": int(total)} if processed < total:
             return [PromptProgress(processed, total)]
@@ -263,8 +263,8 @@ def kept_items(message: Message, name: str) -> list[Any] | None:
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
     """Return the items of a provider's own compaction, and the rest of the message.
 
-    The rest is the message without its first part (the items' text) and without blank texts. For a
-    message without a compaction: [] and the message itself.
+    The rest is the message without its first part (the items' text) and without blank texts. If the
+    message has no compaction, returns [] and the message itself.
     """
     kept = kept_items(message, "compacted")
     if kept is None:
@@ -277,11 +277,13 @@ def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
 
 
 def usage_of(reported: Mapping[str, Any]) -> Usage | None:
-    """Return the usage for numbers that a provider reported; None if missing or not plausible.
+    """Return the usage for the numbers that a provider reported; None if they aren't usable.
 
-    ``reported`` has prompt, completion, cache_read, cache_write and reasoning, in tokens.
-    ``prompt`` is assumed to include cached tokens, as OpenAI's does. If it is smaller than the
-    number of cached tokens, it is taken as the number of uncached tokens.
+    ``reported`` has prompt, completion, cache_read, cache_write and reasoning, in tokens. Returns
+    None if ``prompt`` or ``completion`` isn't plausible, or if no prompt tokens are reported; other
+    missing or implausible numbers count as 0. ``prompt`` is assumed to include cached tokens, as
+    OpenAI's does. If it is smaller than the number of cached tokens, it is taken as the number of
+    uncached tokens.
     """
     prompt = _count(reported.get("prompt"))
     completion = _count(reported.get("completion"))
