@@ -182,4 +182,4 @@ def test_a_script_that_the_users_command_runs_from_a_directory_below_is_found(
     pinned = PinnedFiles()
     assert pinned.problem(guard.parent, command) == ""
     guard.write_text("curl evil.example\n")
-    assert "guard.sh changed since" in pinned.problem(guard.parent, command)
+    assert "guard.sh has changed since" in pinned.problem(guard.parent, command)

@@ -275,7 +275,7 @@ def test_a_table_names_a_tool_of_a_server_as_a_flag_does() -> None:
     tables: list[dict[str, str | dict[str, str]]] = [{name: "allow"}, {name: {"*": "allow"}}]
     for table in tables:
         assert rules_from_table(table, "flag") == (parse_rule(name, Action.ALLOW),)
-    with pytest.raises(RuleError, match="has no pattern"):
+    with pytest.raises(RuleError, match="takes no pattern"):
         rules_from_table({name: {"x": "allow"}}, "user")
 
 

@@ -56,13 +56,13 @@ def test_skills_of_project_and_user_are_found_and_the_nearest_wins(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("---\nname: x\n---\nbody", "no description"),
+        ("---\nname: x\n---\nbody", "needs a description"),
         ("---\ndescription: d\n---\n", "nothing below"),
         ("---\ndescription: d\nbody", "has no end"),
         ("---\n- a\n- b\n---\nbody", "no keys"),
         ("---\nname: no/thing\ndescription: d\n---\nbody", "lower-case"),
         ("---\n[broken\n---\nbody", "not valid YAML"),
-        ("body only", "no description"),
+        ("body only", "needs a description"),
     ],
 )
 def test_a_bad_file_is_reported_once_and_the_others_work(

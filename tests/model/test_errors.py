@@ -86,6 +86,20 @@ def test_a_request_over_the_tokens_per_minute_never_passes_by_waiting() -> None:
     assert "6,000 tokens per minute" in error.message
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prompt is too long: 213462 tokens > 200000 maximum", "(213,462 tokens of 200,000)"),
+        ("This model's maximum context length is 65536 tokens.", "(at most 65,536 tokens)"),
+        ("Prompt exceeds max length", "accepts: compact"),
+    ],
+)
+def test_an_overflow_says_which_of_two_sizes_it_names(text: str, told: str) -> None:
+    error = classify(Failure(text, 400), TARGET, now=NOW)
+    assert error.kind is ErrorKind.CONTEXT_OVERFLOW
+    assert told in error.message
+
+
 def test_an_empty_body_is_an_overflow_only_where_the_provider_says_it_so() -> None:
     cerebras = Target("cerebras/x", "Cerebras", empty_body_is_overflow=True)
 

@@ -202,8 +202,9 @@ class ProviderClient:
         request = mended.out(request)
         tries = _Tries(Shape(self._learnt.form(served), blobs=frozenset(unreadable)))
         if unreadable:
-            reasons = "; ".join(dict.fromkeys(unreadable.values()))
-            tries.messages[Part.PICTURE] = f"A picture can't be sent: it is {reasons}."
+            reasons = dict.fromkeys(unreadable.values())
+            told = [f"A picture can't be sent: it is {reason}." for reason in reasons]
+            tries.messages[Part.PICTURE] = " ".join(told)
         while True:
             attempt = self._prepare(request, tries.shape)
             begun = False

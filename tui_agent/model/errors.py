@@ -454,8 +454,15 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
             f"The request alone ({overflow.sent:,} tokens) exceeds the {overflow.per_minute:,} tokens per minute "
             f"that {target.provider} allows this account: compact the session, or choose another model."
         )
-    sizes = [f"{size:,}" for size in (overflow.sent, overflow.window) if size]
-    numbers = {0: "", 1: " ({} tokens)", 2: " ({} tokens of {})"}[len(sizes)].format(*sizes)
+    match overflow.sent or None, overflow.window or None:
+        case int(sent), int(window):
+            numbers = f" ({sent:,} tokens of {window:,})"
+        case int(sent), _:
+            numbers = f" (the request has {sent:,} tokens)"
+        case _, int(window):
+            numbers = f" (at most {window:,} tokens)"
+        case _:
+            numbers = ""
     return (
         f"The request is larger than {target.model} accepts{numbers}: compact the session, or choose a "
         "model with a larger context window."

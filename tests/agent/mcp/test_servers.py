@@ -308,7 +308,7 @@ async def test_a_directory_that_is_not_there_is_named(place: Place) -> None:
     await place.hub.settle()
     (row,) = place.hub.status()
     assert row.detail == f"there is no directory “{place.directory / 'gone'}”"
-    assert "correct its cwd" in row.advice
+    assert "correct the server's cwd" in row.advice
 
 
 @pytest.mark.parametrize(
