@@ -60,10 +60,7 @@ def test_sessions_of_subagents_come_along_and_lost_ones_are_named_first(
     (tmp_path / "s/subagents/agent-3.jsonl").write_text("no JSON\n")
     assert run(["sessions", "import", str(tmp_path / "s.jsonl")]) == 0
     told = capsys.readouterr().out
-    assert (
-        "Not imported: 1× session of a subagent that can't be read (in s), 3× “attachment” line."
-        in told
-    )
+    assert "Not imported: 1× unreadable session of a subagent (in s), 3× “attachment” line." in told
     assert "Also imported: 2 sessions of subagents." in told
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 Scripts = tuple[tuple[str, int], ...]
-"""Pairs of a character class (see ``context.calibration``) and its number of tokens, sorted."""
+"""The number of tokens in each character class (see ``context.calibration``), as sorted pairs."""
 
 
 class Count(int):
@@ -11,8 +11,8 @@ class Count(int):
 
     ``scripts`` has the number of tokens in each character class except TEXT. Tokenizers differ by
     up to a fifth on English and code, but much more on other scripts. So tokens are counted by
-    class, and corrected once the model is known. Sums and differences are counts, too; a plain
-    ``int`` in them counts as TEXT.
+    class, and the count is corrected once the model is known. The sum or difference of a count and
+    another number is a count, too; the tokens of a plain ``int`` belong to TEXT.
     """
 
     scripts: Scripts = ()

@@ -65,7 +65,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     # older programs would mistake for damage.
     4: (),  # messages can have the command line that the user typed
     5: (),  # new kind: effort changes
-    6: (),  # new fields for scripts, windows from notes, restored files …
+    6: (),  # new fields, such as for scripts and restored files
     7: (
         # Adds a key and an outcome for runs without a screen. There is a new kind for checks.
         "ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''",
@@ -95,10 +95,10 @@ T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""Bytes to which the write-ahead log is cut after a larger transaction, such as a long fork."""
+"""Size, in bytes, to which the write-ahead log is cut after a larger transaction (a long fork)."""
 
 _CACHED_KIB = 512
-"""Page cache of each thread's connection, in KiB; small because the system caches the file anyway."""
+"""Page cache of each thread's connection, in KiB. It is small: the system also caches the file."""
 
 _MINIMUM_SQLITE = (3, 37, 0)
 """Oldest usable version of SQLite: the first with STRICT tables."""
@@ -375,7 +375,7 @@ class Database:
         """Return the calling thread's connection.
 
         After the file has been deleted or replaced, it can't be opened by its path. A thread
-        without a connection then shares the one that opened the file; SQLite allows this.
+        without a connection then shares the connection that opened the file; SQLite allows this.
         """
         if self._opener is None:
             raise StoreUnavailable(f"The session file {self.path} has been closed.")
@@ -389,7 +389,7 @@ class Database:
         return connection
 
     def _close_unused(self) -> None:
-        """Close the connections of threads that have ended, but not the one that opened the file."""
+        """Close the connections of ended threads, except the connection that opened the file."""
         for thread, connection in list(self._connections.items()):
             if not thread.is_alive() and connection is not self._opener:
                 connection.close()
@@ -497,7 +497,7 @@ class Database:
     def _open_for_writing(self, lock: FileLock) -> sqlite3.Connection | None:
         """Open the file, creating or migrating it if necessary; return None if it can only be read.
 
-        ``lock`` is shared.
+        The caller holds ``lock`` as a shared lock.
         """
         deadline = time.monotonic() + self._busy_timeout / 1000
         while True:
@@ -573,8 +573,8 @@ class Database:
             raise StoreUnavailable(f"The session file {self.path} is empty.")
         if found != self._version:
             raise StoreReadOnly(
-                f"The session file {self.path} is from an older version and can't be converted: "
-                "it is read-only."
+                f"The session file {self.path} is from an older version of tui-agent and can't be "
+                "converted, because the file or its directory is read-only. Make both writable."
             )
         self.refusal = StoreReadOnly(
             f"The session file {self.path} is read-only: nothing can be saved."
@@ -619,7 +619,7 @@ def _primary(error: sqlite3.Error) -> int:
 
 
 def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
-    """Return ``fetch(ids)``, or only the rows that can be read if the file is damaged.
+    """Return the rows of ``fetch(ids)``; if the file is damaged, only those that can be read.
 
     Calls ``lost`` with the id of every row that can't be read.
     """

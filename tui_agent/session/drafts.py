@@ -28,7 +28,8 @@ def save(
 ) -> None:
     """Store a draft, replacing the same writer's previous one.
 
-    ``origin`` is the writer's name and the id of the entry that the answer will follow, or None.
+    ``origin`` is the writer's name, and the id of the entry that the answer will follow; the id is
+    None at the beginning of the session.
     """
     body = {
         name: getattr(text, name)
@@ -52,7 +53,7 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
     """Return (writer, id of the entry before the answer, draft) for each draft, oldest first.
 
-    A damaged draft is returned as an empty one.
+    The id is None at the beginning of the session. A damaged draft is returned as an empty one.
     """
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer",

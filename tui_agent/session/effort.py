@@ -64,7 +64,7 @@ class EffortInForce:
 
     @property
     def asked(self) -> Effort | None:
-        """The level chosen on the path, or else the settings' level; None: the model's default."""
+        """The level chosen on the path, else the settings' level; None for the model's default."""
         return self.chosen or self.preset
 
     @property

@@ -42,7 +42,7 @@ INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """Output of a tool call that was cut off before it returned."""
 
 ALL_TEXT = 1_000_000_000
-"""Value of `PruneEntry.keep_chars` if only images are removed: greater than any text's length."""
+"""Value of `PruneEntry.keep_chars` that keeps all text, so that only images are removed."""
 
 
 _OCCASIONS = {
@@ -102,7 +102,7 @@ class TextPart(_Record):
     """Text written by the user or the model.
 
     ``typed`` is the command line (``/review app.py``) from which this text and all other parts of
-    the message were made; None if the user typed the text itself.
+    the message were made; None if they were not made from a command line.
     """
 
     type: Literal["text"] = "text"
@@ -111,11 +111,12 @@ class TextPart(_Record):
 
 
 class FilePart(_Record):
-    """A file that the user attached with ``@path``.
+    """A file that the user attached with ``@path``, or something else attached like a file.
 
-    ``text`` is the part of the file that is sent to the model. The path may also name an entry
-    (``#412``), a skill (``skill:pdf``), an agent (``agent:explore``), a directory (``src/``), or an
-    MCP server's resource (``docs:memo://today``). `is_file` distinguishes these from files.
+    ``text`` is the part of the file that is sent to the model. `is_file` is False if the path names
+    something else, such as an entry (``#412``), a skill (``skill:pdf``), an agent
+    (``agent:explore``), a directory (``src/``) or an MCP server's resource
+    (``docs:memo://today``).
     """
 
     type: Literal["file"] = "file"
@@ -131,7 +132,8 @@ class FilePart(_Record):
 class ImagePart(_Record):
     """An image or a PDF in the blob store.
 
-    Width and height are in pixels, 0 if unknown. ``pages`` is the number of a PDF's pages.
+    Width and height are in pixels, 0 if unknown. ``pages`` is a PDF's number of pages, 0 if unknown
+    or for an image.
     """
 
     type: Literal["image"] = "image"
@@ -155,8 +157,9 @@ class ImagePart(_Record):
 class ReasoningPart(_Record):
     """The model's reasoning.
 
-    ``blob`` is the provider's own JSON, kept byte for byte, because signed reasoning must be sent
-    back exactly as received, or not at all. It may only be sent to ``model``.
+    ``blob`` is the provider's own JSON, None if there is none. It is kept byte for byte, because
+    signed reasoning must be sent back exactly as received, or not at all. It may be sent only to
+    ``model``.
     """
 
     type: Literal["reasoning"] = "reasoning"
@@ -250,7 +253,7 @@ class ToolMetadata(_Record):
     """Id of the subagent's session in a result that an old version stored; otherwise None, because
     subagents now work on a branch."""
     branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
-    """The last entry of the subagent's branch, if the call ran a subagent."""
+    """Id of the last entry of the subagent's branch; None if the call ran no subagent."""
 
     @property
     def of_subagent(self) -> bool:
@@ -308,9 +311,9 @@ class SummaryDetails(_Record):
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
-    """How many of each file list's newest paths are sent to the model; None for all."""
+    """Number of newest paths from each file list that the model is sent; None for all paths."""
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
-    """Id of the newest entry that names each file, by path; sent to the model with the path."""
+    """The id of the newest entry that names a file, by the file's path. Sent with the path."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
     """A hook's own data, as JSON; not sent to the model."""
     remembered: tuple[str, ...] = ()
@@ -338,7 +341,7 @@ class FileChange(_Record):
     one, or there was no file."""
     no_after: str = ""
     job: bool = False
-    """Whether the change was found while a background job ran: the user may have made it."""
+    """Whether the change was found while a background job ran, so the user may have made it."""
 
 
 class RunnerState(StrEnum):
@@ -354,7 +357,7 @@ class RunnerState(StrEnum):
     PASSED = "passed"
     """The check ended with exit code 0."""
     FAILED = "failed"
-    """The check ended with another exit code, or couldn't be run."""
+    """The check ended with another exit code, took too long, or couldn't be run."""
     PAUSED = "paused"
     """The runner reached its step limit; there was no check. It can be continued."""
     STOPPED = "stopped"
@@ -396,9 +399,9 @@ class RaceRunner(_Record):
     next_request: int = Field(default=0, exclude_if=lambda tokens: not tokens)
     """Tokens of the next request on the runner's branch; 0 unless the race compares contexts."""
     root: int | None = None
-    """The first entry of the runner's branch; None if there is none yet."""
+    """Id of the first entry of the runner's branch; None if there is none yet."""
     leaf: int | None = None
-    """The last entry of the runner's branch."""
+    """Id of the last entry of the runner's branch; None if there is none yet."""
     state: RunnerState = RunnerState.WAITING
     problem: str = ""
     check: CheckResult | None = None
@@ -434,8 +437,8 @@ class EntryBase(_Record):
     letter: ClassVar[str]
     """The letter that stands for the kind in compact lists of entries; never `UNKNOWN_KIND`."""
     is_message: ClassVar[bool | None] = False
-    """Whether entries of this kind are sent to the model as messages; None: it depends on the
-    entry, see `is_sent`."""
+    """Whether entries of this kind are sent to the model as messages; None if this depends on the
+    entry (see `is_sent`)."""
     sets_state: ClassVar[bool] = False
     """Whether only the last entry of this kind on a path has effect: head, model, mode, effort."""
     edits_view: ClassVar[bool] = False
@@ -466,7 +469,7 @@ class EntryBase(_Record):
     """Whether the tree hides entries of this kind unless it shows everything."""
     undone_alone: ClassVar[bool | None] = False
     """Whether undo removes only this entry when it is the last one on a path, instead of its whole
-    turn; None: it depends on the entry."""
+    turn; None if this depends on the entry."""
 
     id: int = 0
     parent_id: int | None = None
@@ -474,7 +477,7 @@ class EntryBase(_Record):
     preview: str = ""
     tokens: int = 0
     scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
-    """The tokens that are outside ASCII or are digits, by character class (see `Scripts`)."""
+    """Number of tokens that are not ASCII or are digits, by character class (see `Scripts`)."""
 
     @property
     def is_sent(self) -> bool:
@@ -602,7 +605,7 @@ class UserEntry(EntryBase):
 class ShellEntry(EntryBase):
     """A command that the user ran with ``!``.
 
-    ``excluded``: the command was run with ``!!`` and is not sent to the model.
+    ``excluded`` is True if the command was run with ``!!``; it is then not sent to the model.
     """
 
     letter = "g"
@@ -647,7 +650,7 @@ class AssistantEntry(EntryBase):
     """Why the answer ended. ``pause``: the provider continues the answer when the conversation is
     sent again."""
     error: str | None = None
-    """A sentence about the failure, or about why the provider refused to answer."""
+    """Why the request failed or the provider refused to answer, as a sentence; else None."""
     interrupted: bool = False
     estimate: int = 0
     """Estimated tokens of the request, compared with ``usage`` to calibrate later estimates."""
@@ -682,8 +685,8 @@ class AssistantEntry(EntryBase):
 class ToolResultEntry(EntryBase):
     """The result of a tool call.
 
-    ``output`` is the text sent to the model; ``full_output`` is the blob with the whole output,
-    None if ``output`` is the whole output.
+    ``output`` is the text sent to the model. ``full_output`` names the blob with the whole output;
+    it is None if ``output`` is the whole output, or if the tool can produce the rest again.
     """
 
     letter = "c"
@@ -740,7 +743,10 @@ class SummaryEntry(EntryBase):
 
 
 class CompactionEntry(SummaryEntry):
-    """A summary that replaces everything on the path before ``first_kept_id``."""
+    """A summary that replaces everything on the path before the entry ``first_kept_id``.
+
+    If ``first_kept_id`` is None, it replaces everything before this entry.
+    """
 
     letter = "h"
     undone_alone = True
@@ -759,8 +765,8 @@ class CompactionEntry(SummaryEntry):
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
-    """The provider's own compaction as JSON, sent to ``model`` byte for byte instead of ``summary``;
-    None if there is only ``summary``."""
+    """The provider's own compaction as JSON, which is sent to ``model`` byte for byte instead of
+    ``summary``; None if there is only ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
     """Whether the summary was written in the background during the preceding work."""
@@ -801,7 +807,7 @@ class RaceEntry(BookkeepingEntry):
     kind: Literal["race"] = "race"
     prompt: str
     start: int | None = None
-    """The entry after which the runners' branches begin; None for the beginning of the session."""
+    """Id of the entry after which the runners' branches begin; None if they begin the session."""
     check: str = ""
     """The check command that ran in each copy, "" for none."""
     runners: tuple[RaceRunner, ...]
@@ -822,7 +828,7 @@ class RaceEntry(BookkeepingEntry):
 class CheckEntry(BookkeepingEntry):
     """A run of the project's check command, made when the model ended its turn.
 
-    If the check fails, its output is also sent to the model, as a message of its own.
+    If the check fails, its output is also sent to the model, in a separate message.
     """
 
     letter = "q"
@@ -861,7 +867,7 @@ class SubagentEntry(BookkeepingEntry):
     task: str
     call_id: str
     call: int | None = None
-    """The answer that has the tool call; the tree shows the branch below it."""
+    """Id of the answer that has the tool call; the tree shows the branch below that answer."""
 
 
 class PruneEntry(BookkeepingEntry):
@@ -879,8 +885,8 @@ class PruneEntry(BookkeepingEntry):
     tokens_freed: int
     reason: str
     keep_chars: int = 0
-    """How many characters of each of a target's texts are kept, from its beginning and end; 0 to
-    replace the target with a placeholder."""
+    """Maximum characters that are kept of each text of a target, from the text's beginning and end;
+    0 to replace the target with a placeholder."""
     notes: tuple[str, ...] = ()
     """Texts to add to the targets' placeholders, one for each of ``targets``; empty if no text is
     added."""
@@ -998,8 +1004,8 @@ class CheckpointEntry(BookkeepingEntry):
     omitted: int = 0
     """Number of further changed files that are not in ``files``, because there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
-    """The entry to whose state the user restored the files without moving in the tree, 0 for the
-    beginning of the session; None if this checkpoint records no such restore."""
+    """If the user restored the files to an earlier state without moving in the tree, the id of the
+    entry with that state, 0 for the beginning of the session; else None."""
 
     def said(self) -> Iterator[Said]:
         for change in self.files:
@@ -1056,7 +1062,7 @@ EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_bu
 def command_line(parts: Sequence[UserPart]) -> str | None:
     """Return the command line (``/review app.py``) that a message was made from.
 
-    None if the user typed the message itself.
+    None if it was not made from a command line.
     """
     for part in parts:
         if isinstance(part, TextPart) and part.typed is not None:
@@ -1084,8 +1090,8 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 def prompt_text(parts: Sequence[UserPart]) -> str:
     """Return a message as text for the prompt, to edit and send it again.
 
-    This is the typed text, followed by ``@path`` for each attachment that it doesn't name. For a
-    message made from a command line, it is only that line.
+    This is the typed text, followed by ``@path`` for each attachment with a path that the text
+    doesn't name. For a message made from a command line, it is only that line.
     """
     text = typed_text(parts)
     if command_line(parts) is not None:

@@ -1,7 +1,7 @@
 """The SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-Also the statements on the columns of a session's row that depend on its entries: leaf, last id,
-model, first message. The functions run in the caller's transaction. ``session`` is always a
+It also has the statements on the columns of a session's row that depend on its entries: leaf, last
+id, model, first message. The functions run in the caller's transaction. ``session`` is always a
 session's number in the file.
 """
 
@@ -52,7 +52,7 @@ have been appended yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
-    """Make an entry the session's leaf; ``at`` (milliseconds) is the session's time of last use."""
+    """Set the session's leaf (None for the beginning) and its time of last use, in milliseconds."""
     connection.execute(
         "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
     )
@@ -225,8 +225,9 @@ def _columns(
     """Return a list with one tuple (ids, *columns) for all entries in a span.
 
     The list is empty if there are no entries. ``span`` is (session, first id, last id). ``each``
-    has the SQL columns to select of each entry, and ``together`` the SQL aggregates over them that
-    make the result's columns. Aggregating in SQLite is four times as fast as fetching 100,000 rows.
+    has the SQL columns to select from each entry. ``together`` has the SQL aggregates of these
+    columns, which become the columns of the result. Aggregating in SQLite is four times as fast as
+    fetching 100,000 rows.
     """
     there = "FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id"
     count, low, high, *found = connection.execute(
@@ -242,7 +243,7 @@ def _columns(
 
 
 def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[int, float]]:
-    """Return (id, US dollars) for each entry in a range that has a cost, ascending by id."""
+    """Return (id, US dollars) for each entry in a range with a cost above 0, ascending by id."""
     return connection.execute(
         "SELECT e.id, json_extract(b.body, '$.cost') AS cost "  # noqa: S608 - a constant
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
@@ -283,7 +284,7 @@ def _day_of(milliseconds: str) -> str:
 
 
 def copied_until(connection: sqlite3.Connection, session: int) -> int:
-    """Return the id of the newest entry that a fork copied; 0 for a session that is not a fork."""
+    """Return the id of the newest entry that a fork copied; 0 if the session copied none."""
     newest: int = connection.execute(
         "SELECT coalesce(max(id), 0) FROM entries WHERE session = ? AND created_at < "
         "(SELECT created_at FROM sessions WHERE number = ? AND parent_session IS NOT NULL)",
@@ -366,7 +367,7 @@ def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
 
 
 def collect_blobs(connection: sqlite3.Connection, at: int) -> None:
-    """Delete blobs that no session uses and that were last stored more than an hour before ``at``."""
+    """Delete blobs that no session uses and that were last stored over an hour before ``at``."""
     connection.execute(
         "DELETE FROM blobs WHERE used_at < ? AND NOT EXISTS "
         "(SELECT 1 FROM blob_uses WHERE blob_uses.digest = blobs.digest)",

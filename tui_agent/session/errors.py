@@ -31,7 +31,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The session file can be read but not written."""
+    """The session file can't be written. It can be read, unless it is from an older version."""
 
 
 class StoreBusy(StoreError):
@@ -43,9 +43,9 @@ class StoreFull(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The session file has unreadable pages.
+    """The session file is damaged, or converting it to this version would lose data.
 
-    Nothing more is written to it, so that the damage doesn't spread.
+    Nothing more is written to it, so that damage doesn't spread.
     """
 
 

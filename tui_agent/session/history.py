@@ -201,8 +201,8 @@ class History:
     def _take_back(self, target: int | None) -> list[Leg]:
         """Remove the legs made since the leaf was last at ``target``; return them, oldest first.
 
-        Only the newest move and the entries after it can be removed; if the leaf wasn't at
-        ``target`` there, returns [] and changes nothing.
+        Only the newest move and the entries after it can be removed. If the leaf was last at
+        ``target`` before that, or never, returns [] and changes nothing.
         """
         if (cut := self._cut(target)) is not None:
             return [cut]
@@ -251,8 +251,9 @@ class History:
     def _beginning(self, stretch: Leg) -> int | None:
         """Return the entry that the newest step of a leg is about, None for a leg without entries.
 
-        This is the leg's last entry, apart from checkpoints, if undo takes back only that entry; or
-        else its newest message by the user, or else its first entry.
+        If undo takes back only the leg's last entry, this is that entry; checkpoints after it don't
+        count. Otherwise it is the leg's newest message by the user, or its first entry if there is
+        no such message.
         """
         spine = self.reader.spine()
         first = None

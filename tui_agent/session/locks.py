@@ -72,7 +72,7 @@ class LivenessLocks:
     """A directory with a locked file for each running program, named by the program's token.
 
     For a token read from the database, this shows whether its program is still running: a program
-    locks its file before it stores the token, so an unlocked file means that it has ended.
+    locks its file before it stores the token, so an unlocked file means that the program has ended.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -80,9 +80,10 @@ class LivenessLocks:
         self._own: dict[str, FileLock] = {}
 
     def announce(self, token: str) -> None:
-        """Make `alive` return True for ``token`` in all programs until `close` or the end of this process.
+        """Make `alive` return True for ``token`` in all programs, until `close` is called.
 
-        Raises OSError if the lock's directory or file can't be created.
+        The end of this process has the same effect as `close`. Raises OSError if the lock's
+        directory or file can't be created.
         """
         if token in self._own:
             return

@@ -39,7 +39,7 @@ def preview_of(entry: Entry) -> str:
 
 
 def _attachment(part: FilePart | ImagePart) -> str:
-    """Return ``@path`` for an attached file, ``[image name]`` or ``[document name]`` for others."""
+    """Return ``@path`` for a file, ``[image name]`` for an image, ``[document name]`` for a PDF."""
     if isinstance(part, ImagePart):
         if part.path:
             return f"[{part.kind} {PurePath(part.path).name}]"

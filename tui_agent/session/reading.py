@@ -170,7 +170,7 @@ class EntryReader:
     def costs(self) -> dict[int, float]:
         """Return the cost in US dollars of the entries on all branches, by the entry's id.
 
-        Entries without a cost are left out. The first call is slow in a long session.
+        Entries without a cost above 0 are left out. The first call is slow in a long session.
         """
         last = self._last_id()
         if last > self._costs_until:
@@ -181,7 +181,7 @@ class EntryReader:
         return dict(self._costs)
 
     def copied_until(self) -> int:
-        """Return the id of the newest entry that this fork copied, 0 if the session is no fork."""
+        """Return the id of the newest entry that this fork copied, 0 if the session copied none."""
         if self._copied_until is None:
             with self._store.reader() as connection:
                 self._copied_until = entry_table.copied_until(connection, self._number)

@@ -167,9 +167,11 @@ class SessionInfo:
     """Number of entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """Id of the session that this one was forked from, or whose agent started this subagent."""
+    """Id of the session that this one was forked from, or whose agent started this subagent; None
+    if there is none."""
     parent_entry: int | None
-    """Entry of ``parent_session`` at which this session was forked, or its subagent started."""
+    """Id of the entry of ``parent_session`` at which this session was forked, or its subagent
+    started; None if there is none."""
     agent: str
     """The name of the subagent that works in this session, "" for a conversation."""
     side_cost: float
@@ -181,8 +183,8 @@ class SessionInfo:
     key: str = ""
     """The key given to the session's run by ``--key``, "" for none."""
     outcome: "RunOutcome | None" = None
-    """The outcome of the session's last run without a screen; None if there was none, or it hasn't
-    ended."""
+    """The outcome of the session's last run without a screen; None if there was no such run, or it
+    hasn't ended."""
 
 
 @frozen
@@ -193,9 +195,9 @@ class RunOutcome:
     """Why the run ended: the ``reason`` of `tui_agent.agent.events.RunEnded`."""
     exit_code: int
     check: str | None = None
-    """The result of the project's check: passed or failed, None if none ran."""
+    """The result of the project's check: "passed" or "failed"; None if no check ran."""
     cost: float = 0.0
-    """Cost of the session in US dollars, as far as prices are known."""
+    """Cost of the session in US dollars, without calls whose price is unknown."""
     tokens: int = 0
     """Tokens of all the session's requests and answers, as counted by the providers."""
     files: int = 0
@@ -212,7 +214,7 @@ class SessionTotals:
 
 @frozen
 class DraftText:
-    """The part of a streamed answer that has been received; the last call's JSON may be incomplete."""
+    """The received part of a streamed answer; the JSON of the last call may be incomplete."""
 
     text: str = ""
     reasoning: str = ""

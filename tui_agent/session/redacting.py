@@ -58,10 +58,10 @@ _ROW = (
 
 @frozen
 class StoreFinding:
-    """Where secrets were found. As a condition, it is false if there are none.
+    """Where secrets were found. The object is false in a condition if there are no secrets.
 
     ``entries`` is the number of entries by session id; ``deleted`` the number of entries in deleted
-    sessions; ``blobs`` and ``texts`` are the numbers of blobs and of titles, drafts and the like.
+    sessions; ``blobs`` is the number of blobs, ``texts`` the number of titles, drafts and so on.
     """
 
     entries: Mapping[str, int]
@@ -117,7 +117,7 @@ def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
 
 
 def remove(store: Store, removal: Removal) -> None:
-    """Remove the secrets from every row of the store.
+    """Remove the secrets from every row of the store, and empty the entry ``removal.whole``.
 
     Raises StoreError if that fails; nothing was changed then. The file's free pages and journal may
     still contain the secrets until `Store.rewrite`.
@@ -263,7 +263,7 @@ def _without_images(change: FileChange, gone: frozenset[str]) -> FileChange:
 
 
 def _same_entries(connection: sqlite3.Connection, store: Store, removal: Removal) -> list[int]:
-    """Return the keys of the entry to empty and of its copies in forks; [] if there is none."""
+    """Return the keys of the entry to empty and of its copies; [] if no entry is emptied."""
     if removal.whole is None:
         return []
     session_id, entry_id = removal.whole

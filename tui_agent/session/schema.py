@@ -125,7 +125,7 @@ CREATE TABLE side_costs (
     purpose TEXT NOT NULL,
     cost REAL NOT NULL
 ) STRICT"""
-"""The individual costs summed up in ``sessions.side_cost``, in US dollars, with time and purpose."""
+"""The single costs whose sum is in ``sessions.side_cost``: US dollars, time and purpose."""
 
 UNSENT_TABLE = """
 CREATE TABLE unsent (

@@ -25,7 +25,7 @@ its end."""
 
 _NAME_CHARS = 64
 _NAME_PARTS = 8
-"""Limits, in characters and in parts, up to which a word is indexed by its parts, too. Longer words
+"""Maximum characters and parts of a word that is also indexed by its parts. Longer words
 are data, not names."""
 
 _SNIPPET_BEFORE = 30
@@ -80,8 +80,8 @@ def index_text(entry: Entry) -> str:
 def match_expression(query: str) -> str | None:
     """Return the FTS5 expression for typed words, None if there are no words.
 
-    All words must occur; the last one also matches longer words that begin with it. Every word is
-    quoted, so that no character has a special meaning.
+    All words must occur. If the last one ends with a letter or digit, it also matches longer words
+    that begin with it. Every word is quoted, so that no character has a special meaning.
     """
     words = _words(valid(query))
     if not words:
@@ -93,7 +93,10 @@ def match_expression(query: str) -> str | None:
 
 
 def ranked_expression(query: str) -> str | None:
-    """Return the FTS5 expression for entries with any word of the query, None if it has none."""
+    """Return the FTS5 expression for entries with any word of the query, None if it has none.
+
+    Only the longest words of a long query are used.
+    """
     chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(map(_quoted, chosen)) or None
 
@@ -125,7 +128,7 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return one line around the first match in an entry, and (start, end) of each word in it.
+    """Return one line around the first match in an entry, and (start, end) of the line's matches.
 
     If none of the words occurs as typed, the line is the beginning of the entry's text.
     """

@@ -86,7 +86,7 @@ class WriteAccess:
         self._taken_over = False
 
     def release(self, *, has_draft: bool) -> None:
-        """Release the session. If the writer still has a draft, it is left for `Session.recover`."""
+        """Release the session. A draft that the writer still has is left for `Session.recover`."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 connection.execute(
@@ -275,8 +275,8 @@ class Session:
         """Append a chain of entries below ``parent``, and return them as stored.
 
         ``draft`` is the writer whose draft the entries replace. The draft is deleted. If it was
-        another writer's and is already gone, nothing is appended and [] is returned. The leaf moves
-        to the last entry if it was ``parent``, unless ``moves_leaf`` is False.
+        another writer's and is already gone, nothing is appended and [] is returned. If the leaf
+        was ``parent``, it moves to the last entry, unless ``moves_leaf`` is False.
         """
         at = self._clock()
         moves_leaf = moves_leaf and parent == self.leaf
@@ -328,7 +328,7 @@ class Session:
         """Return the entries from the root to the session's leaf, or to the entry ``leaf``.
 
         Damaged entries are left out. All others are read, which is slow in a long session: prefer
-        `active_path`, or `path_outline` and `entries` for a few of them.
+        `active_path`, or `path_outline` and `entries` for a few entries.
 
         Raises:
             EntryNotFound: there is no entry ``leaf``.
@@ -366,7 +366,7 @@ class Session:
         return at < len(ids) and ids[at] == entry_id
 
     def returns(self) -> list[int]:
-        """Return the ids of the entries on the path where the user went back and began a new branch.
+        """Return the ids on the path at which the user went back and began a new branch.
 
         Root first; see `tui_agent.session.tree_index.Spine.returns`.
         """
@@ -375,8 +375,8 @@ class Session:
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
         """Return, for each of ``ids`` not on the path, the first entry of its branch.
 
-        This is the entry itself or the ancestor whose parent is on the path; if there is none, the
-        root.
+        This is the entry itself, or the ancestor, whose parent is on the path. If no ancestor is on
+        the path, it is the root.
         """
         return self.reader.spine().departures(self._ids(), ids)
 

@@ -21,7 +21,10 @@ _CACHED_HEADERS: Final = 4_096
 
 
 def is_silent_call(preview: str) -> bool:
-    """Return True if an answer with this preview only calls tools: ``tool {arguments}`` or ""."""
+    """Return True if an answer with this preview only calls tools.
+
+    Such a preview is ``tool {arguments}`` or "".
+    """
     return not preview or preview.partition(" ")[2].startswith("{")
 
 

@@ -117,8 +117,9 @@ class Store(StoreReader):
     ) -> SessionInfo:
         """Create an empty session and return it.
 
-        ``parent`` is the id of the session that it comes from, and the entry there; ``agent`` is
-        the name of the subagent that works in it, "" for none.
+        ``parent`` is the id of the session that the new one comes from and the id of the entry
+        there, None if it comes from none. ``agent`` is the name of the subagent that works in the
+        new session, "" for none.
         """
         with self.writer() as connection:
             forking.insert_session(
@@ -192,10 +193,11 @@ class Store(StoreReader):
         return len(numbers)
 
     def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
-        """Copy the path to an entry into a new session and return it; None makes an empty fork.
+        """Copy the path to an entry into a new session, and return that session.
 
-        Branches of subagents started on the path are copied, too. Entries keep their ids, so that
-        every ``#412`` in summaries and answers still names the same entry.
+        If ``at_entry`` is None, the new session is empty. Branches of subagents started on the path
+        are copied, too. Entries keep their ids, so that every ``#412`` in summaries and answers
+        still names the same entry.
 
         Raises:
             SessionNotFound: there is no such session.
@@ -279,10 +281,11 @@ class Store(StoreReader):
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
-        """Delete the texts that this program or ended programs saved at a place; return them joined.
+        """Delete the texts that this or ended programs saved at a place, and return them joined.
 
         The oldest text comes first; prompts are separated by an empty line. With ``only_own``, only
-        this program's texts are taken. Texts of other running programs stay.
+        this program's texts are taken. Texts of other running programs stay. Texts older
+        than 90 days are deleted without being returned.
         """
         texts: list[str] = []
         waiting: list[str] = []

@@ -256,9 +256,10 @@ class StoreReader:
         """Return up to ``limit`` entries in which all words of ``query`` occur, newest first.
 
         All branches of all sessions are searched, or only those of ``session_id``, or of the
-        sessions with the directory ``cwd``; if there are very many matches, only those in the newest
-        sessions are considered. The last word also matches longer words that begin with it; no
-        character has a special meaning. Empty if the query has no words.
+        sessions with the directory ``cwd``; if there are very many matches, only those in the
+        newest sessions are considered. If the last word ends with a letter or digit, it also
+        matches longer words that begin with it. No character has a special meaning. Empty if the
+        query has no words.
         """
         if session_id is None:
             span = (0, key_of(1 << 30, 0))
@@ -292,7 +293,7 @@ class StoreReader:
             return hits
 
     def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
-        """Return the ids of a session's entries with any word of the query, best match first."""
+        """Return the ids of up to ``limit`` entries with a word of the query, best match first."""
         span = key_range(self.number(session_id))
         expression = ranked_expression(query)
         if expression is None or limit <= 0:
@@ -311,8 +312,8 @@ class StoreReader:
         expression = match_expression(query)
         if expression is None:
             return []
-        # The ids are fetched as one JSON text: a query of one letter may match every entry, and fetching
-        # a row for each takes longer than finding them.
+        # The ids are fetched as one JSON text: a query of one letter may match every entry, and
+        # fetching a row for each takes longer than finding them.
         with self.reader() as connection:
             (found,) = connection.execute(
                 "SELECT json_group_array(id) FROM (SELECT rowid & 4294967295 AS id FROM entries_fts "
@@ -324,9 +325,9 @@ class StoreReader:
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
         """Return the headers of up to ``limit`` mentionable entries that match a query.
 
-        First those whose id begins with the query, then those whose preview contains it, then those
-        whose preview contains its letters in order; each group newest first. Takes tenths of a
-        second for 100,000 entries, so call it in a thread.
+        First come entries whose id begins with the query, then entries whose preview contains it,
+        then entries whose preview contains its letters in order; each group newest first. Takes
+        tenths of a second for 100,000 entries, so call it in a thread.
         """
         number = self.number(session_id)
         query = valid(query)
@@ -351,7 +352,7 @@ class StoreReader:
         return list(found.values())[:limit]
 
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
-        """Return the distinct messages and shell commands that the user typed, newest first.
+        """Return up to ``limit`` distinct messages and commands that the user typed, newest first.
 
         Shell commands begin with ``!``, or ``!!`` if they weren't sent to the model. With
         ``project``, only texts from sessions in this directory or below. Tasks of subagents are
@@ -394,7 +395,7 @@ class StoreReader:
     def alive(self, writer: str | None) -> bool:
         """Return True if a writer named by `Store.new_writer` still exists, in any program.
 
-        False for None.
+        For a writer of another program, True if that program is running. False for None.
         """
         if writer is None:
             return False
@@ -408,7 +409,7 @@ class StoreReader:
     ) -> list[int]:
         """Return the numbers of sessions with neither entries nor title, whose program has ended.
 
-        With ``before``, only those last used before this time, in milliseconds since the epoch.
+        With ``before`` (milliseconds since the epoch), sessions used since then are left out.
         """
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"

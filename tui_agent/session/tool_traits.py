@@ -48,7 +48,8 @@ class ToolTraits:
     runs_of: str = "call"
     """Singular noun for what a call handles (``file``), to count the calls that share a row."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output. A log is unfolded and shows its end."""
+    """How a card shows the output. "log": unfolded, with its end. "numbered": as a file's numbered
+    lines. "matches": as places in files. "": as plain text."""
     says_arguments: bool = False
     """Whether the card's heading and body already show everything in the arguments."""
 

@@ -202,7 +202,7 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the subagent's branch that an entry is on, or None."""
+        """Return the first entry of the subagent's branch with this entry; None if none has it."""
         # A subagent's branch always begins a run, because the call's own entries precede it.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
@@ -258,8 +258,8 @@ class Spine:
     def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
         """Return, for each of ``ids`` not on a path, the first entry of its branch.
 
-        This is the entry itself or the ancestor whose parent is on the path; if there is none, the
-        root.
+        This is the entry itself, or the ancestor, whose parent is on the path. If no ancestor is on
+        the path, it is the root.
         """
         known: dict[int, int] = {}
         """The result for each run looked up so far, by the run's first entry."""

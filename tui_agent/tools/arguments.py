@@ -132,7 +132,8 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
 def _decoded(text: str) -> Any:
     """Return the value of a JSON text.
 
-    Tolerates a code fence around it, trailing commas, brackets after the end, and Python literals.
+    Tolerates a code fence around it, trailing commas, brackets after the end, and a Python dict
+    instead of JSON.
 
     Raises:
         json.JSONDecodeError: the text is not JSON, is cut off, or has more than one value.

@@ -88,7 +88,10 @@ class AskTool(FreeTool[AskInput]):
 
 
 def _line(option: Mapping[str, Any]) -> str:
-    """Return an option as ``label: about`` if a model gave it as an object, as in other programs."""
+    """Convert an option that a model gave as an object, as in other programs, to text.
+
+    The text is ``label: about``, or only the label if there is no explanation.
+    """
     label = str(option.get("label") or option.get("value") or option.get("title") or "")
     about = str(option.get("about") or option.get("description") or "")
     if option.get("recommended"):

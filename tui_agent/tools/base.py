@@ -81,7 +81,7 @@ class Archive(Protocol):
     """Reads all entries of the session, in context or not, on any branch."""
 
     def text(self, entry_id: int) -> str | None:
-        """Return an entry's text, with full outputs; None if the entry doesn't exist or has no text."""
+        """Return an entry's text, with full outputs; None if there is no such entry or no text."""
 
     def remembered(self, topic: str) -> str | None:
         """Return the text of the entry from which the memory's line on ``topic`` was made.
@@ -105,8 +105,8 @@ class Archive(Protocol):
 class SubagentReport:
     """A subagent's result: its last text, and its number of steps.
 
-    ``branch`` is the id of the last entry on the subagent's branch. ``error`` says why it stopped
-    early, None if it didn't.
+    ``branch`` is the id of the last entry on the subagent's branch, None if the branch is empty.
+    ``error`` says why the subagent stopped early, None if it didn't.
     """
 
     text: str
@@ -221,7 +221,8 @@ class ToolContext:
     """Asks the user whether a running command may reach a host; None if no one can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
     """Asks the user for grants that a command lacked. Takes the grants and the command's name.
-    Returns the grants for a second run, or a text that tells the model why they were refused."""
+    Returns the grants for a second run, or a text that tells the model why they were refused. The
+    attribute is None if no grants can be requested."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
     """Returns a context manager. It records, for checkpoints, the changes made inside it to the
     given files, or to any file of the project if given None. The attribute is None if the
@@ -230,7 +231,8 @@ class ToolContext:
     """The editor in which the program runs; None if it runs in none."""
     propose: Callable[[str], str] | None = None
     """Proposes a line for the project's memory and returns the line as stored. Blocks: call it in
-    a thread. Raises NotKeptError if the line can't be stored. None if there is no memory."""
+    a thread. Raises NotKeptError if the line can't be stored. The attribute is None if there is no
+    memory."""
     ask: Asker | None = None
     """Asks the user questions; None if no one can be asked."""
     notify: Callable[[str], None] = lambda _text: None
@@ -278,7 +280,7 @@ class Tool(ABC, Generic[InputT]):
     """Advice for the error about a field that the tool lacks, by the field's name."""
 
     def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - for subclasses
-        """Return True if requests to a model include the tool. Calls of it work in any case."""
+        """Return True if requests to a model include the tool. Calls work even if they don't."""
         return True
 
     @property
@@ -288,7 +290,7 @@ class Tool(ABC, Generic[InputT]):
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return the permissions that a call needs. Called before it runs; may read files for a diff.
+        """Return the permissions that a call needs, before it runs. May read files for a diff.
 
         Raises:
             ToolError: the call can't work (no such file, no match), so the user isn't asked.

@@ -1,4 +1,4 @@
-"""Base of the tools ``write`` and ``edit``: finds the permissions for a change, and writes the file.
+"""Base of the tools ``write`` and ``edit``: finds a change's permissions, and writes the file.
 
 The subclass plans the change (`ChangeTool.plan`): once for the diff in the question about
 permission, and again when the call runs. The caller records checkpoints.
@@ -40,7 +40,8 @@ MAX_CHANGED_BYTES = DETECTED_BYTES
 class Change:
     """A planned change of one file: its text before and after, the bytes to write, and the diff.
 
-    ``before`` is None for a new file. For a notebook both are the text of the cells.
+    ``before`` is None for a new file. For a notebook, ``before`` and ``text`` are the text of the
+    cells.
     """
 
     before: str | None
@@ -50,7 +51,7 @@ class Change:
     count: int | None = None
     """Number of places changed; None if not counted."""
     loosely: tuple[str, ...] = ()
-    """Kinds of differences, such as "indentation", that were ignored to find the text to replace."""
+    """Kinds of differences, such as "indentation", that were ignored to find the old text."""
 
 
 class ChangeInput(ToolInput):
@@ -70,7 +71,7 @@ class ChangeTool(Tool[InputT]):
 
     @abstractmethod
     def plan(self, arguments: InputT, location: Location, context: ToolContext) -> Change:
-        """Return the change, without writing it. Raises ToolError or OSError if it can't be made."""
+        """Return the change without making it. Raises ToolError or OSError if it can't be made."""
 
     @abstractmethod
     def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
@@ -179,7 +180,7 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
 
 
 def refuse_left_out(before: str, after: str, location: Location) -> None:
-    """Raise ToolError if a change writes a redacted secret's placeholder, or reveals the secret.
+    """Raise ToolError if a change adds the placeholder of a secret, or reveals a secret.
 
     ``before`` and ``after`` are the file's whole texts.
     """

@@ -53,7 +53,7 @@ class CodeInput(ToolInput):
 
     op: Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
     symbol: str = ""
-    """A name or ``Class.name``, for ``symbols`` a part of a name; "" if ``path`` names the place."""
+    """A name or ``Class.name``; for ``symbols``, part of a name. "" if ``path`` names the place."""
     path: str = Field(default="", description="or path:line")
 
 
@@ -85,7 +85,7 @@ class CodeTool(Tool[CodeInput]):
         settings: CodeSettings,
         has_sandbox: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Make the tool for a project; ``has_sandbox`` returns True if commands run in a sandbox."""
+        """Make the tool for a project; ``has_sandbox`` returns True if commands use a sandbox."""
         self._project = real_path(project)
         self._has_sandbox = has_sandbox
         self._settings = settings
@@ -235,9 +235,9 @@ class _Rows:
     def _access(self, location: Location) -> Access:
         """Return how places in a file may be shown under the permission rules.
 
-        "named" for files outside the project about which the user would have to be asked, "hidden"
-        for other files that must not be read, "ignored" for missing files and for all files after
-        the first ``MAX_FILES``.
+        "shown" for files that may be read, "named" for files outside the project about which the
+        user would have to be asked, "hidden" for all other existing files. "ignored" for missing
+        files, and for all files after the first ``MAX_FILES``.
         """
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):
             return "ignored"

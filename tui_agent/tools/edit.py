@@ -58,7 +58,7 @@ text isn't found."""
 
 
 class Edit(ToolInput):
-    """One replacement of ``old`` with ``new``; with ``all``, wherever ``old`` occurs."""
+    """Replaces the only occurrence of ``old`` with ``new``; with ``all``, every occurrence."""
 
     old: str
     new: str
@@ -231,7 +231,7 @@ def _apply_edit(text: str, edit: Edit) -> "Replaced":
 def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
     """Return the reason why an edit failed, for the model.
 
-    Explains if an earlier edit of the call changed the same place, or if the file already has the
+    Says so if an earlier edit of the call changed the same place, or if the file already has the
     new text. Ends with the file's text if that is short, unless ``error`` quotes lines of it.
     ``before`` is the text before all edits, ``now`` the text before this one.
     """
@@ -277,7 +277,7 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:
-    """Return the lines of each changed place, and one before and after it, numbered as by ``read``.
+    """Return each changed place with the line before and after it, numbered as by ``read``.
 
     "..." separates places, replaces the middle of a long one, and ends the list when it is cut at
     ``MAX_SHOWN_LINES``. ``spans`` are indexes into ``lines``, from 0.

@@ -172,8 +172,8 @@ class Matches:
 def _verified(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
     """Yield the files in order of path, each with the found lines that it really contains.
 
-    Ripgrep opens files by name, so a command that replaces a directory with a link during the
-    search could make it show files from outside the scope.
+    Ripgrep opens files by name. So a command that replaces a directory with a link during the
+    search could make ripgrep show files from outside the scope.
     """
     with suppress(OSError), directory(scope.directory) as root:
         for path in sorted(found):
@@ -468,9 +468,10 @@ def _encoding_options(encoding: Encoding | None) -> list[str]:
 
 
 async def _other_encodings(scope: Scope) -> dict[str, list[str]]:
-    """Return the scope's text files that aren't UTF-8, by ripgrep's name of their encoding.
+    """Return the scope's text files that aren't UTF-8, by ripgrep's name for their encoding.
 
-    Under "" are those that ripgrep can't decode, and all after the first ``MAX_OTHER_FILES``.
+    The name "" has the files that ripgrep can't decode, and all files after the first
+    ``MAX_OTHER_FILES``.
     """
     query = _Query(_NOT_UTF_8, literal=False, context=0)
     paths = await _names(query, scope, "--no-unicode")

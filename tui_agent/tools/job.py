@@ -146,8 +146,8 @@ def _job_of(arguments: JobInput, context: ToolContext) -> Job:
 def _screen_matcher(text: str) -> Callable[[str], bool] | None:
     """Return a function that returns True if the regular expression ``text`` matches a screen.
 
-    None for an empty text. Raises ToolError if the expression is invalid; the function raises it if
-    a search takes more than ``SEARCH_SECONDS``.
+    None for an empty text. Raises ToolError if the expression is invalid. The returned function
+    raises ToolError if a search takes more than ``SEARCH_SECONDS``.
     """
     if not text:
         return None
@@ -173,8 +173,8 @@ async def job_result(
     """Return a job's output since the last result, or its terminal's screen, with the job's state.
 
     ``first`` is True for the call that started the job; ``note`` is a line to add below the output.
-    If the job has ended, the result's full output is all output of the job, and the job is marked
-    as reported.
+    If the job has ended, the result's full output is everything that the job has written, and the
+    job is marked as reported.
     """
     state = job.state
     job.reported = job.reported or not state.running

@@ -35,9 +35,9 @@ class _Listing:
 async def list_tree(location: Location, context: ToolContext) -> ToolResult:
     """Return a tool result that lists a directory, with the names in subdirectories indented.
 
-    Names that git ignores are mentioned only in a note, and only those at the first level. If there
-    are more than ``MAX_ROWS`` names, only the first level is listed. Raises OSError if the
-    directory can't be read.
+    Names that git ignores are not listed; a note mentions some of the ignored names at the first
+    level. If there are more than ``MAX_ROWS`` names, only the first level is listed. Raises OSError
+    if the directory can't be read.
     """
     listing = await asyncio.to_thread(_listing, location, 2)
     if len(listing.lines) > MAX_ROWS:

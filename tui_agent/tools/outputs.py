@@ -57,8 +57,8 @@ class Output:
 async def finish(output: Output, context: ToolContext) -> ToolResult:
     """Return the result of a call, with its text cut to the context's limits.
 
-    Stores the full output as a blob if the text was cut or differs from ``raw``, and
-    ``output.stored`` is True.
+    If the text was cut or differs from ``raw``, the full output is stored as a blob, unless
+    ``output.stored`` is False.
     """
     if len(output.text) > SMALL:
         cut = await asyncio.to_thread(_cut, output, context.limits)

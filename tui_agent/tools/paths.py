@@ -52,8 +52,8 @@ class Location:
 def locate(raw: str, context: ToolContext) -> Location:
     """Resolve a path, which may be relative to the call's working directory and need not exist.
 
-    Tolerates quotes, spaces, a leading ``@``, ``file://`` and names that only look like those on
-    disk.
+    Tolerates quotes, spaces, a leading ``@``, ``file://``, and names that only look the same as
+    names on disk.
 
     Raises:
         ToolError: the text can't be a path, or several names in the project look like it.
@@ -88,10 +88,11 @@ def locate(raw: str, context: ToolContext) -> Location:
 
 
 def _written(raw: str, context: ToolContext) -> Path:
-    """Return the absolute path that a text means: exactly as written, if that exists.
+    """Return the absolute path that a text means.
 
-    Otherwise surrounding spaces are removed and ``~`` is expanded. If that doesn't exist either,
-    quotes and the like are removed, too.
+    If the text as written is an existing path, this is that path. Otherwise surrounding spaces are
+    removed and ``~`` is expanded. If that path doesn't exist either, quotes and the like are
+    removed, too.
     """
     as_said = _as_on_disk(raw, context)
     if os.path.lexists(as_said):
@@ -159,7 +160,7 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
-    """Return the permissions that a path needs: for the path, and for its real path if that differs.
+    """Return the permissions that a path needs: for the path, and for its real path if different.
 
     If the real path is outside the project, also return the permission for its directory.
     """
@@ -284,7 +285,8 @@ def _close_siblings(path: Path) -> list[str]:
 def _same_end(location: Location, context: ToolContext) -> str:
     """Return the existing project path that has the longest end in common with a location.
 
-    The result is relative to the working directory if it is inside it; "" if there is no such path.
+    The result is relative to the working directory if it is inside that directory; "" if there is
+    no such path.
     """
     parts = location.path.parts[1:][-_MAX_END_PARTS:]
     for start in range(len(parts)):

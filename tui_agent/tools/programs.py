@@ -23,7 +23,7 @@ from tui_agent.tools.base import ToolContext
 _SEARCH_NOTICE_SECONDS = 1.0
 """Seconds after which the user is told that files are being searched for secrets."""
 MAX_RUNS = 4
-"""Maximum number of runs of one program, each with further access that the user granted."""
+"""Maximum number of runs of one program, each with more access than the run before."""
 
 
 @frozen
@@ -49,7 +49,10 @@ class Program:
         return self.foreground is not None and self.foreground.moved.is_set()
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command to run: in the sandbox set up by ``launch``, or outside if None."""
+        """Return the command that runs the program in the sandbox that ``launch`` set up.
+
+        If ``launch`` is None, the command runs the program outside the sandbox.
+        """
         if launch is None:
             return Command(
                 self.words,
@@ -83,10 +86,10 @@ async def run_program(
 ) -> EndedProgram:
     """Run a program until it ends or exceeds its time limit.
 
-    If ``sandbox`` is None, the program runs outside the sandbox. If it lacked access in the sandbox
-    and the user grants it, the program runs again, up to ``MAX_RUNS`` times in all. Returns the
-    last run. Output is reported while the program runs, so nothing is lost if the call is
-    cancelled.
+    If ``sandbox`` is None, the program runs outside the sandbox. If the program lacked access in
+    the sandbox and the user grants that access, it runs again, up to ``MAX_RUNS`` times in all.
+    Returns the last run. Output is reported while the program runs, so nothing is lost if the call
+    is cancelled.
 
     Raises:
         ToolError: the program could not be started, or the sandbox can't be set up.
@@ -115,7 +118,7 @@ async def run_program(
 async def run_or_move(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram | Job:
-    """Run a program as `run_program` does. If the user moves it to the background, return its job."""
+    """Run a program like `run_program`. If the user moves it to the background, return its job."""
     jobs = context.jobs
     if jobs is None:
         return await run_program(program, context, sandbox)
@@ -219,7 +222,7 @@ async def launch_program(
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Record, for checkpoints, the changes that a program makes to the project's files in the block.
+    """Record, for checkpoints, what a program changes in the project during a ``with`` block.
 
     Records nothing if the view doesn't allow changes of sources, or if the program writes to a
     layer, because the sandbox then records the changes when it moves them into the project.

@@ -49,18 +49,19 @@ class FormField:
     is_free: bool = False
     """Whether the user may also answer in their own words."""
     least: float | None = None
-    """The lower bound of a number, of a text's length, or of the number of choices; None for
-    none."""
+    """The lower bound of a number, of a text's length, or of the number of choices; None if there
+    is none."""
     most: float | None = None
-    """The upper bound of a number, of a text's length, or of the number of choices; None for
-    none."""
+    """The upper bound of a number, of a text's length, or of the number of choices; None if there
+    is none."""
 
     def read(self, text: str) -> Value | None:
         """Return the value that a text typed by the user means; None for an empty text.
 
-        An option is given by its value or its label, several options separated by commas. Raises
-        ValueError with a message for the user if the field is required and the text empty, or the
-        text doesn't fit the field's kind, options or bounds.
+        An option is given by its value or its label; several options are separated by commas. If
+        the field is a choice and ``is_free``, any text is returned unchanged. Raises ValueError
+        with a message for the user if the field is required and the text empty, or the text doesn't
+        fit the field's kind, options or bounds.
         """
         text = text.strip()
         if not text and self.required:
@@ -105,7 +106,7 @@ class FormField:
     def _chosen(self, text: str) -> list[str]:
         """Return the chosen values, each once; ``text`` has values or labels separated by commas.
 
-        Raises ValueError for one that isn't among the options.
+        Raises ValueError if one of them isn't the value or label of an option.
         """
         words = [part.strip() for part in text.split(",")]
         return list(dict.fromkeys(self._option(word) for word in words if word))
@@ -188,7 +189,7 @@ class UserContact:
 
 
 class QuestionHost(Protocol):
-    """A session to whose user MCP servers can put questions.
+    """A session whose user MCP servers can ask questions.
 
     Sessions share servers, so a question goes to a busy session, which most likely caused it.
     """

@@ -110,8 +110,8 @@ def _integer(value: Any) -> int | None:
 def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
     """Return the arguments with a path such as ``path:12`` or ``path:12-20`` split.
 
-    The lines become offset and limit unless the call gives an offset. A path that exists as written
-    is not split.
+    The lines become offset and limit unless the call gives an offset. The path is not split if it
+    exists as written, or if the part before the line numbers doesn't exist.
     """
     found = _PLACE.fullmatch(arguments.path.strip())
     if (

@@ -193,7 +193,10 @@ def _outline_output(
 
 
 def _hit_lines(hit: FoundEntry, *, whole: bool) -> list[str]:
-    """Return a found entry's output lines; if not ``whole``, only one, with the longest match."""
+    """Return the output for a found entry: all its lines if ``whole``, else a single line.
+
+    The single line has the entry's gist and the longest of the matching lines.
+    """
     head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:

@@ -38,7 +38,7 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""By tool name, the suffix after that name in the name of the tool's module: "" or "_tool"."""
+"""The suffix that follows a tool's name in the name of its module ("" or "_tool"), by tool name."""
 
 _CLOSE = 0.7
 """Minimum likeness of two names, from 0 to 1, for one to be suggested instead of the other."""

@@ -62,7 +62,7 @@ class Scope:
         return self.location.real.name
 
     def takes(self, path: str) -> bool:
-        """Return True if the glob selects a file, whose path is relative to ``directory``."""
+        """Return True if the glob selects a file; ``path`` is relative to ``directory``."""
         if (
             self.excludes
             and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip()
@@ -159,7 +159,8 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
     """Return the globs that a text may mean: the whole text, then its parts between commas.
 
-    ``excludes``: the text begins with "!" to exclude. ``is_name``: a file with this name exists.
+    ``excludes`` is True if the text begins with "!" to exclude files. ``is_name`` is True if a file
+    has the text as its name; a text that begins or ends with spaces is then the only glob.
     """
     plain = glob.strip()
     if excludes:
@@ -215,7 +216,10 @@ def _any_of(globs: list[str]) -> re.Pattern[str]:
 
 
 def cut_line(line: str) -> str:
-    """Return a line without its line end; if over ``MAX_COLUMNS``, cut it and add " [...]"."""
+    """Return a line without its line end.
+
+    A line that is longer than ``MAX_COLUMNS`` is cut, and " [...]" is added.
+    """
     line = line.rstrip("\r\n")
     if len(line) <= MAX_COLUMNS:
         return line

@@ -70,7 +70,7 @@ class Skill:
         return self.with_files(self.filled(self.body, arguments))
 
     def with_files(self, body: str) -> str:
-        """Return an already filled body, followed by the folder and the names of its files."""
+        """Return an already filled body, followed by the skill's folder, if any, and its files."""
         if self.folder is None:
             return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]

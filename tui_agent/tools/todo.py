@@ -25,7 +25,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
-"""Maximum items of a list. A longer list is refused, because all of it must be sent to the model."""
+"""Maximum items of a list. A longer list is refused, because the model is sent the whole list."""
 MAX_CHARS = 8_000
 """Maximum characters of a list."""
 
@@ -95,7 +95,7 @@ class TodoInput(ToolInput):
 
 
 class TodoTool(FreeTool[TodoInput]):
-    """Replaces the whole list. The list is stored only as the call's result; see `current_todos`."""
+    """Replaces the whole list, which is stored only as the call's result; see `current_todos`."""
 
     name: ClassVar[str] = _NAME
     description: ClassVar[str] = "Your plan for several steps; replaces the whole list."

@@ -46,7 +46,7 @@ class WebFetchInput(ToolInput):
     offset: int = Field(default=1, ge=1)
     """Number of the first line to show, counted from 1."""
     find: str = ""
-    """Words that a line must all contain to be shown, with the lines around it; "" for all lines."""
+    """Only lines with all of these words are shown, and the lines around them; "" for all lines."""
 
 
 class WebFetchTool(Tool[WebFetchInput]):
@@ -194,7 +194,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 async def _text(page: WebPage, context: ToolContext) -> str:
-    """Return a page other than a PDF as text: HTML as Markdown, JSON with long lines reformatted."""
+    """Return a page that isn't a PDF as text: HTML as Markdown, JSON without long lines."""
     charset = page.charset
     if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_BYTES])):
         charset = found[1].decode("ascii")

@@ -46,7 +46,10 @@ class WriteInput(ChangeInput):
 
 
 class WriteTool(ChangeTool[WriteInput]):
-    """Creates a file, or replaces all its content. Refuses to replace a file that was not read."""
+    """Creates a file, or replaces all its content.
+
+    Refuses to replace a file that was not read, unless the file is empty.
+    """
 
     name = "write"
     description = "Create or overwrite a file; read an existing one first."

@@ -286,7 +286,7 @@ def test_sessions_of_subagents_come_along_below_their_calls(tmp_path, store):
     ]
     linked = [entry.metadata.session for entry in session.entries if entry.kind == "tool_result"]
     assert linked == [first.id, second.id]
-    assert session.left_out["session of a subagent that can't be read (in session)"] == 1
+    assert session.left_out["unreadable session of a subagent (in session)"] == 1
     assert session.entries[-1].synthetic == "claude-code:meta"
     imported = import_file(store, path, estimate=lambda _entry: 1)
     assert [(one.came.value, one.of_subagent) for one in imported] == [

@@ -43,7 +43,7 @@ _USAGE = {
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
-"""Beginnings of the note before a command that Claude Code itself carries out, such as /compact."""
+"""Beginnings of the note that precedes a command which Claude Code carries out, like /compact."""
 _OWN = (
     *_CAVEAT,
     "<local-command-stdout>",
@@ -87,7 +87,7 @@ def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
         try:
             children.append(_subagent(path, reader, source))
         except ImportRefused:
-            session.left_out[f"session of a subagent that can't be read (in {folder.name})"] += 1
+            session.left_out[f"unreadable session of a subagent (in {folder.name})"] += 1
     yield [session, *children]
 
 

@@ -42,7 +42,7 @@ from tui_agent.session.formats.reading import NOTHING, Node, SourceFile
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
-"""Maximum number of files that are searched for a thread's id because a rollout was renamed."""
+"""Maximum number of files that are searched for a thread's id if a rollout was renamed."""
 _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
 """Matches Codex's tags around an image from the user."""
 _LINEAGE = 100
@@ -168,7 +168,7 @@ def is_line(node: Node) -> bool:
 
 @frozen
 class _Position:
-    """The reader's state after the line of a rollout from which a later rollout continues."""
+    """The reader's state at a place in a rollout from which a later rollout continues."""
 
     last: int | None = None
     """The last entry's id."""
@@ -190,7 +190,7 @@ class Reader(SessionReader):
         self._answer: int | None = None
         """Id of the answer that the next items are added to; None to begin a new answer."""
         self._counted: int | None = None
-        """Id of the last answer while its token counts are missing."""
+        """Id of the last answer if its token counts have not been read yet, else None."""
         self._unclaimed: tuple[int, str] | None = None
         """Id and text of the last message in the user's role, until an event shows that the user
         wrote it."""
@@ -227,8 +227,9 @@ class Reader(SessionReader):
         )
 
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
-        """Read a rollout's lines, and store the state before each ordinal in ``wanted``, ascending.
+        """Read a rollout's lines, and store the reader's state at the given places.
 
+        ``wanted`` has the ordinals, ascending, of the lines before which the state is stored.
         ``of_thread`` is False for a rollout of another thread, whose head is not used.
         """
         for node in rollout.source.lines():

@@ -92,7 +92,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
 
 
 def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
-    """Read a whole session, and those sessions of its subagents that have not been deleted."""
+    """Read a whole session and its subagents' sessions; deleted sessions are left out."""
     copies: list[SessionCopy] = []
     waiting = [session_id]
     known = {session_id}

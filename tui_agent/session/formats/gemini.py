@@ -62,9 +62,9 @@ class GeminiReader(SessionReader):
     ) -> None:
         """Add a message in the user's role, and before it the tool results that it contains.
 
-        With ``name``, changes the message with that id if there is one. ``at`` is the time in
-        milliseconds. ``synthetic`` is the mark of a message that the program wrote; None for a
-        message by the user.
+        If there is already a message with the id ``name``, that message is changed instead. ``at``
+        is the time in milliseconds. ``synthetic`` is the mark of a message that the program wrote;
+        None for a message by the user.
         """
         parts: list[TextPart | ImagePart] = []
         for block in self._blocks(message):
@@ -202,7 +202,7 @@ class Reader(GeminiReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._spans: dict[str, tuple[int | None, int | None]] = {}
-        """The last entry before each message, and the last entry made from it, by message id."""
+        """By message id: the last entry before the message, and the last entry made from it."""
 
     def read(self) -> IncomingSession:
         name = ""
@@ -239,9 +239,9 @@ class Reader(GeminiReader):
     def _become(self, messages: list[Node]) -> None:
         """Make the chat consist of the given messages.
 
-        Follows the entries of known messages as long as their order is the same, and adds the others
-        below. If the list doesn't begin with Gemini CLI's message on the environment, the chat
-        continues after that message.
+        Follows the entries of known messages as long as their order is the same, and adds the other
+        messages below them. If the list doesn't begin with Gemini CLI's message on the environment,
+        the chat continues after that message.
         """
         start = None
         if messages:

@@ -121,8 +121,9 @@ class _Tree:
     def listed(self, number: int | None) -> str:
         """Return an HTML list of the sections directly below the section ``number``.
 
-        Each item has links to the section's user messages, and a list of the sections below it. If
-        ``number`` is None, the list has the sections at the session's beginning.
+        Each item has links to the section's first ``MAX_LISTED`` user messages, and a list of the
+        sections below it. If ``number`` is None, the list has the sections at the session's
+        beginning.
         """
         waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
         pieces: list[str] = []
@@ -144,7 +145,7 @@ class _Tree:
         return "".join(pieces)
 
     def ways(self, section: Section) -> str:
-        """Return HTML links to the branches that follow a section; "" if there are fewer than two."""
+        """Return HTML links to the branches that follow a section; "" for fewer than two."""
         below = self._below.get(section.number, ())
         if len(below) < 2:
             return ""

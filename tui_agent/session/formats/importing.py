@@ -270,7 +270,8 @@ def _directory_in(place: Path, named: str) -> str:
 class _SessionImport:
     """Stores sessions inside a transaction.
 
-    ``digest`` is the SHA-256 of the file, "" to use each session's content instead.
+    If a copy is stored, its id depends on ``digest``, the SHA-256 of the file; if that is "", on
+    the session's content instead.
     """
 
     store: Store
@@ -395,7 +396,7 @@ class _SessionImport:
         return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
-        """Return True if the first ``count`` entries of a stored session equal those given.
+        """Return True if the first ``count`` stored entries of a session equal the given ones.
 
         Fields that a store computes are not compared.
         """

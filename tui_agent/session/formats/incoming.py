@@ -97,7 +97,7 @@ def summary_of(
 
     No entries are kept alongside the summary unless ``more`` has a ``first_kept_id``. ``before``
     and ``after`` are the tokens as the other program counted them. ``at`` is the time in
-    milliseconds. ``by_itself``: the program compacted automatically, not because the user asked.
+    milliseconds. ``by_itself`` is True if the program compacted without being asked by the user.
     """
     return CompactionEntry(
         summary=text,
@@ -185,8 +185,8 @@ class IncomingSession:
     blobs: dict[str, bytes] = field(default_factory=dict)
     """Contents of blobs, by their SHA-256 digests in hexadecimal."""
     origin: tuple[str | None, int | None, str] = (None, None, "")
-    """The parent session's id, the entry there that the session comes from, and, for a subagent's
-    session, the kind of the subagent."""
+    """The parent session's id, the id of the entry there that the session comes from, and the kind
+    of the subagent. The ids are None and the kind is "" if they don't apply."""
     side_cost: float = 0
     """US dollars spent on calls that have no entry in the session."""
     left_out: Counter[str] = field(default_factory=Counter)
@@ -244,9 +244,10 @@ class SessionReader:
     # -- the tree ----------------------------------------------------------------------------------
 
     def place(self, name: str | None) -> int | None:
-        """Return the id of the entry for a record's name; None for the beginning.
+        """Return the id of the entry that the record ``name`` became or was attached to.
 
-        For an unknown name, counts a broken link and returns the last entry.
+        None stands for the beginning, as a name and as a result. For an unknown name, counts a
+        broken link and returns the last entry.
         """
         if name is None:
             return None
@@ -296,7 +297,7 @@ class SessionReader:
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
-        """Replace an added entry with a copy that has other values for ``fields``."""
+        """Give an entry that was added the values in ``fields``, by replacing it with a copy."""
         self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
 
     def fail(self, error: str | None, at: int, *, model: str = "") -> int:

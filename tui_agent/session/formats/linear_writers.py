@@ -124,9 +124,10 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
 
 
 def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
-    """Yield the parts of an entry in the user's role; files, shell commands and summaries become text.
+    """Yield the parts of an entry that is sent in the user's role, as texts and images.
 
-    Yields nothing for answers, results and bookkeeping.
+    Files, shell commands, summaries and missing images become text. Yields nothing for answers,
+    results, bookkeeping, and shell commands hidden from the model.
     """
     match entry:
         case UserEntry():
@@ -219,7 +220,7 @@ def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
 
 
 def _attached(copy: SessionCopy, entry: ToolResultEntry) -> list[ImagePart]:
-    """Return the images of a result whose blobs still exist."""
+    """Return a result's images, without those whose blobs have been deleted."""
     return [image for image in entry.attachments if copy.blob(image.blob) is not None]
 
 

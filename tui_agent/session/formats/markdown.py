@@ -61,7 +61,7 @@ class Section:
 
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
-    """Return a session's title, its models in order of use, and its cost ("$1.20", or "" if none)."""
+    """Return a session's title, models in order of use, and cost ("$1.20", "" if there is none)."""
     models: dict[str, None] = {}
     cost = 0.0
     for entry in copy.entries:
@@ -110,7 +110,8 @@ def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
 def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str]:
     """Return a call's title and status.
 
-    The status is "" if the call succeeded, and "no result" if ``result`` is None.
+    The status is "" if the call succeeded, "no result" if ``result`` is None, and otherwise the
+    result's status ("error").
     """
     if result is None:
         return arguments, "no result"
@@ -121,7 +122,7 @@ def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str
 
 
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
-    """Return the line shown for an entry that isn't a message, such as a compaction or model change.
+    """Return the line shown for an entry that isn't a message, such as a compaction.
 
     None for messages, and for entries that are not shown.
     """

@@ -101,8 +101,8 @@ def is_line(node: Node) -> bool:
 class LineReader:
     """Makes sessions from the lines of one file; use a new one for each file.
 
-    ``skip_damaged``: leave out lines that are invalid or belong to a lost session, and accept a
-    file whose ``end`` line is missing or states another number of lines.
+    With ``skip_damaged``, lines that are invalid or belong to a lost session are left out, and a
+    file is accepted even if its ``end`` line is missing or states another number of lines.
     """
 
     def __init__(self, *, skip_damaged: bool = False) -> None:
@@ -178,7 +178,7 @@ class LineReader:
         )
 
     def _line_or_skip(self, node: Node) -> None:
-        """Read a line of the current session; with ``skip_damaged``, leave it out if it is invalid."""
+        """Read a line of the current session; with ``skip_damaged``, leave out an invalid one."""
         if self._after_damage and self._starts_over(node):
             self._is_lost = True
         left_out = self._sessions[-1].left_out
@@ -232,14 +232,14 @@ class LineReader:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
     def _known(self, node: Node, key: str) -> int | None:
-        """Return the id in a line, or None. Refuses the line if no earlier entry has the id."""
+        """Return the id in a line, None if it has none. Refuse an id that no earlier entry has."""
         entry_id = _optional(node, key)
         if entry_id is not None and self._nearest(entry_id) != entry_id:
             raise node.refuse(f"there is no entry #{entry_id} before this line")
         return entry_id
 
     def _nearest(self, entry_id: int) -> int | None:
-        """Return ``entry_id`` if there is such an entry, else the next lower id, or None."""
+        """Return ``entry_id`` or, if there is no such entry, the next lower id; else None."""
         at = bisect(self._ids, entry_id)
         return self._ids[at - 1] if at else None
 
@@ -274,7 +274,7 @@ class LineReader:
         Raises ImportRefused unless ``skip_damaged``.
         """
         if not self._skip_damaged or entry.parent_id is None:
-            raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
+            raise node.refuse(f"entry #{entry.id} must come after its parent, #{entry.parent_id}")
         session.left_out["link to a damaged entry (replaced by a link to the entry before it)"] += 1
         return entry.model_copy(update={"parent_id": self._nearest(entry.parent_id)})
 

@@ -94,7 +94,7 @@ def is_file(source: SourceFile) -> bool:
 
 
 def project_of(source: SourceFile) -> str:
-    """Return the directory of a file's sessions, or "3 projects" if they have several."""
+    """Return the directory of a file's sessions; for several, their number ("3 projects")."""
     if not source.is_database:
         return source.document().text("directory", "")
     with source.database() as connection:
@@ -107,7 +107,7 @@ def project_of(source: SourceFile) -> str:
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     """Yield the sessions of a file, each in a list of its own.
 
-    Sessions of a database that have no messages, or can't be read, are left out.
+    In a database, sessions without messages and unreadable sessions are left out.
 
     Raises:
         ImportRefused: the file can't be read, or something in it is invalid.
@@ -182,7 +182,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _is_stored(source: SourceFile) -> bool:
-    """Return True if a file is in the storage of versions before 1.2, by its suffix and folders."""
+    """Return True if a file's suffix and folders match the storage of versions before 1.2."""
     folders = source.path.absolute().parts[-4:-1]
     return (
         source.path.suffix == ".json"
@@ -229,7 +229,7 @@ class _Reader(SessionReader):
     program = "OpenCode"
     _undone = False
     _leaf_before: int | None = None
-    """The last entry before the messages that were taken back (``_undone``), None if there is none."""
+    """Id of the last entry before the messages that were taken back, None if there is none."""
 
     def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
         """Return the session with the given record and messages.

@@ -1,4 +1,4 @@
-"""Reads Qwen Code's sessions: JSON lines, with Claude Code's parents and Gemini CLI's messages.
+"""Reads Qwen Code's sessions: JSON lines with parents as in Claude Code, messages as in Gemini CLI.
 
 After a rewind, the dropped messages stay in the file, and the next message has the record before
 them as its parent. This describes files of version 0.15.

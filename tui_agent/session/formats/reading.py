@@ -30,7 +30,7 @@ MAX_ENTRIES = 1_000_000
 """Maximum entries of one session."""
 
 _PROBLEM_CHARS = 300
-"""Maximum characters of a problem's description in a message, because it may quote the file."""
+"""Maximum characters of a problem's description in a message; it may quote the file."""
 
 END_OF_TIME = 253_370_764_800_000
 """Beginning of the year 9999, in milliseconds since the epoch."""
@@ -118,10 +118,10 @@ class Node:
         return value
 
     def time(self, key: str) -> int:
-        """Return a time in milliseconds since the epoch; the file has that number or ISO 8601 text.
+        """Return a time in milliseconds since the epoch, from such a number or ISO 8601 text.
 
-        Returns 0 if the time is missing. It must be before the year 9999, so that it can be shown
-        in every time zone.
+        Returns 0 if the time is missing. The time must be before the year 9999, so that it can be
+        shown in every time zone.
         """
         value = self.value.get(key)
         time = END_OF_TIME
@@ -303,7 +303,7 @@ class SourceFile:
             raise _unreadable(path, error) from error
 
     def first_nodes(self, most: int = 20) -> Iterator[Node]:
-        """Yield the objects of the first lines, at most ``most``.
+        """Yield the objects in the first ``most`` lines that aren't blank.
 
         Recognising a file may take several lines, because some programs write bookkeeping first.
         """

@@ -21,8 +21,8 @@ class Format:
     """The session files of one program.
 
     The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``. If a
-    file can hold several sessions, it has instead ``read(source)``, which yields them in groups; a
-    group is stored together or not at all. The module may also have:
+    file can hold several sessions, the module has ``read(source)`` instead, which yields them in
+    groups; a group is stored together or not at all. The module may also have:
 
     - ``is_line(node)``: returns True if one of the first lines shows that the file is the program's
     - ``is_file(source)``: returns True if the file as a whole is the program's
@@ -38,8 +38,9 @@ class Format:
     file_names: tuple[str, ...] = ("*.jsonl",)
     """Patterns of the names of the program's files, for importing a whole directory."""
     places: tuple[tuple[str, str, str], ...] = ()
-    """Where the program keeps its files: an environment variable that may name a directory, the
-    default directory relative to the home directory, and the files' pattern in it."""
+    """Where the program keeps its files: an environment variable that may name a directory ("" for
+    none), the default directory relative to the home directory, and the files' pattern in the
+    directory."""
 
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
         """Yield the sessions of a file in groups that are stored together; raises ImportRefused."""
@@ -142,7 +143,8 @@ def files_of(path: Path) -> list[Path]:
     Files in a directory are found at any depth, if their names match a known format.
 
     Raises:
-        ImportRefused: the path doesn't exist, or there is no such file.
+        ImportRefused: the path is neither a file nor a directory, or the directory has no such
+            file.
     """
     from tui_agent.session.formats.reading import ImportRefused
 

@@ -68,7 +68,7 @@ class AddOn:
         return tuple(self._tools.values())
 
     def tool(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a typed function with a docstring as a tool, and return it.
+        """Register a typed function with a docstring as a tool, and return the function.
 
         Can be used as a decorator.
 
@@ -118,7 +118,7 @@ def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def add_on_running() -> Iterator[None]:
-    """Redirect text that the block prints to standard error.
+    """Redirect what is printed in the block from standard output to standard error.
 
     Use it around an add-on's code, because standard output belongs to the program.
     """
@@ -132,7 +132,7 @@ def add_on_running() -> Iterator[None]:
 
 
 class _Output:
-    """Replaces ``sys.stdout``: writes text that add-ons print to standard error instead."""
+    """Replaces ``sys.stdout``: sends what add-ons print to standard error instead."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

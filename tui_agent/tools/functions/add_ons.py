@@ -30,7 +30,7 @@ MAX_BYTES = 1_000_000
 LOAD_SECONDS = 20.0
 """Seconds that an add-on's import and registration may take."""
 EVERY = "*"
-"""Value in the list of distributions to leave out that stands for all distributions."""
+"""In the list of distributions to leave out, the value that stands for all distributions."""
 _PLACES = ("site-packages", "dist-packages")
 """Names of directories on ``sys.path`` that contain installed distributions. The working directory
 is skipped even if it has such a name, because it may be an untrusted project."""
@@ -91,7 +91,7 @@ def without_clashes(
     """Return the tools whose names are free, and a sentence for the user on each of the others.
 
     ``taken`` maps each taken name to its owner, for the sentence. The returned tools are added to
-    it.
+    ``taken``.
     """
     free: list[AddOnTool] = []
     problems: list[str] = []
@@ -152,7 +152,7 @@ def _is_working_directory(place: Path) -> bool:
 
 
 def _rows(place: Path, name: str) -> list[DeclaredAddOn]:
-    """Return the entry points of `GROUP` in the directory ``name`` (``*.dist-info``); [] if none."""
+    """Return the entry points of `GROUP` in the ``*.dist-info`` directory ``name``; [] if none."""
     data = read_regular(f"{place}/{name}/entry_points.txt", MAX_BYTES)
     if data is None or f"[{GROUP}]".encode() not in data:
         return []

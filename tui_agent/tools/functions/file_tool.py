@@ -72,7 +72,7 @@ class DeclaredNeeds(BaseModel):
     READS: tuple[str, ...] = ()
     """Paths outside the project that the functions read."""
     WRITES: tuple[str, ...] = ()
-    """Paths that the functions change: ``.`` for the project's files, or a path outside it."""
+    """Paths that the functions change: ``.`` for the project's files, or paths outside it."""
     ENVIRONMENT: tuple[Variable, ...] = ()
     """Environment variables that are passed to the functions although they look like secrets."""
     READ_ONLY: bool = False

@@ -34,7 +34,7 @@ def main() -> None:
     """Read the request from one descriptor, carry it out, and write the answer to another.
 
     The program's two arguments are the numbers of these descriptors. Ends the process, with exit
-    code 1 if the file raised an error.
+    code 1 if the file raised an error, else 0.
     """
     request, answer = (int(word) for word in sys.argv[1:3])
     process = os.getpid()

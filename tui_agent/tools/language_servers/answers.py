@@ -124,7 +124,7 @@ def places_of(result: Any) -> list[Place]:
 
 
 def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list[Symbol]:
-    """Return the symbols in a result, each followed by those inside it.
+    """Return the symbols in a result, each followed by the symbols inside it.
 
     Local variables of functions are left out. If ``result`` lists the children of a symbol,
     ``around`` are that symbol's names and ``kind`` is its kind in the protocol.
@@ -144,7 +144,7 @@ def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list
 
 
 def plain_names(name: str) -> tuple[str, ...]:
-    """Return the plain names in the name that a server gives a symbol, without types and parameters.
+    """Return the plain names in a server's name for a symbol, without types and parameters.
 
     ``(*T).M`` gives T and M, ``impl A for T<U>`` gives T, ``m(int)`` gives m, ``a::b`` gives a and
     b.

@@ -112,9 +112,10 @@ class Documents:
             return document.errors
 
     def hear(self, params: Mapping[str, Any]) -> None:
-        """Record the errors that the server reports for an open file. Ignores reports on older texts.
+        """Record the errors that the server reports for an open file.
 
-        ``params`` are the parameters of ``textDocument/publishDiagnostics``.
+        Reports on older texts of the file are ignored. ``params`` are the parameters of
+        ``textDocument/publishDiagnostics``.
         """
         path = self._place.path_of(str(params.get("uri")))
         document = self._open.get(path) if path is not None else None

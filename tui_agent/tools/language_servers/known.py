@@ -106,7 +106,7 @@ LANGUAGES = (
 
 
 def language_of(path: str, settings: CodeSettings) -> Language | None:
-    """Return the language of a file: by the settings' patterns for names, else by its suffix.
+    """Return the language of a file: by the name patterns in the settings, else by its suffix.
 
     None if neither matches.
     """
@@ -121,7 +121,7 @@ def language_of(path: str, settings: CodeSettings) -> Language | None:
 def find_server(language: Language, root: Path, settings: CodeSettings) -> ServerCommand | None:
     """Return the command of a language's server from the settings, the project or ``PATH``.
 
-    These are tried in this order. None if none has a server, or the settings switch it off.
+    These are tried in this order. None if none has a server, or the settings switch the server off.
     """
     chosen = settings.servers.get(language.name)
     if chosen is not None:
@@ -156,5 +156,5 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
 
 
 def _is_of_project(directory: str) -> bool:
-    """Return True unless a directory is hidden, or is build output or packages by its name."""
+    """Return False if a directory is hidden or has a usual name for build output or packages."""
     return not directory.startswith(".") and directory not in _LEFT_OUT

@@ -1,4 +1,4 @@
-"""Answers a call of the ``code`` tool: finds the symbol, asks servers, and returns places in files."""
+"""Answers a call of the ``code`` tool: finds the symbol, asks servers, returns places in files."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -149,8 +149,8 @@ class Lookup:
 
         ``names`` are the parts of ``Class.name``. In a directory, up to `MAX_CANDIDATES` files with
         a line that looks like a declaration are searched; if there is none, the first file that
-        mentions the name. Servers with an index of the project are asked, too. If more than
-        `MAX_CANDIDATES` files seem to declare the name, all servers are asked.
+        mentions the name is searched. Servers with an index of the project are asked, too. If more
+        than `MAX_CANDIDATES` files seem to declare the name, all servers are asked.
         """
         found: list[Spot] = []
         files = [where]
@@ -174,7 +174,7 @@ class Lookup:
         return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
-        """Return the first place that uses a name declared outside the project, as in a library.
+        """Return a list with the first place that uses a name which the project doesn't declare.
 
         Adds a note for the model that names the place. Raises ToolError if no code file contains
         the name.

@@ -24,7 +24,7 @@ from tui_agent.tools.language_servers.place import ServerPlace
 from tui_agent.version import __version__
 
 MEMORY_KILOBYTES = 4 * 1024 * 1024
-"""Memory limit of a server, in KiB. For large projects, rust-analyzer and pyright use 1 to 2 GiB."""
+"""Memory limit of a server, in KiB. rust-analyzer and pyright use up to 2 GiB in large projects."""
 START_SECONDS = 60.0
 """Time limit of a server's start and handshake, in seconds."""
 LOADING_SECONDS = 60.0
@@ -136,9 +136,9 @@ class LanguageServer:
         await self._running().notify(method, params)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Send a request and return the result. First waits until the server has loaded the project.
+        """Send a request once the server has loaded the project, and return the result.
 
-        That wait ends `LOADING_SECONDS` after the server's start. If the server cancels the
+        The wait for that ends `LOADING_SECONDS` after the server's start. If the server cancels the
         request, it is sent again, at most ``TRIES`` times in all.
         """
         connection = self._running()

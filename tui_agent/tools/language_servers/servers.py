@@ -1,4 +1,4 @@
-"""Starts a session's language servers on first use, and ends those beyond a maximum number."""
+"""Starts a session's language servers on first use, and limits how many run at once."""
 
 import asyncio
 from collections import Counter, defaultdict

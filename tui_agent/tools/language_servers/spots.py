@@ -1,4 +1,4 @@
-"""Finds the places in files where a symbol's name occurs, so that a server can be asked about them."""
+"""Finds the places in files where a symbol's name occurs, to ask a server about them."""
 
 import re
 from collections.abc import Iterator, Sequence
