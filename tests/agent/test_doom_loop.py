@@ -327,7 +327,7 @@ def test_sentences_that_differ_in_numbers_are_not_called_the_same_characters() -
     assert same.amount.startswith("the same 7")
     assert other is not None
     assert other.amount == (
-        f"{other.rounds} times in a row the same text, except for numbers and the order of words"
+        f"the same text {other.rounds} times in a row, except for numbers and the order of words"
     )
 
 

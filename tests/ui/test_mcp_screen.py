@@ -67,7 +67,7 @@ async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(
     async with stage.run() as pilot:
         await stage.main.controller.run("mcp", "")
         await stage.until_text("the database is locked", pilot)
-        assert "See its log. r restarts it." in stage.text()
+        assert "See the server's log. r restarts it." in stage.text()
         await pilot.press("o")
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         assert "the database is locked" in stage.text()

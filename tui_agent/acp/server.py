@@ -226,7 +226,10 @@ class EditorAgent:
         return AuthenticateResponse()
 
     async def _require_key(self, problem: str = "") -> None:
-        """Raise `RequestError` if there is no key; ``problem`` says why settings could not be read."""
+        """Raise `RequestError` if there is no API key.
+
+        ``problem`` says why the settings could not be read; "" if they could.
+        """
         if not (
             self._factory.demo
             or await self._factory.models()
@@ -523,7 +526,7 @@ def _server(server: Any) -> McpServerSettings:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Reads the editor's lines; skips JSON that isn't a message: it would end the connection."""
+    """Reads the editor's lines. Skips JSON that isn't a message, as it would end the connection."""
 
     _overrun = False
 

@@ -218,8 +218,8 @@ class UnsavedText:
     async def unsaved(self, path: Path) -> str | None:
         """Return a file's text in the editor if it differs from the file on disk.
 
-        Return None if it is the same, or one of them can't be read, for example because the file is
-        not text or is larger than `MAX_FILE_BYTES`.
+        Return None if both are the same, or if either can't be read, for example because the file
+        is not text or is larger than `MAX_FILE_BYTES`.
         """
         text = await self._differing(path)
         if text is not None:
@@ -292,7 +292,7 @@ class EditorSession:
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.queue_update = self._waiting.put_nowait
         self._sender: asyncio.Task[None] | None = None
-        """Sends queued updates; started once the session is open: updates contain its id."""
+        """Sends queued updates. Started once the session is open, as updates contain its id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._run_ends: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
@@ -492,14 +492,14 @@ class EditorSession:
                 future.set_result(ended)
 
     async def _ask(self, request: PermissionRequest) -> None:
-        """Ask the editor for permission; the call is denied if it gives no answer."""
+        """Ask the editor for permission. If the editor gives no answer, the call is denied."""
         chosen = await self.choice(self._updates.question(request), options_of(request))
         self.agent.answer_permission(
             request.call_id, PermissionAnswer(Decision(chosen or Decision.DENY))
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Send the editor a permission request; return the chosen option's id, None for none."""
+        """Send the editor a permission request; return the id of the chosen option, or None."""
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)

@@ -22,7 +22,7 @@ from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResul
 from tui_agent.tools.job import job_line
 
 JOB_ENDED = "job"
-"""``UserEntry.synthetic`` of the entries made here."""
+"""Value of ``UserEntry.synthetic`` in the entries made here."""
 
 _ENDED = LazyPattern(r"^Job (\d+) (?:ended|no longer runs)\b", re.MULTILINE)
 """Matches the lines of the reports made here; see `job_line`."""

@@ -7,8 +7,8 @@
         run the tools it asked for, append their results
 
 Every result is an entry appended to the session; everything to show is an event. A loop that is
-started on an existing path, for example after a crash, continues from its end. Only the counters of
-the earlier run are lost, and the entries that it held back until its next step.
+started on an existing path, for example after a crash, continues from its end. It lacks only the
+earlier run's counters and the entries that the earlier run held back until its next step.
 
 `Agent` starts a run in a task, and emits `RunEnded` with what `Loop.run` returned.
 """
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
 REFUSED_ANSWER = "Not run: the answer that made this call was refused by the provider."
 SENT_BACK = "sent_back"
-"""``UserEntry.synthetic`` of the message with which a hook sends the model back to work."""
+"""Value of ``UserEntry.synthetic`` in a message by which a hook sends the model back to work."""
 MAX_SENT_BACK = 8
 """Maximum number of times in one run that hooks can send the model back to work."""
 CUT_CALL = (
@@ -234,8 +234,8 @@ class Loop:
     async def _ask_end_hooks(self) -> bool:
         """Ask the hooks whether the work is done; return True if one sent the model back to work.
 
-        The hook's message is appended then. After `MAX_SENT_BACK` times in a run, hooks are not
-        asked any more.
+        In that case, the hook's message is appended. Once hooks have done so `MAX_SENT_BACK` times
+        in a run, they are not asked any more.
         """
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         if answer is None or self.sent_back >= MAX_SENT_BACK:
@@ -298,8 +298,8 @@ class Loop:
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
         """Send the path as a request; append the answer and return it.
 
-        After an overflow make room and retry; after another error retry with a fallback model.
-        ``wrap_up`` tells the model that this is the last step and allows no tools.
+        If the context overflows, makes room and retries. After another error, retries with a
+        fallback model. ``wrap_up`` tells the model that this is its last step, and allows no tools.
 
         Raises:
             ModelError: the request failed, and no fallback model is used.
@@ -340,7 +340,7 @@ class Loop:
         )
 
     def _is_paused(self) -> bool:
-        """Return True if the provider paused its newest answer, so that nothing may follow it."""
+        """Return True if the provider paused its newest answer, which no message may follow yet."""
         entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and verdict_on(entry) is Verdict.PAUSED
 

@@ -52,7 +52,7 @@ class FileMention:
     first: int | None = None
     last: int | None = None
     in_code: bool = False
-    """Whether the text may be code instead: within backticks, or like a decorator."""
+    """Whether the text may be code instead: within backticks, or like a decorator or a call."""
 
 
 def has_mention(text: str) -> bool:

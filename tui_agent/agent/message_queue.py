@@ -15,7 +15,7 @@ from tui_agent.session.entries import UserPart, typed_text
 class QueuedMessage:
     """One waiting message.
 
-    ``follow_up``: it waits for the end of the run, not for the next step.
+    With ``follow_up``, it waits for the end of the run, otherwise for the next step.
     """
 
     parts: tuple[UserPart, ...]

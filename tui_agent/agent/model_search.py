@@ -74,7 +74,7 @@ class ModelSearch:
 
 
 def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
-    """Return the search by the small model if it can search, else by ``model``.
+    """Return a search that asks the small model or, if that can't search, ``model``.
 
     None if ``model`` can't search, even if the small model can: the tool is offered only to models
     that can.

@@ -66,11 +66,11 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return the plan of a move to the entry ``target`` (None: the beginning); changes nothing.
+        """Return the plan of a move to the entry ``target``; changes nothing.
 
-        If the target is a message of the user, its parent becomes the leaf and the message goes
-        back into the prompt; with ``continue_from_here`` the message itself becomes the leaf.
-        Raises EntryNotFound.
+        If ``target`` is None, the move goes to the beginning. If the target is a user message, its
+        parent becomes the leaf and the message goes back into the prompt; with
+        ``continue_from_here``, the message itself becomes the leaf. Raises EntryNotFound.
         """
         session = self._session
         parting = session.reader.parting(session.leaf, target)
@@ -108,7 +108,7 @@ class Navigator:
         self._context.follow_path()
 
     async def go(self, leaf: int | None) -> None:
-        """Make the entry ``leaf`` the leaf (None: the beginning), without a summary.
+        """Make the entry ``leaf`` the leaf, without a summary. None moves to the beginning.
 
         Raises EntryNotFound, NavigationError.
         """
@@ -147,7 +147,7 @@ class Navigator:
         return self._session.leaf
 
     def _refuse(self, here: int | None = None) -> None:
-        """Raise NavigationError during a run, and if the entry ``here`` is no longer on the path.
+        """Raise NavigationError during a run, or if the entry ``here`` is no longer on the path.
 
         After a wait for hooks or a summary, call it again with the leaf from before the wait:
         meanwhile a run may have begun, or the user may have moved.
@@ -220,11 +220,11 @@ class Navigator:
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
-        """Return the summary of the branch that a move leaves or a merge brings in, not appended.
+        """Return the summary of the branch that a move leaves or a merge brings in.
 
-        None if there is nothing to summarise. ``supplied`` is a summary from a hook, used instead
-        of the model's; "" for none. The model's cost is added to the session's cost, even on
-        failure. Raises NavigationError if the model fails.
+        The summary is not appended. None if there is nothing to summarise. ``supplied`` is a
+        summary from a hook, used instead of the model's; "" for none. The model's cost is added to
+        the session's cost, even on failure. Raises NavigationError if the model fails.
         """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:

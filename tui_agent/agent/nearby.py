@@ -21,7 +21,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import since
 
 REASON = "instructions"
-"""``UserEntry.synthetic`` of the entries made here."""
+"""Value of ``UserEntry.synthetic`` in the entries made here."""
 
 
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:

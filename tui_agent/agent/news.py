@@ -47,17 +47,17 @@ _TIMES = LazyPattern(
     r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|m|min|sec|secs|seconds?|minutes?)\b"
     r"|\b\d{4}-\d\d-\d\d(?=\b|T)|\bT?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?Z?\b"
 )
-"""Durations, dates and times of day."""
+"""Matches durations, dates and times of day."""
 _PASSING = LazyPattern(
     r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{4,})*\b|/tmp/\S+"
     r"|\b(?:attempt|try|retry|request|run|pid|port|process|thread|chunk id)[\s=:#]*\d+\b(?!\s*(?:of\b|/))",
     re.IGNORECASE,
 )
-"""Addresses, identifiers, temporary files and counters, which differ each time."""
+"""Matches addresses, identifiers, temporary files and counters, which differ each time."""
 _PLACES = LazyPattern(
     r":\s?\d+(?=[:,)\s])|\bline \d+|\bexit(?:ed)?(?: with)?(?: code| status):? \d+"
 )
-"""Line numbers and exit codes, which say little about an error."""
+"""Matches line numbers and exit codes, which say little about an error."""
 _FAILED = LazyPattern(
     r"^(?:.* )?[1-9]\d* (?:failed|errors?|failures?)\b|^(?:FAILED|ERROR|Traceback)\b|^\w*[eE]rror:",
     re.MULTILINE,
@@ -67,7 +67,7 @@ _ECHO = LazyPattern(r"\s*(?:;|&&|\|\|)\s*echo\b[^;&|]*$")
 _WAITING = LazyPattern(
     r"\bsleep\s+[\d.$]|\bwait(?:-for)?\b|\bwatch\b|\btail\s+-\w*[fF]|\binotifywait\b"
 )
-"""Parts of a command that wait for something before it prints its result."""
+"""Matches parts of a command line that wait for something, so the result is slow to appear."""
 _COMMANDS = ("command", "cmd")
 """Names of arguments that are command lines."""
 _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")

@@ -44,7 +44,7 @@ def names_session(name: str) -> bool:
 def attached_part(name: str, session: Session) -> FilePart | str:
     """Return what ``name`` stands for as an attachment: a session's overview, or one entry.
 
-    ``session`` is the open one. If there is nothing to attach, a clause that says why is returned.
+    ``session`` is the open one. If there is nothing to attach, returns a clause that says why.
     Reads the store; call it in a thread.
     """
     found = _NAME.fullmatch(name)

@@ -2,7 +2,7 @@
 
 A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
 matching rule counts, and a stronger source overrides a weaker one. There are two exceptions. A
-denial that is not built in holds unless a rule of the command line matches. Not every rule that
+denial that is not built in holds unless a rule from the command line matches. Not every rule that
 allows covers unusual needs (secrets, files that configure programs, commands that can't be
 understood); see ``_covers``.
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 Source = Literal["default", "other", "user", "project", "here", "session", "flag"]
-"""Where a rule comes from, in rising precedence (``here``: the user's own for this project)."""
+"""Where a rule comes from, in rising precedence; ``here`` is a user's own rule for this project."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
 """How a pattern is read: as a glob, literally, as a line of a ``.gitignore`` in the project's root
@@ -89,7 +89,7 @@ _BELOW = {
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 _MAX_FOLDERS = 16
-"""The names in a command line are looked for in at most this many directories."""
+"""Maximum number of directories in which the names in a command line are looked for."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -254,9 +254,10 @@ def _fits_file(path: str, pattern: str) -> bool:
 
 
 def in_words(rule: str) -> str:
-    """Return in words what a rule that allows covers, for the user: "edits of docs/*".
+    """Return a phrase for the user that says what a rule allows: "edits of docs/*".
 
-    ``rule`` is its text. Other rules are returned unchanged (``deny bash: rm *``).
+    ``rule`` is the rule's text. A rule that asks or denies (``deny bash: rm *``), or that names a
+    tool, is returned unchanged.
     """
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
@@ -336,11 +337,11 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 
 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
-    """Return the rule that decides a need, whatever the mode; a rule that asks if none matches.
+    """Return the rule that decides a need, whatever the mode.
 
-    ``tool`` is the name of the call's tool. If a catch-all rule asks, a command known to be
-    harmless is allowed anyway. If that rule is built in, calls that the sandbox confines are
-    allowed, too.
+    If no rule matches, returns a catch-all rule that asks. ``tool`` is the name of the call's tool.
+    If a catch-all rule asks, a command known to be harmless is allowed anyway. If that catch-all
+    rule is built in, calls that the sandbox confines are allowed, too.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
@@ -356,9 +357,9 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
 
 
 def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
-    """Yield rules, each followed by its form for files of the project if it has an absolute path.
+    """Yield the rules, with a copy of each one that names a file in the project by absolute path.
 
-    Needs name files of the project relative to its directory.
+    In the copy the path is relative to the project, as needs name the project's files.
     """
     start = f"{project.as_posix()}/"
     for rule in rules:
@@ -370,9 +371,10 @@ def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
 
 
 def _winner(verdicts: Mapping[Source, Rule]) -> Rule | None:
-    """Return the rule that decides, of the last matching rule of each source; None if there is none.
+    """Return the rule that decides; None if no rule matches.
 
-    A denial that is not built in wins, unless a rule of the command line matches.
+    ``verdicts`` has the last matching rule of each source. A denial that is not built in wins,
+    unless a rule from the command line matches; otherwise the rule of the strongest source wins.
     """
     denied: list[Rule] = []
     for rule in verdicts.values():
@@ -393,7 +395,7 @@ def files_under_rules(
     """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
     A file that ``reading`` asks about is skipped if it doesn't exist. Relative names are taken from
-    ``cwd``, and from the directories to which the command says that it moves. Files that the command
+    ``cwd``, and from the directories that the command changes to (``cd``). Files that the command
     reaches without naming them are left to the sandbox.
     """
     variables = {**os.environ, "PWD": str(cwd)}
@@ -581,7 +583,7 @@ PLAN_RULE = Rule("*", "*", Action.DENY)
 
 
 def next_mode(mode: str) -> Mode:
-    """Return the mode that the mode key changes to: from a mode outside the cycle, build."""
+    """Return the mode that the mode key changes to; build if ``mode`` is not in the cycle."""
     if mode in CYCLE:
         return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)]
     return Mode.BUILD
@@ -684,8 +686,8 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 def offered_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
     """Return the rules that allow these needs for the rest of the session.
 
-    ``asked`` has each need with the rule that asks about it. There is no rule for commands that
-    can't be understood, nor for changes that /undo can't restore.
+    ``asked`` has each need with the rule that asks about it. Returns () if any need is a command
+    that can't be understood, or a change that /undo can't restore.
 
     A rule may cover more than its need: all files of the project, a directory's content, commands
     with the same beginning.

@@ -12,7 +12,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.say_once import SayOnce
 
 SILENT_SECONDS = 3.0
-"""Seconds after a job's change until its ports are checked again, as a server may print nothing."""
+"""Seconds after a job's change until ports are checked again, for servers that print nothing."""
 
 
 class PortWatch:

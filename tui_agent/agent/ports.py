@@ -110,7 +110,7 @@ class AgentPorts(Adjustable):
     meter: BudgetMeter = field(default_factory=BudgetMeter)
     """Counts what the current run uses; subagents share their agent's meter."""
     check: RunCheck | None = None
-    """The check that runs when the model says that it is done; None for none."""
+    """The check that runs when the model says that it is done; None if there is no check."""
     answer_format: AnswerFormat | None = None
     """The format that the last answer must have; None for any."""
     agents: tuple[AgentSpec, ...] = ()
@@ -173,7 +173,7 @@ class AgentPorts(Adjustable):
         )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the MCP servers' ``tools`` without those named like one of `own_tools`."""
+        """Return the MCP servers' ``tools``, except those with the name of one of `own_tools`."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 

@@ -46,7 +46,7 @@ class _Place:
     cut: int
     model: str
     changes: tuple[int, ...] | None
-    """Ids of the edits and compactions that had changed those entries when the summary was begun.
+    """Ids of the edits and compactions that had changed the range when the summary was begun.
 
     None if the cut was not on the path.
     """
@@ -117,7 +117,7 @@ class PreparedSummary:
         self.drop("you put the compaction off")
 
     def begin(self, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]) -> None:
-        """Start a task that writes a summary, unless ``needless``, called first, returns True."""
+        """Start a task that calls ``needless`` and writes a summary unless it returns True."""
         self._model = order.model
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 

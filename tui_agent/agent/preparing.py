@@ -1,8 +1,8 @@
 """Makes a message from the user's text: fills in a command or skill, and attaches what it names.
 
 Runs the shell commands in a template (outside the sandbox, as the user's own) and asks MCP servers
-for prompts and resources. The message is not sent, and its model and mode are not switched to: the
-caller does both (`Agent.switch_for`, `Agent.submit`).
+for prompts and resources. This module neither switches to the message's model and mode nor sends
+the message: the caller does both (`Agent.switch_for`, `Agent.submit`).
 """
 
 import asyncio

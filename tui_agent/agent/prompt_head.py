@@ -3,8 +3,8 @@
 After a new head, the provider reads the whole next request uncached. So a new head is rendered only
 when it is needed or the cache is lost anyway; until then a notice tells the user which changes the
 model does not see yet. A head is stored as a system entry, which `Head.ensure` appends when
-`ContextKeeper` calls it before a request. ``mcp.hub`` decides which of the MCP servers' tools it
-has.
+`ContextKeeper` calls it before a request. ``mcp.hub`` decides which of the MCP servers' tools are
+in a head.
 """
 
 import platform
@@ -187,8 +187,8 @@ class Head:
         """Return True if the head's tools are those that its model should be offered.
 
         The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this is first
-        called and no server is still starting. Otherwise the head is only checked for a server's
-        tool with the name of one of the program's own tools. Resets ``tools_wanted``.
+        called and no server is still starting. Otherwise, the check is only that none of them has
+        the name of one of the program's own tools. Resets ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False

@@ -25,17 +25,17 @@ from tui_agent.session.entries import (
 )
 
 UNREAD_CALL = "unread_call"
-"""``UserEntry.synthetic`` of the message after an answer whose calls are unreadable text."""
+"""Value of ``UserEntry.synthetic`` in the message after an answer with calls as unreadable text."""
 SAYS_NOTHING = "says_nothing"
-"""``UserEntry.synthetic`` of the message after an answer that is empty or promises a call without
-making it."""
+"""Value of ``UserEntry.synthetic`` in the message after an answer that is empty, or that promises a
+call without making it."""
 _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
 """Maximum characters of the user's task in a reminder."""
 _STOPPED = {
-    Verdict.SILENT: "The model answered nothing twice.",
-    Verdict.THINKING: "The model twice only thought and answered nothing.",
-    Verdict.PROMISED: "The model twice announced a tool call but made none.",
+    Verdict.SILENT: "The model answered nothing, even after a reminder.",
+    Verdict.THINKING: "The model only thought and answered nothing, even after a reminder.",
+    Verdict.PROMISED: "The model announced a tool call but made none, even after a reminder.",
 }
 
 
@@ -44,7 +44,7 @@ def reminder(
 ) -> UserEntry:
     """Return a message to the model: the parts ``before``, then ``text``, then the user's task.
 
-    The task is the user's last message on the path. ``reason`` is the ``UserEntry.synthetic``. The
+    The task is the user's last message on the path. ``reason`` becomes ``UserEntry.synthetic``. The
     message is not appended.
     """
     task = task_of(path)

@@ -19,8 +19,8 @@ MIN_REPEATED_ROUNDS = 4
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
 _PHRASE_WORDS = 2
-"""A phrase must be repeated this often, with this many characters in all and this many words, to stop
-an answer."""
+"""Minimum values at which a repeated phrase stops an answer: the number of repetitions, their total
+characters, and the words in the phrase."""
 _DATA_CHARS = 6_000
 """Shortest repetition of data that stops an answer, in characters.
 
@@ -32,12 +32,12 @@ _ROW_WORDS = 2
 MAX_EQUAL_CALLS = 3
 """Number of consecutive equal lines with tool calls that stops an answer, outside a code fence."""
 MAX_LIKE_CALLS = 12
-"""Number of consecutive lines with tool calls that stops an answer if they differ only in digits, or
-are in a code fence, such as a log."""
+"""Number of consecutive lines with tool calls that stops an answer if the lines differ only in
+digits, or are in a code fence (they may be a log)."""
 MAX_REPEATED_ANSWERS = 5
 """Number of repeating answers since the user's last message that ends the run."""
 REPEATING = "repeating"
-"""``UserEntry.synthetic`` of the message that follows an answer stopped for repeating itself."""
+"""Value of ``UserEntry.synthetic`` in the message after an answer stopped for repeating itself."""
 LOOKED_AT_CHARS = 16_000
 """Characters at the end of an answer that are searched for repetition."""
 _SAID_CHARS = 4_000
@@ -47,7 +47,7 @@ _SUFFIX = 64
 """Characters at a text's end that are searched for earlier in the text, to find the repeated
 part."""
 MAX_SAID = 12
-"""How often, on average, each of a few sentences must be said in a row to stop an answer.
+"""Average number of times that each of a few sentences must be repeated to stop an answer.
 
 Sentences that differ only in digits or word order count as the same; if they differ in digits, the
 repetition must be as long as a repetition of data.
@@ -56,11 +56,11 @@ _SENTENCE_WORDS = 4
 """Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
-"""A row of JSON, of a list in code or of XML."""
+"""Matches a row of JSON, of a list in code or of XML."""
 _CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
-"""A row that may be a call in JSON, whole or without its last brace."""
+"""Matches a row that may be a call in JSON, whole or without its last brace."""
 _BETWEEN_CALLS = LazyPattern(r"\s*(?:</?[\w|]+>|```\w*)?\s*")
-"""A line that may be between consecutive calls: empty, a tag, or the beginning or end of a fence."""
+"""Matches a line that may be between calls: empty, a tag, or the beginning or end of a fence."""
 _CALL_STARTS = ("{", "[", "<", "`")
 """First characters of lines that may become a call or a part of one."""
 _QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
@@ -93,7 +93,7 @@ class Repetition:
         if self.is_exact:
             return f"the same {len(self.unit):,} characters {self.rounds} times in a row"
         return (
-            f"{self.rounds} times in a row the same text, except for numbers and the order of words"
+            f"the same text {self.rounds} times in a row, except for numbers and the order of words"
         )
 
 

@@ -26,7 +26,10 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @frozen
 class RunBudget:
-    """The limits of a run, and of the money spent in its session and on one day; None: no limit."""
+    """The limits of a run, and of the money spent in its session and on one day.
+
+    None means that there is no limit.
+    """
 
     cost: float | None = None
     """US dollars that a run may cost."""
@@ -79,7 +82,7 @@ class BudgetMeter:
         self.extensions: dict[str, float] = {}
         """US dollars that the user allowed beyond the budget of the "session" or the "day"."""
         self.elsewhere: float | None = None
-        """US dollars spent today less those of this session; None before `Allowance.refresh`.
+        """US dollars spent today, minus this session's cost; None before `Allowance.refresh`.
 
         Negative if part of the session's cost is older than today.
         """
@@ -91,7 +94,7 @@ class BudgetMeter:
         """Count from zero within this context. Cancel the current task when the time is up.
 
         ``is_time_up`` is then set to True. A run within another run (a subagent's) counts as part
-        of it.
+        of the outer run.
         """
         timer: asyncio.TimerHandle | None = None
         if self._runs == 0:

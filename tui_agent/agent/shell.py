@@ -1,8 +1,8 @@
-"""Runs the user's own commands without asking: those typed with ``!`` or in a template, and checks.
+"""Runs the user's own commands without asking: typed with ``!``, in a template, or as a check.
 
-A typed command or one of a template (`run_shell`) runs outside the sandbox; a check (`run_check`)
-runs in it. Both record changes to files if they are given a recorder. Nothing is appended here: the
-caller appends the entry if it is wanted, and the checkpoint with the changes.
+A command that is typed or in a template (`run_shell`) runs outside the sandbox; a check
+(`run_check`) runs in it. Both record changes to files if they are given a recorder. Nothing is
+appended here: the caller appends the entry if it is wanted, and the checkpoint with the changes.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ async def run_shell(
     *,
     excluded: bool,
 ) -> ShellEntry:
-    """Run a command with events about its output, and return its entry, which is not appended.
+    """Run a command, emit its output as events, and return its entry without appending it.
 
     Cancelling this ends the command and returns an entry with the output so far. ``recorder``
     records the command's changes to files. If ``excluded``, the model does not see the entry.
@@ -111,7 +111,7 @@ async def _run(
 async def run_check(
     command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None
 ) -> CheckEntry:
-    """Run a check in the agent's directory and sandbox; return its entry, which is not appended.
+    """Run a check in the agent's directory and sandbox; return its entry without appending it.
 
     ``view`` is what the check can see, change and reach; ``recorder`` records its changes to files.
     """

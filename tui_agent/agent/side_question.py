@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 REASON = "btw"
-"""``UserEntry.synthetic`` of a side question and its answer that the user put into the context."""
+"""Value of ``UserEntry.synthetic`` in a side question that the user put into the context."""
 
 
 @frozen

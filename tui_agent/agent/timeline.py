@@ -52,9 +52,9 @@ class Step(NamedTuple):
     """One request of a path; all sizes are in tokens.
 
     ``answer`` is the id of its answer, None for the next request; ``leaf`` is the id of the last
-    entry that it contains. ``exact``: the provider reported ``total``. ``cached`` tokens were read
-    from the provider's cache, ``answered`` tokens are the answer's. ``cost`` is in US dollars.
-    ``miss`` is its cache miss, None if it had none.
+    entry in the request. ``exact`` is True if the provider reported ``total``. ``cached`` is the
+    part read from the provider's cache, ``answered`` the size of the answer. ``cost`` is in US
+    dollars, None if unknown. ``miss`` is its cache miss, None if it had none.
     """
 
     answer: int | None

@@ -87,7 +87,7 @@ class ToolRunner:
         """Make the runner.
 
         ``subagents`` starts subagents; None in a subagent. ``propose`` proposes a line for the
-        memory; None without a memory.
+        memory; None if there is no memory.
         """
         self._journal = journal
         self._ports = ports
@@ -143,7 +143,7 @@ class ToolRunner:
     def share(self, parent: "ToolRunner") -> None:
         """Use the parent agent's list of session rules and its record of changed files.
 
-        Called in a subagent: a rule that the user makes for either of them then applies to both.
+        Called in a subagent: a rule that the user makes in either agent then applies to both.
         """
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder

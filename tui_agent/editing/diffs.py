@@ -14,12 +14,12 @@ MAX_DIFF_CHARS = 400_000
 """Number of characters after which a diff is cut, because it is stored in the session and drawn."""
 
 _MAX_COMPARED = 4_000
-"""Maximum number of lines of a changed part that is compared; a longer part counts as replaced."""
+"""Maximum number of lines in a changed part that is compared. Longer parts count as replaced."""
 _MAX_PAIRS = 200_000
 """Number of pairs of equal lines above which very frequent lines are not matched."""
 _MAX_STEPS = 1_000_000
-"""Maximum number of pairs of equal lines that are compared, which takes about 0.3 s. Lines that
-were not compared by then count as replaced."""
+"""Maximum number of pairs of equal lines that are compared, which takes about 0.3 s. Lines not
+compared by then count as replaced."""
 
 Opcode = tuple[str, int, int, int, int]
 """Tag, start and end in the old lines, start and end in the new lines; see ``difflib``."""

@@ -29,14 +29,14 @@ class Folded:
     cuts: list[int]
     """Positions in ``text`` at which a span was removed, in order."""
     removed: list[int]
-    """For each cut, the number of characters removed up to and including its own span."""
+    """For each position in ``cuts``, the number of characters removed there and before."""
 
     def start_in_original(self, position: int) -> int:
-        """Return a span's start in the original, after any text that was removed right there."""
+        """Return a span's start in the original, after any text removed at ``position``."""
         return self._moved(position, cuts_before=bisect.bisect_right(self.cuts, position))
 
     def end_in_original(self, position: int) -> int:
-        """Return a span's end in the original, before any text that was removed right there."""
+        """Return a span's end in the original, before any text removed at ``position``."""
         return self._moved(position, cuts_before=bisect.bisect_left(self.cuts, position))
 
     def _moved(self, position: int, *, cuts_before: int) -> int:

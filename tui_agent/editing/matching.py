@@ -212,7 +212,7 @@ def _stripped(lines: list[str]) -> list[str]:
 
 
 def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
-    """Match one line that consists of several whole lines of the file: ``def f(): return 1``."""
+    """Find whole lines of the file that the model wrote as one line: ``def f(): return 1``."""
     old = " ".join(wanted.old.split())
     if "\n" in wanted.old.strip() or " " not in old:
         return []

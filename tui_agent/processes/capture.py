@@ -101,7 +101,7 @@ class Capture:
             self._dropped_lines += lines
 
     def raw(self) -> bytes:
-        """Return the kept bytes; dropped ones are replaced by a note and the error lines among them."""
+        """Return the kept bytes, with a note and the error lines in place of the dropped part."""
         kept = [bytes(self._head)]
         if self._dropped_bytes:
             dropped = f"{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes"

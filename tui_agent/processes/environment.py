@@ -38,7 +38,10 @@ class SafeEnvironment(Mapping[str, str]):
     def __init__(
         self, environ: Mapping[str, str], keep: Iterable[str] = (), masked: Iterable[str] = ()
     ) -> None:
-        """Copy ``environ``; ``masked`` names are never passed on, other ``keep`` names always."""
+        """Copy ``environ``.
+
+        Variables named in ``masked`` are never passed on; others named in ``keep`` always are.
+        """
         self._environ = dict(environ)
         self._masked = frozenset(masked)
         self.keep = frozenset(keep) - self._masked
@@ -90,11 +93,11 @@ def withheld_from(
     failed: bool,
     given: Container[str] = (),
 ) -> str:
-    """Return a note for the model on withheld variables that a command may have missed, or "".
+    """Return a note for the model on withheld variables that a command may have needed.
 
-    The note covers the variables that the command or its output names, or all of them if the
-    command ``failed`` and its output suggests a missing setting or API key. Variables in ``given``
-    are not named, because the command had them as placeholders.
+    "" if there are none. The note covers the variables that the command or its output names. If it
+    names none, the command ``failed``, and its output suggests a missing setting or API key, the
+    note covers all. Variables in ``given`` are not named: the command had them as placeholders.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]

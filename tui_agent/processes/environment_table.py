@@ -24,7 +24,7 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """What each `Reader` gets for certain variables: `PASSED`, `LEFT_OUT`, or a value to set."""
+    """What each `Reader` is given for some variables: `PASSED`, `LEFT_OUT`, or a value to set."""
 
     names: tuple[str, ...]
     """Names of variables; ``*`` matches any characters."""
@@ -58,7 +58,7 @@ TABLE = (
     ),
     Row(
         ("PATH",),
-        "For its own helpers the program uses only the absolute directories in it.",
+        "The program looks for its own helpers only in the absolute directories of PATH.",
         own=PASSED,
         host=PASSED,
     ),
@@ -97,11 +97,11 @@ TABLE = (
         "GIT_PREFIX GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_SHALLOW_FILE GIT_GRAFT_FILE "
         "GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT "
         "GIT_NAMESPACE GIT_QUARANTINE_PATH GIT_REFLOG_ACTION",
-        "Set by a git whose hook started the program: a command's git would write into that repository.",
+        "Set if a git hook started the program: git in a command would write into that repository.",
     ),
     _left_out(
         "MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR",
-        "Set by a make that started the program: a command's make would take over its options.",
+        "Set if make started the program: make in a command would take over that make's options.",
     ),
     _left_out(
         "BASH_ENV ENV SHELLOPTS BASHOPTS",

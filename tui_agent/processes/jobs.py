@@ -272,7 +272,7 @@ class Job:
             self._finish(put_blob)
 
     def _finish(self, put_blob: Callable[[bytes], str]) -> None:
-        """Store the output, and record that the job has ended, even if it can't be stored."""
+        """Store the output, and record that the job has ended, even if storing fails."""
         self._ended_at = self._clock()
         capture = self._capture
         self._capture = Capture()
@@ -317,7 +317,7 @@ class Foreground:
     def __init__(self, name: str, started_at: float) -> None:
         self.name = name
         self.started_at = started_at
-        """In seconds since the epoch."""
+        """When the command was started, in seconds since the epoch."""
         self.moved = asyncio.Event()
         """Set when the user makes the command a job."""
         self.run: CommandRun | None = None
@@ -355,7 +355,7 @@ class MovedJob(Job):
 
     @property
     def limit(self) -> float | None:
-        """The time on the event loop's clock at which the command is stopped; None for never."""
+        """When the command is stopped, by the event loop's clock; None if it has no time limit."""
         if self._run.limit is None:
             return None
         return self._run.limit.when()

@@ -161,10 +161,10 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return those of this program's ``children`` that belong to a command, and the unknown ones.
+    """Return which ``children`` of this program belong to a command, and which possibly do.
 
-    A child that has no mark and is in another session is unknown. Also reaps children that ended
-    some time ago.
+    A child possibly belongs to it if it has no mark and isn't in this program's session. Also reaps
+    children that ended some time ago.
     """
     # Adopted orphans are reaped here; other children are reaped by the code that started them.
     now = time.monotonic()

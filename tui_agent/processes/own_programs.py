@@ -63,12 +63,15 @@ def find_own_program(name: str, where: Path, root: Path) -> str | None:
 
 @lru_cache(maxsize=16)
 def find_shell(outside: Path | None = None) -> str:
-    """Return the absolute path of bash or, if there is none, of sh; see `find_program`."""
+    """Return the absolute path of bash or, if there is none, of sh; see `find_program`.
+
+    If neither is on ``PATH``, returns "/bin/sh".
+    """
     return find_program("bash", outside) or find_program("sh", outside) or "/bin/sh"
 
 
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
-    """Return ``PATH`` without relative directories and those in the directory ``outside``.
+    """Return ``PATH`` without relative directories and without directories in ``outside``.
 
     ``PATH`` is taken from ``environ``, or else from this program's environment.
     """
@@ -83,7 +86,7 @@ def search_path(environ: Mapping[str, str] | None = None, outside: Path | None =
 
 
 def _is_of(project: Path | None, path: str) -> bool:
-    """Return True if a path, or what it links to, is in the project; False without a project."""
+    """Return True if there is a project, and a path or its link's target is in it."""
     if project is None:
         return False
     return is_inside(project, path) or Path(path).is_relative_to(real_path(project))

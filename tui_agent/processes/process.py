@@ -202,7 +202,7 @@ class CommandRun:
     limit: asyncio.Timeout | None = None
     """The time limit while the command runs, else None; reschedule it to lift the limit."""
     listener: Callable[[bytes], None] | None = None
-    """Also called with the output, on the event loop's thread."""
+    """Called with the output, in addition to its other receivers, on the event loop's thread."""
 
 
 class _Pipe:

@@ -29,7 +29,7 @@ KIND = "linux"
 """The value of ``TERM``: a kind of terminal whose sequences `TerminalScreen` understands."""
 
 MAX_TYPED_BYTES = 4_000
-"""Maximum bytes typed at once; the kernel drops more if the program doesn't read them in time."""
+"""Maximum bytes typed at once. The kernel drops any more that the program doesn't read in time."""
 
 MAX_PENDING_BYTES = 16 * 1024
 """Maximum bytes of output waiting to be drawn; older output is dropped. Drawing that much takes up
@@ -154,7 +154,7 @@ class Terminal:
         return text
 
     def rows(self) -> list[list["Part"]]:
-        """Return the screen's rows with highlighted parts and cursor, without blank last rows."""
+        """Return the rows with highlighted parts and cursor, without blank rows at the end."""
         screen = self._draw()
         rows = screen.parts(cursor=True)
         while rows and not any(part.stands_out or not part.is_blank for part in rows[-1]):

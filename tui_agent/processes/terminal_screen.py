@@ -29,7 +29,7 @@ class Part:
 
 
 class TerminalScreen(pyte.Screen):
-    """pyte's screen, which keeps the text after a character of zero width; pyte itself drops it.
+    """A pyte screen that keeps the text after a character of zero width, which pyte would drop.
 
     Such characters are vowel signs, joiners, variation selectors and zero-width spaces.
     """

@@ -145,7 +145,7 @@ _NEW_FILES = {
     "utf-16le": Encoding("utf-16-le", codecs.BOM_UTF16_LE),
     "utf-16be": Encoding("utf-16-be", codecs.BOM_UTF16_BE),
 }
-"""Values of ``charset`` in ``.editorconfig`` for which a new file gets a byte order mark."""
+"""Values of ``charset`` in ``.editorconfig`` for which a new file begins with a byte order mark."""
 
 
 def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding | None:
@@ -226,7 +226,7 @@ def settings_text(data: bytes) -> str:
     """Return the text of a settings file's bytes.
 
     Raises:
-        ValueError: it is binary, or has undecodable bytes; the message names their line.
+        ValueError: it is binary, or has undecodable bytes; the message names the first such line.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -244,8 +244,8 @@ def settings_text(data: bytes) -> str:
 def declared_encoding(text: str, charset: str = "") -> Encoding:
     """Return the encoding for a new file with this text.
 
-    This is the encoding declared in the text, or else the ``charset`` of ``.editorconfig``, or else
-    UTF-8.
+    This is the encoding declared in the text (unless it is UTF-16 or UTF-32), or else the
+    ``charset`` of ``.editorconfig``, or else UTF-8.
     """
     name = _declared(text.encode("utf-8", "replace"))
     if name and name not in _WIDE:
@@ -264,7 +264,8 @@ def with_odd_bytes(text: str, shown_from: str) -> str | None:
     """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
 
     A model sees the undecodable bytes of the original, ``shown_from``, as U+FFFD, and repeats these
-    in the changed ``text``. None if the number of U+FFFD differs between the two texts.
+    in the changed ``text``. A text without U+FFFD is returned unchanged. None if ``text`` has more
+    or fewer of them than the original.
     """
     if "\ufffd" not in text:
         return text

@@ -64,7 +64,8 @@ def as_on_disk(path: Path) -> Path:
     """Return a path with each missing name replaced by the name on disk that looks the same.
 
     A name without such a match is kept, and a relative path is returned unchanged. Raises
-    AlikeError if several names look like a missing one.
+    AlikeError if several names look like a missing one, unless the missing one is written like one
+    of them with escapes (see `escaped`).
     """
     if os.path.lexists(path) or not path.is_absolute():
         return path

@@ -98,8 +98,8 @@ class Notebook:
 def opened(name: str, raw: str) -> Notebook | None:
     """Return the notebook in a file with this name and JSON text.
 
-    None if the file is not a valid notebook with cells, or if a cell has lines that look like this
-    module's marks.
+    None if the name doesn't end in ``.ipynb``, if the JSON text is not a notebook with cells, or if
+    a cell has lines that look like this module's marks.
     """
     if not name.lower().endswith(".ipynb"):
         return None

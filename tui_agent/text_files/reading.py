@@ -50,7 +50,7 @@ class TextFile:
 
         Raises:
             ToolError: the encoding lacks a character, or the new bytes would be detected as another
-                encoding.
+                encoding (this is not checked if the file was empty).
         """
         encoding = self._encoding_of(text)
         try:

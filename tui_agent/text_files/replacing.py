@@ -14,9 +14,9 @@ from tui_agent.files.inside import directory
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace the content of the file at an absolute path in one step; creates a missing file.
 
-    ``mode`` is the file's new permission bits; None keeps the old ones. A file with hard links, or
-    in a directory that is not writable, is overwritten in place instead, which keeps the hard links
-    intact.
+    ``mode`` is the file's new permission bits. If it is None, they stay, or are the default for a
+    missing file. A file that has hard links, or whose directory is not writable, is overwritten in
+    place instead, which keeps the hard links intact.
 
     Raises:
         OSError: the file can't be written, or the path contains a symbolic link. The old content is

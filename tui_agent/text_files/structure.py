@@ -54,8 +54,8 @@ Check = Callable[[str], Invalid | None]
 def made_invalid(name: str, before: str, after: str) -> Invalid | None:
     """Return why a file that was valid before a change isn't valid after it; None if it is.
 
-    Also None if the file wasn't valid before, for unknown formats, and for texts longer than
-    `MAX_CHARS`.
+    Also None if the file wasn't valid before, if it is blank after the change, if its format is
+    unknown, or if either text is longer than `MAX_CHARS`.
 
     Args:
         name: the file's name, without directories.

@@ -188,7 +188,8 @@ class WebClient:
     async def _answer(self, request: WebRequest) -> AsyncIterator["httpx.Response"]:
         """Send a request, and return a context manager for the response with an unread body.
 
-        Raises ToolError if there is no response, or if it breaks off while it is read.
+        Raises ToolError if the address is not allowed, if there is no response, or if the response
+        breaks off while it is read.
         """
         import httpx
 

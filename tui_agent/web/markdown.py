@@ -70,8 +70,8 @@ def _content(soup: Any) -> Any:
 def _absolute(content: Any, url: str) -> None:
     """Make links absolute, and replace images by their alternative texts, in place.
 
-    Links within the page and to scripts lose their target. Images without an alternative text, and
-    images embedded as data, are removed.
+    Links within the page and to scripts lose their target. Images without a source or an
+    alternative text, and images embedded as data, are removed.
     """
     for link in content.find_all("a", href=True):
         href = link["href"].strip()

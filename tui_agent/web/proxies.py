@@ -1,8 +1,8 @@
 """Reads the environment's proxy variables, and finds the proxy for a URL.
 
 Invalid values raise no error: they are ignored, with a message in `Proxies.problems`. ``NO_PROXY``
-may be written as for curl, requests, Go and desktops: with domains (which include subdomains),
-``*``, addresses, networks, ports, brackets.
+may have the syntax of curl, requests, Go or desktops: domains (which include their subdomains),
+``*``, addresses, networks, ports and brackets.
 """
 
 import ipaddress
@@ -39,7 +39,8 @@ class Exempt:
     """Hosts that are reached without a proxy, from one entry of ``NO_PROXY``.
 
     These are the addresses in ``network`` or, if that is None, the names that ``pattern`` matches,
-    with their subdomains. ``scheme`` and ``port`` restrict the entry; None for any.
+    with their subdomains (``<local>`` matches names without a dot). ``scheme`` and ``port``
+    restrict the entry; None for any.
     """
 
     pattern: str = ""
@@ -48,7 +49,7 @@ class Exempt:
     port: int | None = None
 
     def covers(self, scheme: str, host: str, port: int) -> bool:
-        """Return True if the entry exempts connections to a host's port by a scheme."""
+        """Return True if the entry exempts connections to this host and port with this scheme."""
         if self.scheme not in {None, scheme} or self.port not in {None, port}:
             return False
         if self.network is not None:
@@ -107,9 +108,10 @@ class Proxies:
         return proxy
 
     def variables(self) -> dict[str, str]:
-        """Return proxy variables for child processes, in lower and upper case; {} without proxies.
+        """Return proxy variables for child processes, in lower and upper case.
 
-        ``NO_PROXY`` has only the entries that every library understands.
+        {} if there are no proxies. ``NO_PROXY`` has only the entries that every library
+        understands.
         """
         if not self.by_scheme:
             return {}

@@ -58,7 +58,7 @@ class WebQuery:
         return f"{self.words} {sites}".strip()
 
     def allows(self, page: "FoundPage") -> bool:
-        """Return True if a page is on one of the hosts, and is not dated before ``after``."""
+        """Return True if a page is on an allowed host, and is not dated before ``after``."""
         host = page.address.host
         hosts = [f".{domain}" for domain in self.domains]
         is_there = not hosts or f".{host}".endswith(tuple(hosts))
@@ -251,8 +251,8 @@ APIS: Mapping[str, SearchApi] = {
     ),
     "searxng": SearchApi("SearXNG", _searxng),
 }
-"""The services by their names in the settings. With the setting "auto", the first one that is set
-up is used, or SearXNG if the settings have an address."""
+"""The services by their names in the settings. With the setting "auto", SearXNG is used if the
+settings have an address, otherwise the first service with an API key."""
 
 BY_MODEL = frozenset({"auto", "model"})
 """Values of the setting ``service`` that let the model's provider search."""
@@ -300,7 +300,7 @@ def advice(settings: SearchSettings) -> str:
             f" in {api.variables[0]} or websearch.api_key."
         )
     if settings.api_key is not None:
-        return "websearch.api_key is used only if websearch.service names the key's service."
+        return "To use websearch.api_key, set websearch.service to the service of the key."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
         " a SearXNG server in websearch.address, or a model from Anthropic or OpenAI."
@@ -316,7 +316,7 @@ def _service(
         return None
     address = read_address(place)
     if settings.address:
-        # The user named it, so it may be on this machine or its network.
+        # The user set the address, so the host may be on this machine or its network.
         fetch = fetch.reaching([address.host])
     web = WebClient(fetch)
     if not api.variables:

@@ -93,7 +93,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Pat
     await place.hub.settle()
     said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
     assert said["missing"][0] == "there is no program “/nowhere/at-all”"
-    assert "correct its command in config.toml" in said["missing"][1]
+    assert "correct the server's command in config.toml" in said["missing"][1]
     assert "can't be executed" in said["plain"][0]
     assert "Set it in the environment" in said["unset"][1]
     assert "no licence" in said["shy"][0]
@@ -115,7 +115,7 @@ async def test_a_refusal_over_http_names_its_status(place: Place) -> None:
         said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
     assert said["vault"] == (
         "it refused access (401 Unauthorized)",
-        "Correct its headers in config.toml.",
+        "Correct the server's headers in config.toml.",
     )
     assert said["lost"][0] == "it answered 404 Not Found"
 

@@ -148,7 +148,7 @@ async def test_what_is_no_protocol_on_standard_output_is_named(tmp_path, caplog)
     await place.hub.settle()
     [row] = place.hub.status()
     assert row.state is ServerState.FAILED
-    assert "not an MCP message to standard output (“Listening on port 3000”)" in row.detail
+    assert "not an MCP message (“Listening on port 3000”)" in row.detail
     assert "[standard output] Listening" in row.log.read_text()
     assert len(caplog.records) < 50
     with contextlib.suppress(Exception):

@@ -233,7 +233,7 @@ def test_runners_are_read_as_they_are_typed() -> None:
         *((text, "A race has 2 to 8 runners") for text in ("1", "9", "")),
         ("same, mode=none", "There is no mode"),
         ("same, effort=much", "There is no effort"),
-        ("same, colour=red", "is not one of model, effort"),
+        ("same, colour=red", "can't be set. Use model=, effort="),
         ("2x nothing", "There is no usable model"),
         *(
             (text, "without #12 #14")

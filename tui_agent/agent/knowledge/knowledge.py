@@ -1,6 +1,6 @@
 """Loads what a session knows from files: instructions, skills, commands, agents and memory.
 
-Everything is loaded together; later loads only read files that have changed. ``folders`` decides
+Everything is loaded together; later loads read only files that have changed. ``folders`` decides
 which folders are searched, and ``documents`` parses the files; skills are found and parsed here.
 This module also writes the sections of the head for all of these; ``prompt_head`` decides when a
 head is rendered. Problems are collected for the caller to show (`ContextKeeper.warm`, ``nearby``).
@@ -39,9 +39,9 @@ FILE_BYTES = 64 * 1024
 NAME_CHARS = 64
 """Maximum length of a skill's name, in characters, according to the Agent Skills specification."""
 DESCRIPTION_CHARS = 1_024
-"""Maximum length of a skill's description, in characters, according to the same specification."""
+"""Maximum length of a skill's description, in characters, by the Agent Skills specification."""
 FALLBACK_CHARS = 80
-"""Characters of a Claude Code skill's text that serve as its description if it has none."""
+"""Number of characters of a Claude Code skill's text used as its description if it has none."""
 LIST_TOKENS = 2_000
 """Maximum size of the list of skills in the head, in tokens."""
 LIST_SHARE = 0.015
@@ -79,10 +79,11 @@ AGENT_CHARS = 200
 def load_skills(
     folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> dict[str, Skill]:
-    """Return the skills that ``gate`` admits, sorted, by name. Adds unusable files to ``problems``.
+    """Return the skills that ``gate`` admits as a mapping from name to skill, sorted by name.
 
-    If several have the same name, the project's skill is used, or else the user's. Of several in
-    the project, the one nearest to the working directory is used.
+    Adds a message about each unusable file to ``problems``. If several skills have the same name,
+    the project's skill is used, or else the user's. Of several in the project, the one nearest to
+    the working directory is used.
     """
     places = (*folders.project_folders("skills", problems), *folders.user_folders("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
@@ -99,11 +100,11 @@ def load_skills(
 def list_skills(
     skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]
 ) -> str:
-    """Return the head's section that lists skills in about ``budget`` tokens; "" without skills.
+    """Return the head's section that lists skills, in about ``budget`` tokens.
 
-    ``intro`` is the text above the list. If the list doesn't fit, all descriptions are cut to the
-    same length. If that is not enough, skills at the end are left out, and a row says how many.
-    ``count`` returns the tokens of a text.
+    Returns "" if there are no skills. ``intro`` is the text above the list. If the list doesn't
+    fit, all descriptions are cut to the same length. If that is not enough, skills at the end are
+    left out, and a row says how many. ``count`` returns the tokens of a text.
     """
     rows = [(skill.name, skill.description) for skill in skills]
     if not rows:
@@ -265,9 +266,10 @@ class CommandRow:
 
 
 class Knowledge:
-    """The instructions, skills, commands, agents and memory of one session; empty without sources.
+    """The instructions, skills, commands, agents and memory of one session.
 
-    ``trusted`` returns whether the user trusts the project; it is called on each load.
+    All are empty if there are no sources. ``trusted`` returns whether the user trusts the project;
+    it is called on each load.
     """
 
     def __init__(
@@ -278,7 +280,7 @@ class Knowledge:
         trusted: Callable[[], bool] = lambda: False,
         news: Callable[["Knowledge"], str] | None = None,
     ) -> None:
-        """Reads no files yet.
+        """Create the object; `load` reads the files.
 
         ``prompt`` returns a prompt's text by its name. ``news`` is called once, after the first
         load, and returns a sentence about other programs' files, "" for none.
@@ -322,7 +324,7 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read new and changed files, and replace the contents; does nothing without sources.
+        """Read new and changed files, and replace the contents. Without sources, does nothing.
 
         New problems are logged and kept for `take_problems`. Blocks on disk: call it in a thread.
         """
@@ -424,7 +426,7 @@ class Knowledge:
 
     @property
     def primaries(self) -> dict[str, AgentSpec]:
-        """The agents that a user can switch to, by name, without the built-in agent."""
+        """The agents that a user can switch to, by name, except for the built-in agent."""
         return {spec.name: spec for spec in self.specs if spec.primary}
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
@@ -448,8 +450,8 @@ class Knowledge:
         """Return the head's sections: skills, agents, instructions, memory and notes.
 
         ``window`` is the context window in tokens, which limits the list of skills; ``count``
-        returns the tokens of a text. With ``subagents`` the agents from files are listed; the
-        built-in ones are in the description of the task tool.
+        returns the tokens of a text. Agents from files are listed only with ``subagents``. Built-in
+        agents are not listed: the description of the task tool has them.
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]

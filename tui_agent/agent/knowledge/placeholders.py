@@ -202,7 +202,11 @@ def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> 
 
 
 def _is_counted(number: int, slots: Slots, numbers: frozenset[int]) -> bool:
-    """Return True if a number is a slot; from 2 on, the template must use the number before it."""
+    """Return True if ``$number`` is a slot.
+
+    Slots begin at ``slots.first``. A number above 1 is a slot only if the template also uses the
+    number before it.
+    """
     return number >= slots.first and (number <= 1 or number - 1 in numbers)
 
 

@@ -238,12 +238,12 @@ class _MessageHandler:
     listener: Listener
     log: ServerLog
     connected: bool = False
-    """True once the protocol is initialized; if the connection ends before, the start failed."""
+    """True once the protocol is initialized. If the connection ends earlier, the start failed."""
 
     open_questions: int = 0
     """Number of the server's questions that the user has not answered yet."""
     problems: list[str] = field(default_factory=list)
-    """Sentences for the user about tools that can't be offered, or a server without an offer."""
+    """Sentences for the user about tools that can't be offered, or a server that offers nothing."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
     """Timeouts of the requests in progress. Suspended while the user answers the server's question."""
 
@@ -251,8 +251,8 @@ class _MessageHandler:
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
         """Raise TimeoutError if the block takes more than ``seconds``.
 
-        The time stops while the user answers a question of the server. After the answer, it starts
-        again with the server's setting ``timeout``.
+        The clock stops while the user answers one of the server's questions. After the answer, the
+        limit is the server's setting ``timeout``, counted from then.
         """
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
@@ -276,7 +276,7 @@ class _MessageHandler:
                     limit.reschedule(until)
 
     async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
-        """Ask the user the server's question, and return the answer; "cancel" without a user."""
+        """Ask the user the server's question; return the answer, "cancel" if there is no user."""
         from mcp.types import ElicitResult
 
         del context
@@ -508,16 +508,16 @@ async def _repaired(
 
 
 class _RepairedStream:
-    """Wraps the SDK's read stream, and repairs messages (``leniency``) before the SDK gets them.
+    """Wraps the SDK's read stream, and repairs messages (``leniency``) before the SDK sees them.
 
-    Reports to the listener the end of the stream, and lines that aren't messages.
+    Reports the end of the stream, and lines that aren't messages, to the listener.
     """
 
     def __init__(self, stream: Any, handler: _MessageHandler) -> None:
         self._stream = stream
         self._handler = handler
         self._read: deque[SessionMessage] = deque()
-        """Messages that have been read but not returned yet, because their line had several."""
+        """Messages read but not returned yet, because one line contained several messages."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

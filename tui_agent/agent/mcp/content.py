@@ -36,7 +36,10 @@ class Reader:
         self._images: list[ImagePart] = []
 
     def call_result(self, result: "CallToolResult") -> Content:
-        """Return the result of a tool call. Structured content is used, as JSON, if there is no other."""
+        """Return the result of a tool call.
+
+        Structured content is used, as JSON, only if the result has no text and no images.
+        """
         text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)

@@ -93,7 +93,7 @@ class McpHub:
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self.is_of_one_session = False
-        """True if only one session uses this hub; its agent closes the hub."""
+        """True if only one session uses this hub; the session's agent then closes the hub."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []
@@ -106,7 +106,7 @@ class McpHub:
 
     @property
     def joins_always(self) -> bool:
-        """Whether the head always takes in tools of servers that become ready late.
+        """Whether tools of servers that become ready late are always added to the head.
 
         True if no user can reload the head. If False, ``prompt_head`` renders a new head for such
         tools only while that is cheap.
@@ -124,8 +124,8 @@ class McpHub:
     async def settle(self) -> None:
         """Start the servers and wait until all are ready or have failed.
 
-        Waits at most ``Timeouts.settle`` seconds. For a required server, the limit is the server's
-        setting ``start`` instead.
+        Waits at most ``Timeouts.settle`` seconds. For a required server, or if ``settle`` is None,
+        the limit is the server's setting ``start`` instead.
         """
         self.start()
         servers = list(self._servers.values())
@@ -223,8 +223,8 @@ class McpHub:
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
         """Turn a tool on or off from the next head on. Returns the server's changed settings.
 
-        For a project's server, the change lasts until the program ends. For a server of the user,
-        the caller saves the settings.
+        For a project's server, the change lasts until the program ends. For one of the user's own
+        servers, the caller saves the settings.
         """
         server = self._server(name)
         try:
@@ -238,7 +238,7 @@ class McpHub:
         return settings
 
     def _with_switches(self, spec: ServerSpec) -> ServerSpec:
-        """Return a spec with the user's tool switches applied, if its server is a project's."""
+        """Return a spec with the user's tool switches applied. Only project servers have any."""
         settings = spec.settings
         for (name, tool), on in self._switched.items():
             if name == spec.name and spec.source == "project":
@@ -506,7 +506,7 @@ class McpHub:
             tools_came(server.name, names)
 
     def _collect(self) -> None:
-        """Rebuild the table of all servers' tools by name. A tool keeps its first name."""
+        """Rebuild the table of all servers' tools by name. Tools keep the names they had before."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):

@@ -134,7 +134,10 @@ def _ability(value: object) -> dict[str, Any]:
 
 
 def repair_page(result: dict[str, Any]) -> None:
-    """Repair ``nextCursor`` of a result in place: make a number a string, remove other values."""
+    """Repair ``nextCursor`` of a result in place, if it isn't a string.
+
+    A number becomes a string; any other value is removed.
+    """
     cursor = result.get("nextCursor")
     if cursor is None or isinstance(cursor, str):
         return

@@ -1,4 +1,4 @@
-"""Logs in to MCP servers with OAuth: the SDK runs the protocol, and the user logs in in a browser.
+"""Logs in to MCP servers with OAuth: the SDK runs the protocol, the user logs in with a browser.
 
 The caller shows the address to open; the browser's answer arrives on a local port. This module also
 reads and writes the token files, which only the user can read.

@@ -91,7 +91,7 @@ def tidy_schema(schema: object) -> object:
 def shortened(text: str, most: int) -> str:
     """Return a text, stripped and cut between lines or words to at most ``most`` characters.
 
-    At the end of a cut text, a note says how many characters were left out.
+    After a cut text, a note (not counted in ``most``) says how many characters were left out.
     """
     text = text.strip()
     if len(text) <= most:
@@ -221,7 +221,7 @@ class ServerOffer:
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     problems: tuple[str, ...] = ()
-    """Sentences for the user about tools that can't be offered, or a server without an offer."""
+    """Sentences for the user about tools that can't be offered, or a server that offers nothing."""
 
 
 @frozen

@@ -24,9 +24,9 @@ _MAX_NAMED = 2
 def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
     """Return the directories that a server must read to use the programs or files at ``paths``.
 
-    A program may also read the files beside it. For a link, such as one of npm's in ``.bin``, the
-    package that it leads to is included. None of the directories is or contains ``home``, or is
-    inside another one.
+    For each path, these are the directory that contains it, and the package that it belongs to. If
+    the path is a link, such as npm's in ``.bin``, this is the package of the link's target. A
+    directory is left out if it contains ``home`` or is inside another one.
     """
     found: list[Path] = []
     for path in paths:
@@ -60,7 +60,7 @@ def _package_of(real: Path, home: Path) -> Path | None:
 
 
 def _contains(folder: Path, home: Path) -> bool:
-    """Return True if ``home`` is ``folder`` or inside it, also if a link leads there."""
+    """Return True if ``home`` is ``folder`` or inside it, even if it is there only by a link."""
     return home.is_relative_to(folder) or real_path(home).is_relative_to(real_path(folder))
 
 
@@ -99,7 +99,7 @@ class SandboxLimits:
     def _hidden(self, said: str) -> Iterator[Path]:
         """Yield existing paths in the command line and in ``said`` that the sandbox hides.
 
-        Paths in the project, and those that contain it, are left out: the server sees the project.
+        The project, its contents and the directories above it are left out: the server sees them.
         """
         root = real_path(self.project)
         for text in self._mentioned(said):

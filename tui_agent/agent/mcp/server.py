@@ -116,31 +116,29 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
         case FileNotFoundError() if error.filename:
             return Trouble(
                 f"there is no program “{error.filename}”",
-                f"Install it, or correct its command in {spec.place}.",
+                f"Install the program, or correct the server's command in {spec.place}.",
                 "reload",
             )
         case PermissionError() if _is_program(error.filename, spec):
             return Trouble(
                 f"“{spec.settings.command}” can't be executed",
-                f"Correct its command in {spec.place}.",
+                f"Correct the server's command in {spec.place}.",
                 "reload",
             )
     if around.sandbox_reason:
         return Trouble(around.sandbox_reason, remedy="allow" if around.hidden else "reload")
     if around.noise and (around.late is not None or error is None):
-        reason = (
-            f"it writes output that is not an MCP message to standard output (“{around.noise}”)"
-        )
+        reason = f"it writes text to standard output that is not an MCP message (“{around.noise}”)"
         return Trouble(
             reason,
-            f"Check that its command in {spec.place} starts an MCP server that logs to standard error.",
+            f"Check that the command in {spec.place} starts an MCP server that logs to standard error.",
         )
     if around.late is not None:
         reason = f"it did not answer within {around.late:g} s"
-        advice = f"Check that its command in {spec.place} starts an MCP server on standard output."
+        advice = f"Check that the command in {spec.place} starts an MCP server on standard output."
     else:
         reason = _text(error)
-        advice = "See its log."
+        advice = "See the server's log."
     said = around.error_line
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
@@ -155,13 +153,14 @@ def _http_trouble(error: BaseException | None, spec: ServerSpec, around: Circums
         return Trouble(_text(error), remedy="login")
     if around.late is not None:
         return Trouble(
-            f"it did not answer within {around.late:g} s", f"Check its url in {spec.place}."
+            f"it did not answer within {around.late:g} s",
+            f"Check the server's url in {spec.place}.",
         )
     if around.status is not None:
         return _refusal_trouble(around.status, spec)
     if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import
         reason = f"nothing answers at {spec.settings.url}"
-        return Trouble(reason, f"Start it, or correct its url in {spec.place}.", "reload")
+        return Trouble(reason, f"Start the server, or correct its url in {spec.place}.", "reload")
     return Trouble(_text(error))
 
 
@@ -172,11 +171,12 @@ def _refusal_trouble(status: int, spec: ServerSpec) -> Trouble:
         answer = str(status)
     if status not in _UNAUTHORIZED:
         return Trouble(
-            f"it answered {answer}", f"Check its url in {spec.place}, including the path."
+            f"it answered {answer}",
+            f"Check the server's url in {spec.place}, including the path.",
         )
     refused = f"it refused access ({answer})"
     if spec.settings.is_authorized:
-        return Trouble(refused, f"Correct its headers in {spec.place}.", "reload")
+        return Trouble(refused, f"Correct the server's headers in {spec.place}.", "reload")
     return Trouble(refused, remedy="login")
 
 
@@ -461,7 +461,7 @@ def error_line(text: str) -> str:
 
     That is the last line of the server's standard error that isn't part of a trace. A line that
     begins with a bracket, as in many servers' logs, is used only if there is no other. If all lines
-    are part of a trace, it is the last one.
+    are part of a trace, the last line is returned.
     """
     lines = [line for line in text.splitlines() if line.strip() and not _OWN_LINE.match(line)]
     words = [line for line in lines if not _TRACE_LINE.match(line)]

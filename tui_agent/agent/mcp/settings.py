@@ -1,8 +1,8 @@
 """Settings of MCP servers: their fields, and which settings apply to a session's servers.
 
 The settings come from the user's ``[mcp.NAME]`` tables, other programs and trusted projects. This
-module reads no files: the caller (``cli.extensions``) passes the tables, those of a project only if
-it is trusted. Of several servers with the same name, one is chosen here (`find_servers`). Also
+module reads no files: the caller (``cli.extensions``) passes the tables, and leaves out those of a
+project that isn't trusted. If several servers have the same name, `find_servers` chooses one. Also
 defines the environment, directories, sandbox and timeouts of servers.
 """
 
@@ -66,43 +66,45 @@ class McpServerSettings(BaseModel):
     )
     cwd: str | None = Field(
         default=None,
-        description="Its working directory, relative to the project; unset: the project.",
+        description="Its working directory, relative to the project. If unset, the project itself.",
     )
     url: str | None = Field(
         default=None, description="The URL of a server that uses streamable HTTP or SSE."
     )
     type: str | None = Field(
-        default=None, description="“sse” for a server that supports only SSE; unset: detected."
+        default=None,
+        description="“sse” for a server that supports only SSE. If unset, the transport is detected.",
     )
     headers: dict[str, str] = Field(
         default_factory=dict, description="HTTP headers sent with every request."
     )
     sandboxed: bool = Field(
-        default=False, description="Run it in the sandbox, as a project's servers always are."
+        default=False,
+        description="Run the server in the sandbox if there is one, as a project's servers always do.",
     )
     enabled: bool = Field(default=True, description="Whether the server is started.")
     allow: tuple[str, ...] | None = Field(
-        default=None, description="Names or globs of the tools to offer; unset: all."
+        default=None, description="Names or globs of the tools to offer. If unset, all tools."
     )
     deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools not to offer.")
     schemas: Literal["auto", "always", "on_demand"] = Field(
         default="auto",
-        description="Send its tools' parameters with every request, or let the model load them; auto: depends on size.",
+        description="Send the tools' parameters with every request, or let the model load them; auto: depends on size.",
     )
     timeout: float = Field(
-        default=60, gt=0, le=3_600, description="Timeout of one request to it, in seconds."
+        default=60, gt=0, le=3_600, description="Timeout of one request to the server, in seconds."
     )
     start: float = Field(
         default=30,
         gt=0,
         le=600,
-        description="Seconds that a run without a screen waits for it. After four times as long, its start has failed.",
+        description="Seconds that a run without a screen waits for the server. It has failed after four times that.",
     )
     required: bool = Field(
         default=False, description="Whether a run fails if the server is not available."
     )
     log_level: LogLevel = Field(
-        default="warning", description="Lowest severity of log messages to request from it."
+        default="warning", description="Lowest severity of log messages to request from the server."
     )
 
     @model_validator(mode="after")
@@ -208,7 +210,7 @@ def find_servers(
     others: Iterable[ForeignServer] = (),
     of_project: Iterable[ForeignServer] = (),
 ) -> FoundServers:
-    """Return the user's servers and those of a trusted project.
+    """Return the user's servers and the project's servers.
 
     ``user`` is the ``[mcp]`` table of the user's settings, ``others`` are the user's servers in
     other programs' files, ``of_project`` those in the project's files. If several have the same
@@ -230,7 +232,8 @@ def find_servers(
             )
             continue
         if change.name in user:
-            # A file of another program can only disable a server of the user's own settings.
+            # Another program's file can disable a server from the user's own settings, but not
+            # change it in another way.
             row = {"enabled": False} if row.get("enabled") is False else {}
         try:
             specs[change.name] = _changed(specs[change.name], row)
@@ -339,7 +342,7 @@ class ConnectionContext:
     def log_path(self, server: str) -> Path:
         """Return the path of a server's log file, given the server's name.
 
-        If the file can't have the server's name, it has a digest of it, too.
+        If the server's name has characters unsuitable for a file, the path has its digest, too.
         """
         name = portable_name("", server).strip("_")
         if name != server:
@@ -351,11 +354,12 @@ class ConnectionContext:
 class Timeouts:
     """Timeouts for starting and restarting servers.
 
-    ``settle`` is how long the first request waits for servers at most, in seconds; None means the
-    setting ``start`` of each server. A server that doesn't answer within ``starts`` times its
-    setting ``start`` has failed. A server that ends is restarted after the first of the ``pauses``
-    (in seconds), next time after the second, and so on; after the last, it has failed. After a run
-    of more than ``healthy`` seconds, all pauses are available again.
+    ``settle`` is the maximum time, in seconds, that the first request waits for servers; if it is
+    None, the limit for each server is its setting ``start``. A server that doesn't answer within
+    ``starts`` times its setting ``start`` has failed. A server that ends after it was ready is
+    restarted after the first of the ``pauses`` (in seconds), next time after the second, and so on;
+    after the last, it has failed. A server whose first start fails is not restarted. After a run of
+    more than ``healthy`` seconds, all pauses are available again.
     """
 
     settle: float | None = 2

@@ -111,7 +111,7 @@ def server_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _provider_command(name: str, given: Mapping[str, Any]) -> str:
-    """Return the command that sets up a Codex provider in this program, and what it leaves out."""
+    """Return the command that sets up a Codex provider here, and a note on what it leaves out."""
     row = server_settings(given)
     headers = {}
     left = [field for field in _NOT_COPIED if given.get(field)]

@@ -131,7 +131,7 @@ class ModelOffer:
 def settings_files(
     folders: Folders, of_user: Iterable[str], of_project: Sequence[str]
 ) -> Iterator[ForeignFile]:
-    """Yield the settings files of a program that exist; later files override earlier ones.
+    """Yield a program's existing settings files; later files override earlier ones.
 
     The user's files come first, then the project's files, from its root to the working directory.
     ``of_user`` are paths relative to the home directory, ``of_project`` paths relative to each of

@@ -115,7 +115,7 @@ def inventory(
 
 
 def summary(items: Sequence[FoundItem]) -> str:
-    """Return the programs and the number of items in each state, as sentences; "" without items."""
+    """Return the programs and the number of items in each state, as sentences; "" if no items."""
     if not items:
         return ""
     programs = ", ".join(dict.fromkeys(item.program for item in items))

@@ -92,10 +92,10 @@ def inline_documents(
 
 
 def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
-    """Return a table as a document.
+    """Return the table of a command or agent as a document.
 
-    If its text only refers to a file (``{file:PATH}``), the file is not read, and the reference is
-    listed as an unused field.
+    If the table's text only refers to a file (``{file:PATH}``), the file is not read, and the
+    reference is listed as an unused field.
     """
     fields = dict(given)
     body = str(fields.pop(body_key, "")).strip()
@@ -140,7 +140,7 @@ def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
 def _not_read(name: str, file: ForeignFile) -> str:
     """Return why an entry of ``instructions`` can't be used; "" if it can."""
     if name.startswith(("http://", "https://")):
-        return "web pages are not read; save it as a file"
+        return "web pages are not read; save the page as a file"
     leads_out = name.startswith(("~", "/")) or ".." in Path(name).parts
     if file.of_project and leads_out:
         return "it is outside the project"

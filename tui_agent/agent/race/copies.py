@@ -2,7 +2,7 @@
 
 A copy has the project's present files, including uncommitted and untracked ones, and a git
 repository of its own: index and references are copied, new objects stay in the copy, and existing
-ones are read from the project's repository. Ignored files and small ignored directories are copied.
+ones are read from the project's repository. Small ignored files and directories are copied.
 A large ignored directory (``node_modules``) becomes a link if a sandbox prevents commands from
 writing through it; otherwise it is copied. Caches that programs rebuild are left out.
 
@@ -33,7 +33,7 @@ from tui_agent.processes.own_programs import bare_environment, find_program
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 ORIGINAL = "original"
-"""Name, in a race's directory, of the link through which its copies reach the project."""
+"""Name of the link in a race's directory through which the copies there reach the project."""
 
 MAX_COPIED_IGNORED = 2_000
 """Number of files above which an ignored directory is linked, if possible, instead of copied."""
@@ -45,7 +45,7 @@ _REMOVAL_SECONDS = 1.0
 _GONE = ".gone-"
 """Prefix of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Age, in seconds, up to which a race's directory might not be locked yet by its program."""
+"""Maximum age, in seconds, at which a race's directory might not have been locked yet."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
@@ -89,8 +89,9 @@ def make_copy(
 
     ``names`` are the files that git doesn't ignore, relative to the project; tracked files are
     added. With ``may_link``, large ignored directories become links, because a sandbox prevents
-    writing through them. An earlier copy there is replaced. Raises OSError if a directory can't be
-    read or the copy written, GivenUpError soon after ``given_up`` is set.
+    writing through them. An earlier copy there is replaced. Files that can't be read are left out.
+    Raises OSError if a directory can't be read or the copy written, GivenUpError soon after
+    ``given_up`` is set.
     """
     project = Path(os.path.realpath(project))
     root = home / name

@@ -68,9 +68,9 @@ LAST_LINES = 10
 """Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""First and longest pause, in seconds, after a rate limit without a stated waiting time.
+"""The first and the longest pause, in seconds, after a rate limit or overload.
 
-Each pause is twice as long as the one before.
+They apply if the provider states no waiting time. Each pause is twice as long as the one before.
 """
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ MAX_DIFF_CHARS = 20_000
 
 
 class SharedClient:
-    """The ``ModelClient`` that all runners share. After a rate limit, all wait until it ends.
+    """The ``ModelClient`` that all runners share. After a rate limit or overload, all of them wait.
 
     At most ``places`` requests are in progress at a time.
     """
@@ -488,7 +488,7 @@ class Race:
             raise RaceError("This session is read-only: /fork continues in a copy.")
         if ports.copies is None or ports.checkpoints is None:
             raise RaceError(
-                "A race needs the recording of changed files, which is off (checkpoints.enabled)."
+                "A race needs changed files to be recorded: set checkpoints.enabled to true."
             )
         start = order.start
         if start == main.session.leaf:
@@ -707,7 +707,7 @@ def numbered(runners: Sequence[T], number: int) -> T:
 def _store_for_copy(keeping: Any, root: Path) -> Any:
     """Return the snapshot store for a copy at ``root``.
 
-    It is ``keeping``, except that directories around the copy are no longer excluded.
+    It is like ``keeping``, but doesn't exclude the directories around the copy.
     """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)
@@ -750,7 +750,8 @@ async def compare(race: "Race") -> str:
 async def _diff_of(race: "Race", runner: "Runner") -> str:
     """Return a runner's changes since the race's start as a diff; "" if there are none.
 
-    Files with secrets, and files whose diff would exceed `MAX_DIFF_CHARS`, are only named.
+    Also "" if the runner's agent has been closed. Files with secrets, and files whose diff would
+    make the text longer than `MAX_DIFF_CHARS`, are only named.
     """
     if runner.agent is None or runner.copy is None:
         return ""

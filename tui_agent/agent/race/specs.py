@@ -97,9 +97,8 @@ def all_name_contexts(text: str) -> bool:
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
     """Return a name for each runner: its differences from the conversation, if any.
 
-    A runner without differences gets the name of ``model``, the conversation's model; if any runner
-    has a ``context``, it is called "whole" instead. Equal names are numbered: ``gpt-5 1``, ``gpt-5
-    2``.
+    A runner without differences is named after ``model``, the conversation's model, or is called
+    "whole" if any runner has a ``context``. Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
     """
     plain = model.rsplit("/", 1)[-1]
     if any(spec.context for spec in specs):
@@ -144,7 +143,9 @@ def _spec(
     effort = fields.pop("effort", "")
     mode = fields.pop("mode", "")
     if fields:
-        raise RunnersError(f"“{next(iter(fields))}=” is not one of model, effort, mode and agent.")
+        raise RunnersError(
+            f"“{next(iter(fields))}=” can't be set. Use model=, effort=, mode= or agent=."
+        )
     if mode and mode not in modes:
         raise RunnersError(f"There is no mode or agent “{mode}”. Use one of: {', '.join(modes)}.")
     return RunnerSpec(_model(model, find_model), _effort(effort), mode, context)
