@@ -90,9 +90,9 @@ def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
         (["-p", "x", "--check-rounds", "2"], "--check-rounds needs --check"),
         (["-p", "x", "--race", "2", "--check", "", "--pick", "first-green"], "needs a --check"),
         (["--take-over"], "--take-over needs -c or -r ID"),
-        (["-p", "x", "-r"], "-r needs a session's id here"),
-        (["-p", "x", "-r", ""], "-r needs a session's id here"),
-        (["x", "-r"], "-r needs a session's id here"),
+        (["-p", "x", "-r"], "-r needs a session's id"),
+        (["-p", "x", "-r", ""], "-r needs a session's id"),
+        (["x", "-r"], "-r needs a session's id"),
         (["-p", "x", "--fork", ""], "--fork needs a session's id"),
     ],
 )

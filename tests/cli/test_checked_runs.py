@@ -124,7 +124,7 @@ def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said
         out, _ = second.communicate(timeout=200)
         first.communicate(timeout=200)
     assert (second.returncode, out) == (0, "All is done.\n")
-    assert "to end the run with the key" in said
+    assert "to finish the run with the key" in said
     assert len(server.calls) == 1
 
 

@@ -157,7 +157,7 @@ async def test_a_refused_call_names_the_option_that_allows_it(
     harness = make_agent(tmp_path, client, answer=None)
     errors = io.StringIO()
     assert await run_headless(harness, "go", err=errors) == ExitCode.STOPPED
-    assert f"Allow it with {option}" in errors.getvalue()
+    assert f"To allow this, add {option}" in errors.getvalue()
 
 
 async def test_calls_of_one_id_end_no_run(tmp_path: Path) -> None:

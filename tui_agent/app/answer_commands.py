@@ -36,8 +36,8 @@ async def answer(controller: Controller, argument: str) -> None:
     """Ask the user the model's questions again, and replace the old answer with the new one.
 
     ``argument`` is the number of the old answer's entry (``#12``), or "" for the newest answer. The
-    conversation goes on from before the old answer, which stays as a branch. Does nothing if the
-    user cancels.
+    conversation continues from the point before the old answer; the old answer stays as a branch.
+    Does nothing if the user cancels.
     """
     from tui_agent.app.moves import move_with_files
     from tui_agent.app.server_questions import ask_for_model
@@ -123,7 +123,7 @@ def _read(arguments: str) -> ModelQuestions:
 
 
 def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the former answers by field name; empty unless there is one answer per question."""
+    """Return the earlier answers by field name; empty unless each question has one."""
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}

@@ -22,7 +22,7 @@ Answer = tuple[str, int]
 """Identifies a model's answer: session id and entry number (unique only within its session)."""
 
 OFFER_SECONDS = 60
-"""How many seconds before the cache expires a ping is sent or /compact is offered."""
+"""Number of seconds before the cache expires at which a ping is sent or /compact is offered."""
 
 
 class ColdCache:
@@ -34,7 +34,8 @@ class ColdCache:
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self._reported: Answer | None = None
-        """The last answer whose expired cache was handled, with or without a warning."""
+        """The last answer for which `check` handled the expired cache, with or without a
+        warning."""
         self._offered: Answer | None = None
         """The last answer after which no ping was sent; /compact was offered if it saved enough."""
         self._is_pinging = False

@@ -108,7 +108,7 @@ def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return a `Remedy` that offers to run a command: its key from `key_of`, a label, the action.
+    """Return a `Remedy` that offers to run a command, with the key from `key_of`.
 
     If ``label`` is "", the label is the command's name if it has a key, otherwise "".
     """

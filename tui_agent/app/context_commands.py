@@ -198,8 +198,8 @@ async def _preview(
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
     """Summarise the conversation before an entry: at once if given a focus, else after a preview.
 
-    If the entry is not on the path, or the compaction fails, the user is told so. The preview needs
-    a screen.
+    If the entry is not on the path, or the compaction fails, tells the user. The preview needs a
+    screen.
     """
     agent = controller.idle_agent
     controller.require_writable()
@@ -219,9 +219,9 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Clear old tool outputs from the context; say how many, and what the next request costs more.
+    """Clear old tool outputs from the context; say how many, and what that costs.
 
-    The outputs stay in the session. The extra cost is the price of cached tokens that the provider
+    The outputs stay in the session. The cost is the price of the cached tokens that the provider
     has to read again.
     """
     from tui_agent.app import context_plan_text
@@ -268,9 +268,9 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 async def edit_block(controller: Controller, entry_id: int) -> str:
     """Let the user edit what the model sees of an entry; return a sentence about its new size.
 
-    Returns "" if the user changes nothing. If another session was opened meanwhile, puts the user's
-    text into the prompt and returns "". The stored entry stays as it is. Raises `CommandError` if
-    the entry can't be edited.
+    Returns "" if the user cancels, changes nothing or leaves no text. If another session was opened
+    meanwhile, puts the user's text into the prompt and returns "". The stored entry stays as it is.
+    Raises `CommandError` if the entry can't be edited.
     """
     from tui_agent.app import edit_cost
     from tui_agent.context.edited import content_of
@@ -336,7 +336,7 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
         controller.say(f"{NOT_LATEST} Your text is in the prompt.", "warning")
         return
     agent.keep(with_summary(resolve(agent.session.active_path()), text, agent.counter.entry))
-    controller.say("The summary was changed; /undo brings the former one back.")
+    controller.say("The summary was changed; /undo restores the previous one.")
 
 
 @Command(
@@ -466,7 +466,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
 
     For a context edit, brings back its target. For a prune, brings back every output that it
     cleared and that is still out of the context. What a compaction summarised can't be brought
-    back; the user is told so.
+    back; the user is told that.
     """
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import ContextEditEntry, PruneEntry

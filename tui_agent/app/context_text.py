@@ -147,7 +147,7 @@ def block_facts(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line about an entry: number, size, context status and for how long, cached or not.
+    """Return one line about an entry: number, size, context status and its age, cached or not.
 
     For an entry that is not sent, or is sent only as part of a summary, the line has only the
     number and the status. ``block`` is the entry's block in the next request, None if it has none.

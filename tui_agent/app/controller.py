@@ -2,8 +2,9 @@
 
 It is the same for every frontend. Command handlers receive the controller as their first argument.
 Their failures are caught in one place (`Controller.attempt`): the user sees a message, the log has
-the traceback, and the session goes on. A busy session that leaves the screen goes on as an aside.
-`AppServices` opens and closes sessions and makes agents; race_commands.py sets and clears the race.
+the traceback, and the session continues. A busy session that leaves the screen continues as an
+aside. `AppServices` opens and closes sessions and makes agents; race_commands.py sets and clears
+the race.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class WarningLog:
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """Time (seconds since the epoch) and sentence of each warning, oldest first."""
     unread: int = 0
-    """Number of warnings, since the user last saw the list, that a newer message has replaced."""
+    """Number of warnings that a newer message has replaced since the user last saw the list."""
 
     def lines(self) -> list[str]:
         """Return a line for each warning, oldest first: the time of day and the sentence."""
@@ -132,9 +133,9 @@ class Controller:
         self.choosing: asyncio.Task[None] | None = None
         """Task that asks for a model at the first start; cancelled once a model is chosen."""
         self.is_leaving = False
-        """Whether the user is being asked to confirm quitting; another /quit ends the program."""
+        """Whether the user is being asked to confirm /quit; a second /quit ends the program."""
         self.clock: Callable[[], float] = time.time
-        """Returns seconds since the epoch. Keys need it, and can arrive before ``attach``."""
+        """Returns seconds since the epoch. Needed for keys, which can arrive before ``attach``."""
         self.agent: Agent | None = None
         """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
@@ -232,7 +233,7 @@ class Controller:
         *,
         changes_files: bool = False,
     ) -> asyncio.Task[T | None]:
-        """Start ``work`` as a task and return the task; errors are reported as by ``attempt``.
+        """Start ``work`` as a task and return the task; reports errors as ``attempt`` does.
 
         ``changes_files``: whether ``work`` can change the project's files, apart from any run of
         the agent.
@@ -250,7 +251,7 @@ class Controller:
         """Start a command as a task and return the task; its result is None if the command failed.
 
         ``name`` may be an alias, or the name of a command file, skill or server's prompt. For a
-        name that is not in `commands`, such as that of a new command file, the result is always
+        name that is not in `commands`, such as the name of a new command file, the result is always
         None.
         """
         self.frontend.command_begins()
@@ -427,10 +428,10 @@ class Controller:
     async def _ask_for_agent(
         self, agent: Agent, question: ServerQuestion | ModelQuestions
     ) -> Answer:
-        """Ask the user a question of ``agent``'s model or of an MCP server; return the answer.
+        """Ask the user a question from ``agent``'s model or from an MCP server; return the answer.
 
-        Waits until the agent's session is on the screen. If asking fails, the answer's action is
-        "cancel".
+        Waits until the agent's session is on the screen. If asking fails, returns an answer whose
+        action is "cancel".
         """
         from tui_agent.agent.events import QuestionAsked, QuestionsAnswered
         from tui_agent.app.server_questions import ask, text_of
@@ -543,7 +544,7 @@ class Controller:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        """Close every session; the one on the screen last, which makes it the last one used."""
+        """Close every session. The session on the screen is the last, so it counts as last used."""
         asides = list(self.asides.values())
         self.asides.clear()
         for aside in asides:
@@ -567,7 +568,10 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """If no session is open, keep the request for `retry_opening`; put back waiting texts."""
+        """If no session is open, keep the request for `retry_opening`.
+
+        Then also puts the texts that were waiting for the session back into the prompt.
+        """
         if self.agent is None:
             self._unopened = request
             self.outbox.put_back_early()
@@ -609,7 +613,7 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue after a take-over, and do it. The text in the prompt stays there."""
+        """Ask how to continue after a take-over, and do that. The text stays in the prompt."""
         if self.agent is None:
             return
         session_id = self.agent.session.id
@@ -636,7 +640,7 @@ class Outbox:
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
         self._unsent = 0
-        """Number of unsent messages: their files, or an earlier message's files, are being read."""
+        """Number of messages that wait until their or an earlier message's files have been read."""
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send ``text`` as a message, or run it if it is a ``/command`` or ``!command``.
@@ -672,7 +676,7 @@ class Outbox:
                 pass
 
     def _intent_of(self, text: str) -> Intent | None:
-        """Return what a text in the prompt means.
+        """Return the intent of a text in the prompt, None if there is none (see `parse`).
 
         ``$name`` at its start is a command if there is a skill with this name.
         """
@@ -718,7 +722,7 @@ class Outbox:
             controller.say(f"{they} back in the prompt and not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
-        """Switch to the message's model and mode, send it, and warn about unattached mentions.
+        """Switch to a message's model and mode, send the message, warn about unattached mentions.
 
         Does nothing without an open session.
         """
@@ -734,9 +738,9 @@ class Outbox:
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
         """Send the message that the command ``name`` makes.
 
-        The command is a command file, a skill or a server's prompt. If another session was opened
-        while the message was made, the command goes back into the prompt. Raises `CommandError`
-        with the text ``complaint`` if there is no such command.
+        The command is a command file, a skill, a server's prompt, /init or /review. If another
+        session was opened while the message was made, the command goes back into the prompt. Raises
+        `CommandError` with the text ``complaint`` if there is no such command or no open session.
         """
         from tui_agent.agent.preparing import prepare_command
 

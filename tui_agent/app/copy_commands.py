@@ -94,8 +94,8 @@ def last_code(answers: Iterable[str]) -> str | None:
 def own_text(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
     """Return an entry's text: a message as typed, an answer, a summary, an output; may be "".
 
-    For an answer without text, returns its tool calls. ``blob`` returns content by SHA-256; without
-    it, a long output stays truncated.
+    For an answer without text, returns its tool calls; for a shell command without output, the
+    command. ``blob`` returns content by SHA-256; without it, a long output stays truncated.
     """
     from tui_agent.session import entries
     from tui_agent.session.entries import typed_text

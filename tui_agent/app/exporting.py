@@ -51,7 +51,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""A secret that a title cuts off is removed if at least this many characters of it are left."""
+"""A secret cut off at a title's end is removed if at least this many characters of it are left."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""How many of the newest entries are read, to find the query anywhere in a word. Older entries are
-looked up in the search index, which finds only the beginnings of words."""
+"""Number of newest entries that are searched in full, even inside words. Older entries are looked
+up in the search index, which finds only the beginnings of words."""
 MAX_PROMPTS: Final = 20_000
 """Maximum number of sent messages that ``/history`` lists, newest first."""
 _BATCH: Final = 200

@@ -101,7 +101,7 @@ def seconds(duration: float) -> str:
 
 
 def duration(length: float) -> str:
-    """Return seconds as text, with one decimal below 10, and as minutes from 100 on.
+    """Return seconds as text, with one decimal below 10, and with minutes from 100 seconds on.
 
     For example ``0.1 s``, ``12 s``, ``3:05``.
     """

@@ -57,7 +57,7 @@ class Shown:
 
     @property
     def identity(self) -> object:
-        """Equal for two questions or pages with the same content, which is then shown only once."""
+        """Equal for questions or pages with the same content, of which only one is shown."""
         return self
 
 
@@ -83,11 +83,15 @@ class Choice(Question[str]):
     inline: bool = False
     """Whether it is shown above the prompt, so that conversation and prompt stay usable."""
     by_tab: bool = False
-    """Whether an inline question takes keys only after Tab or a click; before, the prompt does."""
-    ticks: int = 0
-    """How many of the first answers have a tick box. Choosing the answer after them ends ticking.
+    """Whether an inline question takes keys only after Tab or a click.
 
-    Space ticks the answer at the cursor. The question is asked again, with ``at``, after each tick.
+    Until then, the prompt takes them.
+    """
+    ticks: int = 0
+    """Number of answers that have a tick box; these are the first ones.
+
+    Space ticks the answer at the cursor. After each tick, the question is asked again, with ``at``.
+    Choosing the answer after these ends ticking.
     """
     comes_first: bool = False
     """Whether no message can be sent until an inline question is answered."""
@@ -462,7 +466,7 @@ class Frontend:
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show a message until the next one or until a run begins; offer the action ``remedy``."""
+        """Show a message until the next one or until a run begins; offer ``remedy`` if given."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
@@ -519,7 +523,7 @@ class Frontend:
         """Show the state of the sessions that are off the screen; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Show news about a session off the screen at once; by default, only shows ``sentence``."""
+        """Show news about a session that is off the screen; by default, only shows ``sentence``."""
         del aside
         self.announce(sentence)
 
@@ -579,7 +583,7 @@ class Frontend:
         """Show or hide the side panel; does nothing by default."""
 
     def clear_notice(self) -> None:
-        """Remove the last message of ``say``; does nothing by default."""
+        """Remove the message that ``say`` showed last; does nothing by default."""
 
     def warnings_read(self) -> None:
         """Mark every warning as read; does nothing by default."""
@@ -613,10 +617,10 @@ class Frontend:
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message into the prompt, replacing the message that was restored before.
+        """Put an undone message into the prompt, replacing the one that was restored before.
 
-        What the user typed, or changed in the earlier message, stays after the new one. If ``text``
-        is "", only removes the earlier message. By default, only shows the message.
+        Text that the user typed, and an earlier message that they changed, stay after the new one.
+        If ``text`` is "", only removes the earlier message. By default, only shows the message.
         """
         if text:
             self.say(f"The message was: {text}")

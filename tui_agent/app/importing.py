@@ -1,7 +1,7 @@
 """Imports sessions from files, and describes each result in a sentence for the user.
 
 ``session.formats.importing`` reads a file and stores its sessions; this module does that for each
-file, and decides whether a session keeps the working directory that its file names.
+file, and decides whether a session keeps the working directory that is recorded in its file.
 """
 
 import os
@@ -46,9 +46,9 @@ class Importer:
 
         ``source`` is the files' format, None to detect it. With ``skip_damaged``, only unreadable
         lines and messages are left out, instead of the whole file or session. A session keeps the
-        working directory that its file names if ``keep_directories`` is set, or if another program
-        of the user stores its sessions where the file is (`is_own_file`). Other sessions get the
-        current directory.
+        working directory recorded in its file if ``keep_directories`` is set, or if the file is
+        where another program of the user stores sessions (`is_own_file`). Other sessions receive
+        the current directory.
         """
         self._store = store
         self._source = source
@@ -63,7 +63,7 @@ class Importer:
     def run(
         self, files: Sequence[Path]
     ) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
-        """Import the files; yield for each its path, its sessions and lines to show.
+        """Import the files; for each file, yield its path, its sessions and lines to show.
 
         The sessions are None if nothing was stored. If there are several files, those without a
         conversation are counted, but not yielded.
@@ -136,7 +136,7 @@ def summary_of(imported: Imported) -> str:
             pass
     if imported.named_directory:
         sentence += (
-            " It works in this directory, not in the one that its file names, "
+            " It works in this directory, not in the one recorded in its file, "
             f"{one_line(imported.named_directory, 80)}."
         )
     if imported.left_out and imported.came is not ImportChange.KNOWN:

@@ -35,7 +35,7 @@ Intent = MessageIntent | CommandIntent | ShellIntent
 
 
 def parse(text: str) -> Intent | None:
-    """Return what a text in the prompt means; None if it is empty, or a ``!`` without a command.
+    """Return the intent of a text in the prompt; None if it is empty, or a ``!`` without a command.
 
     A slash begins a command only as the very first character; text that begins with a path, such as
     ``/usr/lib is full``, is a message. A question mark alone is ``/help``.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
 
 TAIL_CHARS = 2_000
-"""How many characters from the end of a job's output a frontend without a screen prints."""
+"""A frontend without a screen prints this many characters from the end of a job's output."""
 
 NOT_HIDDEN = "Your browser can already reach the ports of jobs, because commands use this machine's network here."
 

@@ -242,10 +242,10 @@ async def mcp(controller: Controller, argument: str) -> None:
 
 
 async def reload_servers(controller: Controller, owner: Agent, restarted: str = "") -> None:
-    """Read the settings again, and start the MCP servers that are new, failed or changed.
+    """Read and apply the settings again, and start the MCP servers that are new, failed or changed.
 
     Stops servers that are no longer in the settings. ``restarted`` is the name of a server to
-    restart even if its settings are the same. Also applies the settings of the sandbox.
+    restart even if its settings are the same, "" for none.
 
     Raises:
         ConfigError: the settings are invalid; nothing was restarted.

@@ -110,8 +110,8 @@ async def _provider(
     if name and name not in by_name:
         known = ", ".join(row.id for row in rows[:6])
         controller.say(
-            f"There is no provider {one_line(name, 40)} here. Some are {known}. "
-            "Without a name, the command lists them all.",
+            f"There is no provider {one_line(name, 40)} here. The list begins with {known}. "
+            "Leave out the name to see them all.",
             "warning",
         )
         return None
@@ -143,9 +143,9 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
         made = ""
         if row.page:
             made = f"Create a key at {row.page}\n"
-        now = "It has no API key yet."
+        now = f"{row.name} has no API key yet."
         if row.source:
-            now = f"Its key comes from {row.source} now."
+            now = f"The key of {row.name} now comes from {row.source}."
         answers = [("paste", "Paste the key")]
         if row.signs_in:
             answers = [*_SIGN_IN, *answers]
@@ -200,7 +200,7 @@ async def _sign_in(
 async def _wait_for_sign_in(
     controller: Controller, row: LoginRow, attempt: BrowserSignIn
 ) -> str | None:
-    """Wait until the user has signed in with the browser, or has pasted its last address.
+    """Wait until the user has signed in, or has pasted the last address from the browser.
 
     Returns the key; None if the user cancelled.
     """

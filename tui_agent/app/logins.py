@@ -36,21 +36,21 @@ def keys_of(config: Config, logins: Logins | None = None) -> Keys:
 
 @frozen
 class LoginRow:
-    """A provider whose key can be entered. ``source`` says where the key is from; "" if no key."""
+    """A provider whose key can be entered. ``source`` says where its key is from, "" if none."""
 
     id: str
     name: str
     variable: str
-    """Environment variable from which its key is read."""
+    """Environment variable from which the provider's key is read."""
     page: str = ""
-    """URL of the web page where its keys are created."""
+    """URL of the web page where the provider's keys are created; "" if unknown."""
     source: str = ""
     is_kept: bool = False
     """Whether the user entered a key in the program."""
     missing: tuple[str, ...] = ()
     """Environment variables that the provider needs besides a key, but that are not set."""
     note: str = ""
-    """A sentence about signing in to the provider."""
+    """A sentence about signing in to the provider; "" if there is none."""
     signs_in: bool = False
     """Whether the user can sign in with a browser."""
 

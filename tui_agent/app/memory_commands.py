@@ -34,8 +34,9 @@ HOW = "Use /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alon
 async def remember(controller: Controller, argument: str) -> None:
     """Add a line to the memory; without an argument, show the memory.
 
-    The open session's system prompt doesn't contain the new line, so a message about the line is
-    appended to the session, unless the agent is working or the session is read-only.
+    If the open session already has a system prompt, that prompt doesn't contain the new line. A
+    message about the line is then appended to the session, unless the agent is working or the
+    session is read-only.
     """
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
     from tui_agent.session.path_queries import newest
@@ -52,8 +53,8 @@ async def remember(controller: Controller, argument: str) -> None:
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
-        f"Noted in the memory, as “{line.topic}”: every session in this project begins with it. "
-        "/forget removes it."
+        f"Noted in the memory, as “{line.topic}”: every session in this project begins with this "
+        "line. /forget removes it."
     )
 
 

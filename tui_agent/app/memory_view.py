@@ -27,7 +27,7 @@ NOTHING = (
 )
 NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Format of the topic of a line in the project's notes file, for the line's number (from 1)."""
+"""Topic of a line in the project's notes file; the braces stand for the line's number (from 1)."""
 
 
 @frozen

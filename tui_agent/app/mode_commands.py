@@ -43,8 +43,9 @@ _ANSWERS = (
 async def plan(controller: Controller, argument: str) -> None:
     """Ask whether to carry out the proposed plan; if there is none, switch to plan mode.
 
-    If the argument begins with ``build``, ``auto-edit`` or ``fresh``, carry out the plan without
-    asking; the rest of the argument is a note that is sent to the model with the plan.
+    In plan mode without a plan, only say that there is none. If the argument begins with ``build``,
+    ``auto-edit`` or ``fresh``, carry out the plan without asking; the rest of the argument is a
+    note that is sent to the model with the plan.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.app.proposed_plan import proposed_plan
@@ -178,7 +179,7 @@ async def outside(controller: Controller, argument: str) -> None:
         (("y", "yes, once"), ("n", "no")),
         command,
         at="n",
-        why="It can read and change whatever you can; the model sees its output.",
+        why="The command can read and change whatever you can; the model sees its output.",
         inline=True,
     )
     if await controller.ask(question) == "y":

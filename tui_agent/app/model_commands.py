@@ -159,8 +159,8 @@ async def ask_for_model(controller: "Controller", current: str) -> str | None:
 def save_server(controller: "Controller", pick: ModelPick) -> None:
     """Save the base URL of the server on which the model was found, if ``pick.server`` has one.
 
-    If the settings name an environment variable for the key of another model of that server, saves
-    that name, too.
+    If another model of that server has an ``api_key_env`` in the settings, saves the same for this
+    model.
     """
     from tui_agent.agent.programs.found import quoted_key
     from tui_agent.app.context_commands import reread_settings
@@ -235,7 +235,8 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
     """Ask whether to switch if ``model`` must then read cached tokens again; return the decision.
 
     ``what`` is the question, such as "Switch to opus?". Returns True without asking if nothing is
-    cached. Compacts the history first if the user chooses that; if that fails, returns False.
+    cached. Compacts the history first if the user chooses that. Returns False if that fails, or if
+    another session was opened meanwhile.
     """
     cached = agent.inspector.cached_tokens()
     if not cached:
@@ -420,7 +421,7 @@ async def next_effort(controller: "Controller", _argument: str) -> None:
 
 
 def _next_levels(effort: EffortInForce) -> list[Effort | None]:
-    """Return the levels after the chosen one, then those before it; None is the model's default."""
+    """Return the levels after the chosen one, then those before it; None stands for the default."""
     levels = [None, *(level for level in Effort if level in effort.levels)]
     at = 0
     if effort.chosen is not None:

@@ -50,9 +50,9 @@ async def move_with_files(
 ) -> str | None:
     """Move to ``target`` by calling ``go``, and restore files as they were at that entry.
 
-    Returns a phrase about what happened to files ("" if nothing); None if the user cancels. ``pair``
-    contains the two ends of the move that is undone or redone. If that move left files as they
-    were, so does this one. Raises NavigationError if the session went on in the meantime.
+    Returns a phrase about what happened to files, "" if nothing happened; None if the user cancels.
+    ``pair`` contains the two ends of the move that is undone or redone. If that move left files as
+    they were, so does this one. Raises NavigationError if the session continued in the meantime.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -82,8 +82,8 @@ async def make_move(
 ) -> str:
     """Make a planned move (see ``Navigator.move``), and restore ``files``; if None, files stay.
 
-    Returns a phrase about what happened to files; "" if nothing. Raises NavigationError if the
-    session went on since the move was planned.
+    Returns a phrase about what happened to files, "" if nothing happened. Raises NavigationError if
+    the session has continued since the move was planned.
     """
     commits = await commits_left(agent, move.leaf)
     _require_unmoved(agent, move.from_id)
@@ -110,8 +110,8 @@ async def files_along(
 ) -> RestorePlan | None:
     """Return the plan to restore files for a move to ``target``; None if the user cancels.
 
-    Asks about files that were changed outside the session, only once about each change. The plan is
-    empty if the user wants to move without restoring files.
+    Asks about files that were changed outside the session. If the user agrees, doesn't ask about
+    the same changes again. The plan is empty if the user wants to move without restoring files.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 

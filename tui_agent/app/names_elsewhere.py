@@ -54,7 +54,7 @@ ELSEWHERE: Mapping[str, str] = {
     "fast": "/effort changes how much the model thinks, /model picks another model.",
     "feedback": _REPORT,
     "fewer-permission-prompts": "/permissions shows the rules, /mode changes what is asked.",
-    "focus": "/view switches to what the model sees, /outputs and /thoughts fold the rest.",
+    "focus": "/view switches to what the model sees; /outputs and /thoughts fold those blocks.",
     "heapdump": _REPORT,
     "hooks": "tui-agent doctor lists the hooks; they are written in config.toml.",
     "ide": "Editors connect with the Agent Client Protocol: tui-agent acp.",

@@ -131,7 +131,10 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the answers to offer. "always" names the request's rules, or ``made`` if not empty."""
+    """Return the answers to offer.
+
+    "always" shows the rules in ``made``; if that is empty, it shows the request's own rules.
+    """
     from tui_agent.agent.permissions import in_words
 
     if request.loop:
@@ -181,7 +184,7 @@ def note_hint(name: str) -> str:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Return True if a yes may destroy data, continues a doom loop, or can't be left to a rule."""
+    """Return True if a yes may destroy data, continues a doom loop, or can't be saved as a rule."""
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 

@@ -15,7 +15,7 @@ def proposed_plan(agent: Agent, *, headed: bool = False) -> str:
     """Return the last answer in plan mode; if it has a heading "Plan", only from there on.
 
     Returns "" if the last message is not a complete answer, or the agent is not in plan mode. With
-    ``headed``, an answer without that heading doesn't count.
+    ``headed``, also returns "" if the answer has no such heading.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.path_queries import newest_message

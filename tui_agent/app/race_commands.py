@@ -76,8 +76,9 @@ class RaceWish:
 def read_wish(text: str) -> RaceWish:
     """Parse the argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``.
 
-    Without ``--``, the prompt is on the lines after the first. Raises `CommandError` if a part is
-    missing or invalid.
+    Without ``--``, the prompt is on the lines after the first. Without runners, there are three.
+    Raises `CommandError` if a part is invalid, or if there is no prompt and not every runner has a
+    word for its context.
     """
     from tui_agent.agent.race.specs import all_name_contexts
 
@@ -136,7 +137,10 @@ def _options(head: str) -> tuple[str, dict[str, str]]:
 
 
 def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
-    """Parse an option's value; raises `CommandError` if it is not ``what``, such as "a number"."""
+    """Parse an option's value; None if there is none.
+
+    Raises `CommandError` if the value is invalid; ``what`` says what it should be.
+    """
     if text is None:
         return None
     try:
@@ -362,9 +366,9 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    ``number`` counts from 1. The runner is one of the finished race ``over``, if that is given, or
-    else of the running race, which ends now. If no race is running, it is one of the newest
-    finished race that began on the path.
+    ``number`` counts from 1. It selects a runner of the finished race ``over`` if that is given,
+    otherwise of the running race, which then ends. If no race is running, it selects a runner of
+    the newest finished race that began on the path.
     """
     from tui_agent.agent.intake import nothing_left
 

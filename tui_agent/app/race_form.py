@@ -49,7 +49,7 @@ async def ask_for_order(
 ) -> RaceOrder | None:
     """Let the user edit a race's order until they start it; return the order, None if cancelled.
 
-    ``here`` has the conversation's model, effort and mode, ``modes`` has the modes to choose from.
+    ``here`` has the conversation's model, effort and mode; ``modes`` has the modes to choose from.
     ``price`` returns a sentence about the maximum cost of an order.
     """
     at = "start"
@@ -164,7 +164,7 @@ async def _change(
 ) -> list[RunnerSpec]:
     """Ask how to change the runner at ``place``; return a list with the changed runner.
 
-    The list has the unchanged runner if the user cancels, and is empty if they remove it.
+    The list has the unchanged runner if the user cancels, and is empty if they remove the runner.
     """
     spec = order.specs[place]
     number = f"runner {place + 1}"
@@ -218,7 +218,8 @@ def _question(
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
     """Return ``spec`` with its ``part`` (model, effort, mode or context) set to ``value``.
 
-    The value "" means the same as in the conversation; the model of ``here`` is stored as "", too.
+    "" stands for the conversation's own value. The conversation's model and its whole context are
+    stored as "", too.
     """
     match part:
         case "model":

@@ -35,9 +35,9 @@ STATE_MARKS: Mapping[str, str] = {
 class RacePrice:
     """The possible cost of a race, in US dollars.
 
-    ``each`` is the cost limit of a runner, None for no limit. ``prefix`` is the number of tokens with
-    which each runner begins, ``prefix_cost`` is the price of these tokens for all runners, None if
-    unknown.
+    ``each`` is the cost limit of a runner, None for no limit. ``prefix`` is the number of tokens
+    with which each runner begins; ``prefix_cost`` is the price of these tokens for all runners
+    together, None if unknown.
     """
 
     runners: int
@@ -49,11 +49,11 @@ class RacePrice:
     files: int = 0
     """Number of files in each copy of the project."""
     steps: int | None = None
-    """Maximum steps of each runner; None: no limit."""
+    """Maximum steps of each runner; None for no limit."""
 
     @property
     def most(self) -> float | None:
-        """Maximum cost of all runners together; None: no limit."""
+        """Maximum cost of all runners together; None for no limit."""
         if self.each is None:
             return None
         return self.each * self.runners
@@ -155,7 +155,7 @@ def entry_lines(entry: RaceEntry) -> list[str]:
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
-    """Return the lines below a finished race's table: check, money saved, comparison; maybe []."""
+    """Return the lines below a finished race's table, if any: check, money saved, comparison."""
     if entry.check:
         check = [f"check: {one_line(entry.check, 200)}"]
     else:

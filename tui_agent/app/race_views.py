@@ -119,7 +119,7 @@ class RaceView:
     def watch(self, number: int) -> None:
         """Show the page of a runner: its agent's session or, if it has no agent, its branch.
 
-        Raises `CommandError` if it has done nothing yet.
+        Raises `CommandError` if the runner has done nothing yet.
         """
         agent = self.agent_of(number)
         if agent is not None:

@@ -61,7 +61,7 @@ async def redact(controller: Controller, argument: str) -> None:
     if open_elsewhere := redaction.holders(finding, but=agent.session.id):
         names = ", ".join(f"“{title}”" for title in open_elsewhere)
         raise CommandError(
-            f"These sessions contain it and are open in other programs: {names}. Close them first."
+            f"Other programs have sessions with this content open: {names}. Close them first."
         )
     lines = [*redaction.lines(finding), "", BEYOND_REACH]
     if count := agent.jobs.running:
@@ -127,7 +127,7 @@ def _places(controller: Controller) -> OwnPlaces:
 
 
 def _report(controller: Controller, finding: Finding, left: list[str]) -> None:
-    """Show in how many entries and files the secret was removed, and which files still have it."""
+    """Show in how many entries and files the secret was removed, and where that failed."""
     stored = finding.store
     where = plural(sum(stored.entries.values()) + stored.deleted, "entry")
     if files := len(finding.files) + len(finding.backups):

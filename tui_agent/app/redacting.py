@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 _PIECE = 1 << 22
 """Number of bytes of a file that are searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""Copies of a redacted entry's text are removed, too, if it has at least this many characters."""
+"""If a redacted entry's text has at least this many characters, its copies are removed, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
 """Suffixes of exports."""
 _MOST_NAMED = 12
@@ -147,9 +147,9 @@ class Redaction:
         """Remove the secrets everywhere; return the files and copies that could not be changed.
 
         Raises:
-            StoreError: the store could not be changed; nothing else was changed either. Or the
-                store's file could not be rewritten; it still contains the secret in the remains of
-                deleted rows.
+            StoreError: the store could not be changed, so nothing was changed; or its file could
+            not be rewritten at the end and still contains the secret in the remains of deleted
+            rows.
         """
         if finding.store:
             remove(self._store, self._removal)

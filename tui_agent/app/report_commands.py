@@ -111,7 +111,10 @@ async def show_help(controller: Controller, argument: str) -> None:
 
 
 def _commands_about(commands: Sequence[Command], argument: str) -> list[Command]:
-    """Return the command named ``argument``, or else the commands with all its words."""
+    """Return the command named ``argument``.
+
+    If there is none, return the commands whose names, help and search words contain all its words.
+    """
     words = lower_case(argument).removeprefix("/").split()
     found = []
     for command in commands:

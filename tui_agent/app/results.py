@@ -139,7 +139,7 @@ class SessionResult:
     left_out: Sequence[Conflict]
     """Files that can't be in the result, with the reason."""
     mixed: Sequence[str]
-    """Files whose result includes changes by others, because those changed the same lines."""
+    """Files whose result includes changes by others, because others changed the same lines."""
     omitted: int
     """Number of changed files that were not recorded, because there were too many."""
 
@@ -234,8 +234,8 @@ class SessionResult:
     def remarks(self, done: Committed | None = None) -> str:
         """Return sentences about changes that are left out or mixed with others' changes, or "".
 
-        Each sentence begins with a space. ``done`` is the commit, if there is one: the sentences
-        then also name the files that it left out or mixed.
+        Each sentence begins with a space. If there is a commit, ``done``, the sentences also name
+        the files that it left out or mixed.
         """
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         mixed = list(self.mixed)

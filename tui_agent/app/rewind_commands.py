@@ -33,7 +33,7 @@ FILES = "files"
 _QUESTIONS = {
     "": "Go back to before which message?",
     CONVERSATION: "Go back to before which message? Files stay.",
-    FILES: "Restore files to before which message?",
+    FILES: "Restore files to their state before which message?",
 }
 
 
@@ -83,7 +83,7 @@ async def rewind(controller: Controller, argument: str) -> None:
 async def _go_back(
     controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool
 ) -> None:
-    """Move to before a message, with or without files; put the message into the prompt, and report."""
+    """Go back to before a message, with or without files; put it into the prompt; report that."""
     from tui_agent.session.entries import prompt_text
 
     move = agent.navigator.plan(message.id)
@@ -107,7 +107,7 @@ async def put_files_back(controller: Controller, agent: Agent, message: UserEntr
     if not plan:
         return
     done = await agent.files.restore_in_place(plan, message.parent_id)
-    before = f"Files as before “{one_line(message.text, 40)}”"
+    before = f"Files are as before “{one_line(message.text, 40)}”"
     controller.say(f"{before}: {files_phrase(plan, done)} · /undo reverses this")
 
 

@@ -1,4 +1,4 @@
-"""The ``/rules`` command: shows the user's rules, their sources, and if the model sees them."""
+"""``/rules`` shows the user's rules, their sources, and whether the model sees them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _sending(row: LedgerRow) -> str:
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
-    """Yield each place as shown, with its rules: lost, carried by a summary, then in view."""
+    """Yield each place that has rules, with these: lost, carried by a summary, then in view."""
     from tui_agent.context.rule_ledger import RulePlace
 
     for place in (RulePlace.LOST, RulePlace.CARRIED, RulePlace.IN_VIEW):

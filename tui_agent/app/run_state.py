@@ -12,8 +12,8 @@ CHARACTERS_PER_TOKEN = 4
 """Characters per token, to estimate the tokens of a streaming answer."""
 
 _PATIENCE = 3.0
-"""After this many seconds, the status line says that the model is silent, or offers the background
-key."""
+"""After this many seconds, the activity line says that the model is silent, or offers the
+background key."""
 
 _STOPS = "esc stops it"
 
@@ -28,7 +28,7 @@ class Phase(StrEnum):
     TOOL = "tool"
     CHECKING = "checking"
     ASKING = "asking"
-    """Waiting for the user: a permission, or a question of the model or an MCP server."""
+    """Waiting for the user to give a permission, or to answer the model or an MCP server."""
     RETRY = "retry"
     LOADING = "loading"
     READING = "reading"

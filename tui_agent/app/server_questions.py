@@ -55,7 +55,7 @@ def text_of(question: ServerQuestion | ModelQuestions) -> str:
 
 
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
-    """Ask the user a question of an MCP server or the model, and return the answer.
+    """Ask the user a question from an MCP server or the model, and return the answer.
 
     The answer's action is "cancel" if the user cancels, and "decline" if they refuse a server.
     """
@@ -128,8 +128,8 @@ async def _model_answer(
 ) -> Value | None:
     """Ask the user one of the model's questions, and return the answer.
 
-    ``place`` is shown before the question and says which of several it is. Returns None if the user
-    goes back or enters an empty text.
+    ``place`` is shown before the question: its number and the number of questions, or "". Returns
+    None if the user goes back or enters an empty text.
     """
     title = visible(f"{place}{field.title}")
     before = given.get(field.name, field.default)
@@ -159,7 +159,7 @@ async def _model_answer(
 async def _several(
     dialogs: Dialogs, field: FormField, title: str, before: Value | None
 ) -> Value | None:
-    """Let the user tick options; return the ticked ones (maybe none), or a text that they typed.
+    """Let the user tick options; return the ticked ones (possibly none), or a text that they typed.
 
     Returns None if the user goes back.
     """
@@ -198,8 +198,8 @@ async def _several(
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
     """Ask whether to answer a server's form, then ask for the value of each field.
 
-    Going back leads to the field before, which keeps its answer, and from the first one to the
-    question whether to answer.
+    Going back leads to the previous field, which still has its answer; from the first field, it
+    leads to the question whether to answer.
     """
     texts = {field.name: as_text(field.default) for field in form.fields}
     decision = await dialogs.ask(_opening(form))
@@ -224,7 +224,7 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
 
 
 def _opening(form: ServerForm) -> Choice:
-    """Return the question whether to answer a server's form, which names its fields."""
+    """Return the question whether to answer a server's form; it names the form's fields."""
     titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
         titles["Required" if field.required else "Optional"].append(field.title)
@@ -243,7 +243,8 @@ def _opening(form: ServerForm) -> Choice:
 async def _text(dialogs: Dialogs, server: str, field: FormField, before: str) -> str | None:
     """Ask for the value of a form's field until it is valid, and return it as text.
 
-    ``before`` is filled in. Returns "" if the user leaves the field out, None if they go back.
+    ``before`` is the earlier answer, which is filled in or selected at first. Returns "" if the
+    user leaves the field out, None if they go back.
     """
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:

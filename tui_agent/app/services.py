@@ -70,7 +70,7 @@ class ModelRow:
     own_host: str = ""
     """Host and port of the address that the user set for the model; "" for the provider's own."""
     server: str = ""
-    """Base URL of the user's server that offers the model; "" if none, or if already saved."""
+    """Base URL of the user's server that offers the model; "" if there is none or it is saved."""
 
 
 @frozen
@@ -158,7 +158,7 @@ class TrustServices(Protocol):
         """
 
     def project_state(self) -> ProjectState:
-        """Return the project's settings, hooks and tools that need trust, and if they are trusted.
+        """Return the project's items that need trust, and whether the project is trusted.
 
         Reads the project's files: call it in a thread.
         """

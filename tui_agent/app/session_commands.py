@@ -294,11 +294,11 @@ async def theme(controller: Controller, argument: str) -> None:
 async def leave(controller: Controller, _argument: str) -> None:
     at_work = _at_work(controller)
     if at_work and not controller.is_leaving:
-        answers = [("y", "yes, stop it and quit"), ("n", "no, stay")]
+        answers = [("y", "yes, stop the work and quit"), ("n", "no, stay")]
         asked = Choice(
             f"{at_work} Quit?",
             answers,
-            why="What it has done so far is saved.",
+            why="The work so far is saved.",
             inline=True,
         )
         # A second /quit ends the program without a question.
@@ -347,9 +347,9 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 
 def detach_if_closed(controller: Controller) -> None:
-    """If the terminal was closed and the settings want it, let a working agent continue detached.
+    """Let a working agent continue detached, if the settings want that for a closed terminal.
 
-    Call this before the program leaves the screen.
+    Call this after the terminal was closed, before the program leaves the screen.
     """
     agent = controller.agent
     is_wanted = controller.services.config().ui.closed_terminal == "detach"

@@ -164,7 +164,7 @@ def _as_dicts(rows: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
 
 
 def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
-    """Return the preview of a compaction as a JSON object; ``refused`` says why it is impossible."""
+    """Return a compaction's preview as a JSON object; if it is impossible, ``refused`` says why."""
     value: dict[str, Any] = {
         "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
         "kept": [entry.id for entry in plan.kept],

@@ -43,7 +43,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""The settings in each group: a key, a table, or the beginning of keys, which ends with ``_``."""
+"""The settings in each group, as keys, tables, and beginnings of keys (these end with ``_``)."""
 
 OTHERS: Final = "Others"
 """Group of the settings that are in no other group."""

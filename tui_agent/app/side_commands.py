@@ -104,7 +104,10 @@ async def _choose(controller: Controller, side: SideQuestion) -> str:
 
 
 async def _carry_out(controller: Controller, side: SideQuestion, wanted: str) -> None:
-    """Keep the answers or put them into the context, and say so; raises StoreError."""
+    """Keep the answers or put them into the context, and say so.
+
+    Raises StoreError if they can't be stored.
+    """
     if wanted == KEEP:
         side.keep_beside()
         controller.say("Kept as a branch · /tree shows it")

@@ -41,7 +41,7 @@ _NOTHING = 1e-9
 
 @dataclass
 class Spent:
-    """Sums over requests: tokens as reported by the provider, costs in US dollars.
+    """Totals of requests: tokens as reported by the provider, costs in US dollars.
 
     ``cached`` tokens are part of ``input``; ``saved`` is what the prompt cache saved, in US dollars.
     """
@@ -93,9 +93,10 @@ class Missed:
 class Spending:
     """The cost of a session.
 
-    ``branches`` maps the first entry of each branch off the current path to the branch's sums, and
-    0 to those of the current path. ``steps`` are the requests except those of subagents, oldest
-    first. ``days`` contains the US dollars spent on each day, in local time.
+    ``branches`` maps the number of the first entry of each branch off the current path to the
+    branch's totals; the key 0 has the totals of the current path. ``steps`` are the requests except
+    those of subagents, oldest first. ``days`` contains the US dollars spent on each day, in local
+    time.
     """
 
     total: Spent = field(default_factory=Spent)
@@ -106,7 +107,7 @@ class Spending:
     days: dict[date, float] = field(default_factory=dict)
     path: list[tuple[Step, float | None]] = field(default_factory=list)
     """Requests of the current path, oldest first, each with the extra cost of its cache miss, in US
-    dollars (None: no miss, or unknown)."""
+    dollars (None if it had no miss, or the cost is unknown)."""
     misses: dict[str, Missed] = field(default_factory=dict)
     """Cache misses of all branches, by the reason in words."""
     pings: list[SideCost] = field(default_factory=list)
@@ -115,7 +116,7 @@ class Spending:
     """Cost of all sessions, in US dollars, on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
-        """Add a request of the current path; ``dollars`` is what its cache miss cost, if known."""
+        """Add a request of the path; ``dollars`` is its cache miss's cost, None if unknown."""
         self.path.append((step, dollars))
         self.add_miss(step, dollars)
 
@@ -171,7 +172,7 @@ def _purpose(record: RequestRecord) -> Purpose:
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all sums except its branch's sum.
+    """Add a request to all totals except those of its branch.
 
     Returns what the prompt cache saved on the request, in US dollars.
     """
@@ -361,7 +362,7 @@ def _by_cost(sums: Mapping[str, Spent] | Mapping[Purpose, Spent]) -> list[tuple[
 
 
 def _row(spent: Spent, name: str, *, priced: bool) -> str:
-    """Format a row of sums: cost (only if ``priced``), requests and name."""
+    """Format a row of totals: cost (only if ``priced``), requests and name."""
     requests = ""
     if spent.requests:
         requests = plural(spent.requests, "request")

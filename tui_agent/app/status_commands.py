@@ -127,7 +127,7 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     if agent.stands_in_for:
         chosen = f" instead of {agent.stands_in_for}, which can't be used for now"
     yield _row("model", one_line(f"{agent.model}{chosen}", 120))
-    forget = f"(tui-agent models --forget {agent.model})"
+    forget = f"(tui-agent models --forget {agent.model} undoes this)"
     for line in agent.ports.directory.adaptations(agent.model):
         yield _row("", f"{line}, because the provider refused the usual form {forget}")
     yield _row("thinking", agent.effort.level or "default")
@@ -209,7 +209,7 @@ def _context_lines(agent: Agent) -> Iterator[str]:
 
 
 def _ping_words(agent: Agent) -> str:
-    """Describe the pings that keep the cache warm: their cost, and if the next one pays off."""
+    """Describe the pings that keep the cache warm: their cost, and whether the next is worth it."""
     spent = agent.cache_pings.spent()
     done = ""
     if spent is not None:

@@ -19,7 +19,8 @@ MARKS: dict[Mark, str] = {
 """Glyph for each kind of event that can happen before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""The top of the plot is the context window if the largest request takes at least 1/4 of it."""
+"""If the largest request takes at least 1/4 of the context window, the plot's top is the window;
+otherwise, the top is slightly above that request."""
 
 
 def series_of(steps: Sequence[Step]) -> Series:

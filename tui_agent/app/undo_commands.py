@@ -97,7 +97,7 @@ def _ends_of(step: Step) -> tuple[int | None, int | None]:
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
-    """Move to before the step that appended an entry of the path, and report that.
+    """Go back to before the step that appended an entry of the path, and report that.
 
     If it is the newest step, undo it as ``/undo`` does.
     """

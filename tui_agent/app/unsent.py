@@ -48,7 +48,7 @@ class UnsentKeeper:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save the draft at once if it has changed, and delete it where it was stored before.
+        """Save the draft at once if it has changed; if its key has changed, delete the old copy.
 
         A failure to write is only logged; the next change or save tries again. Does nothing in a
         read-only session.
@@ -76,7 +76,7 @@ class UnsentKeeper:
     def restore(self, agent: Agent) -> None:
         """Put the saved draft of the session that was just opened into the prompt.
 
-        The draft replaces the text in the prompt, which stays saved for the former session. The
+        The draft replaces the text in the prompt, which stays saved for the previous session. The
         draft is put in front of the text instead if this is the first session that is opened, or if
         the text is not saved, as in a session that another program took over. If there is no draft,
         the text stays in the prompt and becomes part of this session's draft. Does nothing for a

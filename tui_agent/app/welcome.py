@@ -174,7 +174,10 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
 
 
 def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
-    """Return the question how to get a model, with ``offers``, or with advice if there are none."""
+    """Return the question that asks how to get a model.
+
+    It shows ``offers``; without offers, it says how to set up a key or a server.
+    """
     keys = services.provider_keys()
     own = _own_models(services)
     answers = [

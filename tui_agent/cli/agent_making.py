@@ -48,12 +48,13 @@ if TYPE_CHECKING:
 def make_agent(
     wiring: "Wiring", session: "Session", servers: "Mapping[str, McpServerSettings] | None" = None
 ) -> Agent:
-    """Return an agent for a session, with the model, effort and mode that the arguments name.
+    """Return an agent for a session. Its model, effort and mode are those that the arguments name.
 
-    The agent works in the session's directory if that still exists, otherwise in the program's. If
-    the session recorded another model, effort or mode, appends the change to the session, unless
-    that is read-only.
-    ``servers`` are MCP servers for this session in addition to the configured ones.
+    Without an argument, the agent uses the session's own value or, if that has none, the one in the
+    settings. It works in the session's directory if that still exists, otherwise in the program's.
+    If the session recorded another model, effort or mode, appends the change to the session, unless
+    that is read-only. ``servers`` are MCP servers for this session in addition to the configured
+    ones.
     """
     cwd = wiring.cwd
     recorded = Path(session.info.cwd)
@@ -259,7 +260,7 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
     """Return the tools of a directory's tool files and of add-ons; they are read on first use.
 
-    Until the project is trusted, its tools are left out and a problem says so.
+    Until the project is trusted, its tools are left out, and a problem says why.
     """
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 

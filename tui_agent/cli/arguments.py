@@ -52,7 +52,7 @@ OutputFormat = Literal["text", "json", "stream-json"]
 ON_QUESTION = ("wait", "deny", "stop")
 """Values of ``--on-question``: what happens when the run needs a permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
-"""Options that override the setting of the same name for this run."""
+"""Options that override the settings of the same names for this run."""
 _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 """Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
@@ -164,7 +164,7 @@ def _take_demo(arguments: Namespace) -> None:
 
 
 def named_run(arguments: Namespace) -> Namespace:
-    """Return the arguments of the run without a screen that carries out a subcommand.
+    """Return the arguments of a run with ``-p`` that carries out a subcommand.
 
     For ``tree ID``, these are the arguments of ``-r ID -p /tree``. All such subcommands except
     ``compact`` open the session read-only. Without an id, they use the last session.
@@ -265,7 +265,7 @@ def _check(arguments: argparse.Namespace) -> None:
         (len(ways) > 1, f"Use only one of -c, -r and --fork. {more}"),
         (
             arguments.resume == "" and (not has_screen or bool(arguments.prompt)),
-            f"-r needs a session's id here; -c continues the last session. {more}",
+            f"With -p or a prompt, -r needs a session's id; -c continues the last session. {more}",
         ),
         (arguments.fork == "", f"--fork needs a session's id. {more}"),
         (
@@ -279,10 +279,10 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_foreign(argv: list[str]) -> None:
-    """Check whether the arguments have an option that only other programs know.
+    """Check for an option that only other programs know, and for a file as an argument (``@FILE``).
 
     Raises:
-        UsageError: they have one; the message says what to use instead.
+        UsageError: there is one; the message says what to use instead.
     """
     from tui_agent.cli.names_elsewhere import OPTIONS
 

@@ -99,7 +99,7 @@ class ControllerWiring(AppServices):
         """Returns the time of the last key press, in seconds since the epoch; 0.0 without a screen."""
         self._background: set[asyncio.Task[None]] = set()
         self._warmed_agent: Agent | None = None
-        """The last agent for which loading the slow parts was started."""
+        """The agent for which `on_ready` last started to load the slow parts."""
         self.resume_command = ""
         """Shell command that continues the session that was closed last; "" if there is none."""
         self.detached_as = ""

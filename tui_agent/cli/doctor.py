@@ -67,8 +67,8 @@ ORIGINS = {
 """Words for the origin of a model's context window."""
 
 _UNCHECKED = (
-    "If the message names a path, remove that path from PATH or sandbox.read, or replace it with the "
-    "path that it leads to."
+    "If the message names a path, remove it from PATH or sandbox.read or, if it is a link, replace "
+    "it there with its target."
 )
 
 

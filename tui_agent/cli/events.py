@@ -42,7 +42,8 @@ class Page:
 class ServerInventory:
     """An MCP server.
 
-    ``detail`` says why it is not ready. Its ``tools`` may be offered through the tool ``mcp``.
+    ``detail`` says why it is not ready; in the state "login", it is the address to open. Its
+    ``tools`` may be offered through the tool ``mcp``.
     """
 
     name: str

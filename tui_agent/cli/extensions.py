@@ -66,7 +66,7 @@ FindSandbox = Callable[[Path], SandboxState]
 
 @frozen
 class _Hook:
-    """A hook from any source, before it is checked whether the hook may run.
+    """A hook from any source, before the check whether it may run.
 
     ``found`` is the hook as another program's file defines it, None for a hook from the settings.
     ``plugin`` is the folder of the plugin that it belongs to, None if there is none.
@@ -131,7 +131,7 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 
 
 def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
-    """Yield each command line that the user's settings or a trusted project's would run in ``cwd``.
+    """Yield each command line that would run in ``cwd`` if its project were trusted.
 
     The second value says whether the command should run in the sandbox. If the project's settings
     are invalid, only the user's settings count; if those are invalid, too, yields nothing. The
@@ -349,8 +349,8 @@ class Extensions:
     def load_hooks(self, cwd: Path) -> LoadedHooks:
         """Return the hooks for a directory, from the settings, other programs and plugins.
 
-        The problems say why hooks are held back. Unusable hooks, and hooks of an untrusted project,
-        are left out silently. Reads the settings again.
+        The problems say why hooks are held back, or why the settings are invalid. Unusable hooks,
+        and hooks of an untrusted project, are left out silently. Reads the settings again.
         """
         trusted = self._trusts(cwd)
         try:

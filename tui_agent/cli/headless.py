@@ -101,7 +101,7 @@ class KeyedRun:
         found = store.session_with_key(key)
         if found is not None and found.held_by is not None:
             say(
-                f"Waiting for process {found.held_by.pid} to end the run with the key “{key}”.",
+                f"Waiting for process {found.held_by.pid} to finish the run with the key “{key}”.",
                 file=sys.stderr,
             )
         while found is not None and found.held_by is not None:
@@ -179,7 +179,7 @@ class HeadlessRun(Frontend):
         self._format_problem = ""
         self._denied: list[str] = []
         self._hook_reasons: list[str] = []
-        """Reasons of the hooks that refused some of the denied calls."""
+        """Reasons that hooks gave for refusing calls."""
         self._offered: dict[str, None] = {}
         """Rules that would have allowed the refused calls, as texts."""
         self._unanswered = ""
@@ -231,8 +231,8 @@ class HeadlessRun(Frontend):
     async def race(self, wish: "RaceWish") -> ExitCode:
         """Run a race, take the changes of the runner that ``wish.pick`` selects, print the results.
 
-        Returns the exit code: FAILED if no runner finished, or if none meets ``wish.pick``. The
-        branches of an interrupted race stay, and one of them can still be taken.
+        Returns the exit code: FAILED if no runner finished, or if none meets ``wish.pick``. If the
+        race is interrupted, the runners' branches stay, and a runner can still be taken.
 
         Raises:
             UserFacingError: the race is invalid or can't begin.
@@ -457,7 +457,8 @@ class HeadlessRun(Frontend):
             self._unanswered = question.question
             words = ", ".join(filter(None, texts))
             raise CommandError(
-                f"{question.question} This run is non-interactive. The answers are: {words}."
+                f"{question.question} This run is non-interactive. The answers are: {words}. "
+                "If the command takes an argument, give the answer there."
             )
         self.say(f"{question.question} Non-interactive run; assuming: {texts[question.unasked]}.")
         return question.unasked  # type: ignore[return-value]  # the answer to a choice is a text
@@ -659,5 +660,5 @@ def _how_to_allow(rules: Iterable[str]) -> str:
             text = f"{permission}:{pattern}"
         options.append(f"--allow {shlex.quote(text)}")
     if not options:
-        return "Allow it with --allow, for example --allow edit --allow 'bash:*'."
-    return f"Allow it with {' '.join(options[:_MAX_OPTIONS])}."
+        return "To allow this, use --allow, for example --allow edit --allow 'bash:*'."
+    return f"To allow this, add {' '.join(options[:_MAX_OPTIONS])}."

@@ -58,7 +58,7 @@ def _written_pattern(rule: Rule) -> str:
 
 
 def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the dotted key of a rule's table, and its permission's stored actions by pattern."""
+    """Return the dotted key of a rule's table, and the actions stored for the rule's permission."""
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"

@@ -12,7 +12,7 @@ from tui_agent.paths import log_dir
 class LogFile(logging.Handler):
     """Writes to a rotating log file, which is opened at the first record.
 
-    The standard library's module for that is imported only then, because it takes 2 ms.
+    The standard library's module for that is imported only then, because the import takes 2 ms.
     """
 
     def __init__(self, path: Path) -> None:

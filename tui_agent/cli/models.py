@@ -121,7 +121,7 @@ def run_models(arguments: Namespace) -> int:
             continue
         say(_as_line(info, usable=usable))
         if refused:
-            say(f"    sent in another form: {'; '.join(refused)} (--forget {info.id})")
+            say(f"    sent in another form: {'; '.join(refused)} (--forget {info.id} undoes this)")
     if shown or arguments.json:
         return 0
     if available:

@@ -59,7 +59,7 @@ def exit_codes_line() -> str:
 
 
 def provide_streams() -> None:
-    """Make printing work if standard output or error is closed, or lacks some characters.
+    """Make printing work if standard output or error is closed or can't represent a character.
 
     A closed stream becomes the null device; characters that the locale's encoding lacks become ``?``.
     """

@@ -486,7 +486,7 @@ class PlainFrontend(Frontend):
             self._settle(request, PermissionAnswer(Decision.DENY, words))
             return
         if not 0 < number <= len(offered) or not offered[number - 1].is_possible:
-            self._print(f"There is no answer {words}.")
+            self._print(f"There is no answer {words}. Type one of the numbers above.")
             return
         name = offered[number - 1].name
         if name in {"note", "rule"}:
@@ -692,7 +692,7 @@ def _sentence(event: AgentEvent) -> str:
 
 
 async def run_plain(arguments: Namespace) -> int:
-    """Run plain mode until the user quits or the input has ended; return the exit code."""
+    """Run plain mode until the user quits, or the input and the run end; return the exit code."""
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 

@@ -64,7 +64,7 @@ def _model_warnings(names: Sequence[object]) -> str:
 
 
 def _name_warning(table: str, name: str, config: Config) -> str:
-    """Return a warning about an unknown name in [models], [providers] or [keys]; "" for none."""
+    """Return a warning about an unknown model or provider, or about key bindings; "" for none."""
     match table:
         case "models" if name in config.models and "*" not in name:
             if config.models[name].base_url:

@@ -25,9 +25,9 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
 BUNDLE_FACTS = "tui-agent-bundle.json"
-"""Name of the file in a bundle that names the bundle's platform and the URL of its releases."""
+"""Name of a bundle's file with the bundle's platform and the URL of its releases."""
 CHECKSUMS = "SHA256SUMS"
-"""Name of the file in a release that lists the bundles with their SHA-256 digests."""
+"""Name of a release's file with the names and SHA-256 digests of its bundles."""
 MAX_BUNDLE_BYTES = 512 << 20
 """Maximum size of a download, in bytes."""
 SILENCE = 30.0

@@ -139,8 +139,8 @@ class Wiring:
         Running agents are not affected until they adopt the result of `adjustable`.
 
         Raises:
-            ConfigError: a value is invalid, or the project has changed since the user trusted it. The
-                settings in use then stay as they were.
+            ConfigError: a file can't be read, a value is invalid, or the project has changed since
+            the user trusted it. The settings in use then stay as they were.
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError(

@@ -177,7 +177,9 @@ def run_stop(arguments: Namespace) -> int:
     until = time.monotonic() + STOP_PATIENCE
     while is_alive(run):
         if time.monotonic() > until:
-            raise DetachedError(f"The run {run.name} has not ended yet. It is saving its session.")
+            raise DetachedError(
+                f"The run {run.name} is still saving its session. Check with: tui-agent ps"
+            )
         time.sleep(0.1)
     way = f"tui-agent -r {short_id(session)}" if session else "tui-agent -c"
     say(f"Stopped {run.name}. Continue with: {way}")

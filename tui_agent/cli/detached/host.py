@@ -310,7 +310,7 @@ def main(arguments: list[str]) -> int:
 def _release_streams() -> None:
     """Replace standard input and output with the null device.
 
-    The process that started this one then sees both end.
+    The process that started this one then sees that both have ended.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
