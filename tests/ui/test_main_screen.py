@@ -162,6 +162,15 @@ async def test_a_full_disk_gives_the_text_back(stage: Stage) -> None:
         assert stage.main.prompt.text == "keep me"
 
 
+async def test_a_full_disk_keeps_what_was_typed_meanwhile(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.failing = StoreFull("There is no room left on the disk.")
+        await write(pilot, "the next thought")
+        stage.main.controller.outbox.submit("keep me")
+        await pilot.pause()
+        assert stage.main.prompt.text == "keep me\nthe next thought"
+
+
 async def test_what_waits_in_the_queue_is_shown_and_counted(stage: Stage) -> None:
     async with stage.run() as pilot:
         await emit(stage, pilot, RunStarted(), QueueChanged(tuple("abcdef"), ("g",)))

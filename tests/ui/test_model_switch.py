@@ -334,7 +334,7 @@ async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enoug
     async with stage.run() as pilot:
         await stage.say("go", pilot)
         await send(pilot, "/effort high")
-        await stage.until_text("Effort high?", pilot)
+        await stage.until_text("Use effort high?", pilot)
         await pilot.press("enter")
         await stage.until_text("The provider may read 1", pilot)
         assert "about $0.25 more" in " ".join(stage.text().split())

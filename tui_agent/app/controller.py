@@ -830,17 +830,14 @@ class Outbox:
         controller = self._controller
         if controller.agent is None:
             return
+        text = message if isinstance(message, str) else typed_text(message)
         if controller.agent.session.read_only:
             refusal = controller.services.store.read_only
-            controller.frontend.put_back(
-                message if isinstance(message, str) else typed_text(message)
-            )
+            controller.frontend.put_back(text)
             controller.say(refusal.message if refusal else READ_ONLY, "warning")
             return
         try:
             controller.agent.submit(message, follow_up=follow_up)
         except StoreError as error:
-            controller.frontend.set_draft(
-                message if isinstance(message, str) else typed_text(message)
-            )
+            controller.frontend.put_back(text)
             controller.say(error.message, "error")

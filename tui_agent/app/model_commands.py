@@ -232,9 +232,9 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Ask whether to switch if ``model`` must then read cached tokens again; return the decision.
+    """Ask whether to make a change if ``model`` must then read cached tokens again.
 
-    ``what`` is the question, such as "Switch to opus?". Returns True without asking if nothing is
+    Returns the user's decision. ``what`` is the question, such as "Switch to opus?". Returns True without asking if nothing is
     cached. Compacts the history first if the user chooses that. Returns False if that fails, or if
     another session was opened meanwhile.
     """
@@ -244,9 +244,9 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
     price = reread_price(controller, model, cached)
     details = f"{tokens(cached)} tokens of this conversation are cached. All are read again{price}."
     answers = [
-        ("yes", "Switch"),
-        ("compact", "Compact first, then switch"),
-        ("no", "Leave it as it is"),
+        ("yes", "Yes"),
+        ("compact", "Yes, but compact first"),
+        ("no", "No, leave it as it is"),
     ]
     answer = await controller.ask(Choice(what, answers, details))
     if answer == "compact" and controller.agent is agent:
@@ -394,7 +394,7 @@ async def effort(controller: "Controller", argument: str) -> None:
             f"There is no effort “{one_line(level, 40)}”. The levels are {known}."
         ) from None
     if chosen != agent.effort.chosen and not await may_reread(
-        controller, agent, f"Effort {level}?", agent.model
+        controller, agent, f"Use effort {level}?", agent.model
     ):
         return
     use_effort(controller, agent, chosen, level)
