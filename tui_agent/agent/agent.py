@@ -1,9 +1,9 @@
 """Makes and connects the parts of one session's agent: context, tools, run loop, subagents.
 
 Frontends use only `Agent`: they call its methods and subscribe to its channel for events. `Agent`
-starts `Loop.run` as a task for each run and emits `RunEnded` after it. Entries that others make
-during a run are held back until the run's next step (`Agent.keep`). The steps of a run are in
-`Loop`; the session is opened and claimed by ``cli`` or the library.
+starts `Loop.run` as a task for each run and emits `RunEnded` after it. Entries that other parts of
+the program make during a run are held back until its next step (`Agent.keep`). The steps of a run
+are in `Loop`; the session is opened and claimed by ``cli`` or the library.
 """
 
 import asyncio
@@ -286,12 +286,12 @@ class Agent:
         return worker
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
-        """Append entries now; during a run hold them back until its next step.
+        """Append entries: now or, during a run, before its next step.
 
-        Otherwise they could come between a tool call and its result. ``then`` updates state that
-        depends on the entries. It is called after they are stored and before their events are sent;
-        during a run, it is called at once. Raises StoreError if the entries can't be stored now;
-        nothing is changed then.
+        They must not come between a tool call and its result. ``then`` updates state that depends
+        on the entries. It is called once they are stored, before their events are emitted; during a
+        run it is called at once. Raises StoreError, and changes nothing, if no run is in progress
+        and the entries can't be stored.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -332,8 +332,8 @@ class Agent:
     def session_cost(self) -> float | None:
         """Return the US dollars spent on all branches of the session.
 
-        None if no cost is known (no prices, or nothing spent), and for a long session before `warm`
-        has added up the costs.
+        None if nothing was spent or no prices are known; for a long session, also before `warm` has
+        added up the costs.
         """
         if not self._are_costs_read:
             return None
@@ -498,8 +498,8 @@ class Agent:
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
-            # ``adjusted`` may have rules that the user removed; the gate has taken them out of the
-            # ports.
+            # ``adjusted`` may have rules that the user removed. The gate has just removed them
+            # from ``ports`` again.
             self._subagents.adopt(self.ports.adjustable())
 
     async def compact(

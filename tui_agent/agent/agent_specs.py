@@ -78,15 +78,15 @@ class AgentSpec:
     rules: tuple[Rule, ...] = ()
     max_steps: int | None = None
     origin: str = ""
-    """Folder of its file, as shown to the user; "" for a built-in kind."""
+    """Folder of the agent's file, as shown to the user; "" for a built-in kind."""
     program: str = ""
-    """The other program that the folder belongs to; "" if it belongs to this program."""
+    """The other program that the folder belongs to; "" for this program and built-in kinds."""
     file: str = ""
-    """Path of its file, as shown to the user; "" for a built-in kind."""
+    """Path of the agent's file, as shown to the user; "" for a built-in kind."""
     plans_only: bool = False
     """Whether the agent always works in plan mode, in which nothing is changed."""
     unused: tuple[str, ...] = ()
-    """Fields of its file that have no effect here."""
+    """Fields of the agent's file that have no effect in this program."""
     is_style: bool = False
     """Whether this is an output style: the main agent with other instructions for its answers."""
 
@@ -142,8 +142,8 @@ def load_specs(
 
     If several have the same name, the user's agent is used, else the project's, else the built-in
     one. ``gate`` decides whether the project's files are used; without a gate, they are. ``skills``
-    are those that an agent's file may add to its prompt, by name. Unusable files are left out;
-    sentences about them are added to ``problems``.
+    are the skills, by name, whose texts an agent's file can add to the agent's prompt. Unusable
+    files are left out; sentences about them are added to ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -183,7 +183,7 @@ def _is_users(row: tuple[Path, Folder]) -> bool:
 
 
 def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
-    """Return the files of a kind ("agents") with their folders, in order of rising precedence."""
+    """Return the files of a kind ("agents") with their folders; later files take precedence."""
     places = (*folders.user_folders(kind), *folders.project_folders(kind, problems))
     found: dict[Path, Folder] = {}
     for place in reversed(places):
@@ -231,7 +231,10 @@ def _checked(name: str) -> str:
     """
     name = "-".join(name.split())
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
-        raise DocumentError(f"“{name}” cannot be an agent's name")
+        raise DocumentError(
+            f"“{name}” cannot be an agent's name: use letters, digits, hyphens and underscores, "
+            "but not the name of a mode"
+        )
     return name
 
 
@@ -298,7 +301,7 @@ def _max_steps(document: Document) -> int | None:
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
-    """Return the agent with the texts of the skills that its file lists added to its prompt.
+    """Return the agent with a prompt that ends with the texts of the skills that its file lists.
 
     Unknown names are added to ``problems``.
     """

@@ -34,7 +34,7 @@ class Allowance:
     async def check(self) -> None:
         """Ask the user about each budget that is used up.
 
-        If the user agrees, the same amount may be spent once more.
+        If the user agrees, the budget's amount may be spent once more.
 
         Raises:
             BudgetUsedUpError: the user said no, or no user can be asked.

@@ -91,7 +91,7 @@ class _Attempt:
     estimate: int
     """The program's own count of the request's tokens."""
     started_at: int
-    """In milliseconds since the epoch, like ``first_token_at``."""
+    """When the request was sent, in milliseconds since the epoch, like ``first_token_at``."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     writing: dict[int, ToolCallProgress] = field(default_factory=dict)
@@ -126,8 +126,8 @@ class _Attempt:
     def add(self, streamed: list[str], text: str) -> None:
         """Add a piece to ``streamed``, the pieces of the text or of the reasoning.
 
-        Every `CHECKED_CHARS` characters, check for a repetition. If there is one, set
-        ``repetition`` and cut the text after the second round.
+        If ``stops_repetition`` is set, check for a repetition every `CHECKED_CHARS` characters. If
+        there is one, set ``repetition`` and cut the text after the second round.
         """
         streamed.append(text)
         self.unchecked += len(text)
@@ -143,7 +143,7 @@ class _Attempt:
     def take_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
         """Move tool calls that the model wrote as text from ``text`` to ``calls``.
 
-        ``in_steps``: the model is too small for tools and writes its steps as text. ``check``
+        With ``in_steps``, the model is too small for tools and writes its steps as text. ``check``
         returns why a tool can't accept given arguments. Returns why the calls can't be read; "" if
         they were read or there are none. Does nothing if the answer has ordinary calls or was cut
         off, or if the request allows no calls.
@@ -475,7 +475,7 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Yield the event, split if its text is long, because repetition is checked once per event."""
+    """Yield the event, in pieces if its text is long: repetition is checked once for each piece."""
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

@@ -69,7 +69,7 @@ class AnswerFormat:
         return fill(prompt(ANSWER_FORMAT), schema=json.dumps(self.schema, ensure_ascii=False))
 
     def value(self, answer: str) -> Any:
-        """Return the JSON value of an answer: of its whole text, or of its last code block.
+        """Return the JSON value of an answer's text or, if that isn't JSON, of its last code block.
 
         Raises:
             AnswerFormatError: the answer has no JSON, or its value doesn't match the schema.

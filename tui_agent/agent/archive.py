@@ -30,17 +30,17 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.whole_numbers import whole_number
 
 _NEAR = 64
-"""Number of entries searched before a result for its call, and after a call for its results."""
+"""How many entries before a result are searched for its call, or after a call for its results."""
 PASSAGE_LINES = 8
 """Maximum lines shown of each entry found."""
 _CALL_CHARS = 120
-"""Maximum characters shown of a call's arguments beside its result."""
+"""Maximum characters of a call's arguments that are shown with its result."""
 _CUT_SEARCHED = 100
 """Maximum number of a branch's shortened outputs that are searched in full, newest first."""
 _READ_AT_ONCE = 256
 """Number of tool results read from the store at a time, to find the shortened ones."""
 _SEARCHED = 4
-"""Number of hits requested from the store for each wanted hit, because some are left out."""
+"""Number of hits to request from the store per hit to return, because some are left out."""
 
 
 class SessionArchive:

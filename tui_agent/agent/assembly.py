@@ -45,8 +45,8 @@ class ModelSources:
     """The sources of facts about models, and of their addresses and API keys.
 
     ``environ`` is the environment, whose variables may hold API keys. ``models`` and ``providers``
-    are the settings by name. ``learnt`` is the file of facts learnt about models; None if there is
-    no such file.
+    are the settings of models and providers, by name. ``learnt`` is the file of facts learnt about
+    models; None if there is no such file.
     """
 
     catalog: DemoCatalog

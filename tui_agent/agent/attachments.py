@@ -142,9 +142,9 @@ async def load_message(
     """Return a message's parts: its text, then the files, entries and sessions that it names.
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
-    ``cwd``. ``named`` returns the parts for other names, such as subagents. It is called first,
-    unless the name contains a slash and is a file. Names that can't be attached are reported in
-    ``problem``, except names in code. Files are read in a thread.
+    ``cwd``. ``named`` returns the parts for other names, such as subagents. These parts take
+    precedence over a file of that name, unless the name contains a slash. Names that can't be
+    attached are reported in ``problem``, except names in code. Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -194,7 +194,7 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Return True if a mention names a project file, with and without its line numbers."""
+    """Return True if a mention is in the project, both as written and without line numbers."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
@@ -359,9 +359,9 @@ def files_back(
     """Return the files to send again after a compaction: those read or edited last, newest first.
 
     ``recent`` are the path's last ``LOOKED_AT`` entries, including those before the compaction. The
-    files take at most ``room`` tokens together; of a large file, only the lines with names in use
-    are sent. Files that were only read, and that the model still sees whole, are left out. Reads
-    the disk.
+    files take at most ``room`` tokens together; a file that doesn't fit is reduced to the lines
+    with names in use. Files that were only read, and that the model still sees whole, are left out.
+    Reads the disk.
     """
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []

@@ -39,7 +39,7 @@ Measured in recorded pauses.
 """
 
 USUAL_WEIGHT = 4
-"""`USUAL_CHANCE` has the weight of this number of the session's own pauses."""
+"""Weight of `USUAL_CHANCE`: it counts as much as this number of the session's own pauses."""
 
 LEAST_GAIN = 0.01
 """Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""
@@ -128,10 +128,10 @@ class CachePings:
         return Forecast(chance, price, saving)
 
     async def ping(self) -> bool:
-        """Send a ping if settings and budgets allow it and it pays; return True if it was answered.
+        """Send a ping if it pays and settings and budgets allow it; return True if it is answered.
 
-        At most `MOST_PINGS` in a pause, and none after a ping that failed or found no cached
-        tokens. A notice reports such a ping.
+        In one pause, sends at most `MOST_PINGS`, and none after a ping that failed or found no
+        cached tokens; a notice reports the failure.
         """
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:

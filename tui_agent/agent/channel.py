@@ -33,7 +33,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def register(members: list[T], member: T) -> Callable[[], None]:
-    """Add a member to a list; return a function that removes it, and may be called twice."""
+    """Add a member to a list; return a function that removes it if it is still in the list."""
     members.append(member)
 
     def leave() -> None:

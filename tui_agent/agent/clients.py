@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.ports import AgentPorts
 
 NO_MODEL = ""
-"""Name of the model until the user has chosen one."""
+"""The name used for the model until the user chooses one."""
 
 
 class RoutedClient:
@@ -75,7 +75,7 @@ class CallCost:
 
 @dataclass
 class Completion:
-    """A whole answer. ``finish`` is why it ended, "error" if the stream broke off."""
+    """A whole answer. ``finish`` says why it ended; "error" if the stream broke off."""
 
     text: str = ""
     finish: str = "error"
@@ -143,7 +143,7 @@ async def complete_in_time(
     """Send a request outside the conversation and return the whole answer.
 
     The cost is added to the run's costs and, under ``purpose``, to the session's costs, even if the
-    request fails. Raises TimeoutError after ``seconds`` (None: no limit), and ModelError.
+    request fails. Raises ModelError, and TimeoutError after ``seconds`` unless that is None.
     """
     spent = CallCost()
     try:

@@ -92,9 +92,10 @@ class FormatCheck:
         self._missed = 0
 
     def demand_more(self) -> bool:
-        """If the last answer doesn't match, append a message that sends it back, and return True.
+        """Append a message that says what is wrong with the last answer's format; return True.
 
-        That happens at most ``FORMAT_ROUNDS`` times in a run.
+        Returns False, without a message, if nothing is wrong, if the answer can't be checked, or
+        after ``FORMAT_ROUNDS`` such messages in a run.
         """
         wanted = self._ports.answer_format
         path = self._journal.session.active_path()

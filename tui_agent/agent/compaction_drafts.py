@@ -65,7 +65,7 @@ _SHORTEST = "…"
 class SummaryCalls:
     """Sends the requests of one summary to a model.
 
-    ``live`` is the conversation's next request, to which the question for a summary can be
+    ``live`` is the conversation's next request, to which the prompt for the summary can be
     appended; None if the conversation is only sent as text. ``progress`` is called with every
     streamed piece of text. ``spent`` adds up usage and cost.
     """
@@ -137,10 +137,7 @@ class CompactionOrder:
 
 @frozen
 class Draft:
-    """A compaction that is planned and summarised but not committed.
-
-    Its summary can still be edited.
-    """
+    """A planned compaction and its summary, which can still be edited; not committed yet."""
 
     order: CompactionOrder
     plan: CompactionPlan
@@ -171,7 +168,7 @@ class Drafter:
         self._prompts = SummaryPrompts.load(ports.prompt)
         self._templates = Templates.load(ports.prompt)
         self._not_native: set[str] = set()
-        """Models whose provider has no compaction of its own; it is not requested again."""
+        """Models whose provider has no compaction of its own; none is requested from it again."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
         """Return the plan of a compaction, or the reason why there is none.
@@ -364,7 +361,7 @@ class Drafter:
         )
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return the previous summary, if any, and a digest of the plan's entries made by rules."""
+        """Return the previous summary, if any, and a rule-based digest of the plan's entries."""
         count = self._ports.directory.counter(order.model).text
         earlier = ""
         if plan.previous_summary:
@@ -428,7 +425,7 @@ class Drafter:
         return overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
-        """Return the size of the next request to a model; ``path`` None means the current path."""
+        """Return the size of the next request to a model, for ``path`` or else the current path."""
         path = self._session.active_path() if path is None else path
         return self._ports.context_meter(model).measure(path)
 

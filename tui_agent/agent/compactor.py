@@ -46,7 +46,7 @@ _PLAIN = "Compacted without a model, because summarising failed. The log has the
 class Compactor(Drafter):
     """Compacts one session.
 
-    ``failures`` counts failures in a row, which pause automatic compaction.
+    ``failures`` counts the failures in a row; after several, automatic compaction pauses.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
@@ -58,12 +58,12 @@ class Compactor(Drafter):
     async def compact(
         self, order: CompactionOrder, *, without_model: bool = False
     ) -> CompactionOutcome:
-        """Plan, summarise and commit a compaction, with events at start and end.
+        """Plan a compaction, get its summary and commit it, with events at start and end.
 
-        If the compaction is refused, old outputs may be cleared instead (`Cleared`).
-        ``without_model``: the summary is put together by rules. A UserFacingError, such as a
-        StoreError, is raised; any other error leads to a compaction without a model. Cancelling
-        this changes nothing.
+        If the compaction is refused, old outputs may be cleared instead (`Cleared`). With
+        ``without_model`` the summary is put together by rules. A UserFacingError, such as a
+        StoreError, is raised; after any other error the history is compacted without a model.
+        Cancelling this changes nothing.
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -155,8 +155,9 @@ class Compactor(Drafter):
 
         An automatic compaction is not drafted if not even the shortest summary would make enough
         room; a `SummaryFailure` says so. A `Refusal` means that a hook cancelled the compaction or
-        chose an impossible cut, any other `SummaryFailure` that the model failed. If the model's
-        summary is unusable, the user is warned and the draft's summary is put together by rules.
+        chose an impossible cut. Any other `SummaryFailure` means that the model failed. If the
+        model's summary is unusable, the user is warned and the draft's summary is put together by
+        rules.
         """
         if order.trigger != "manual":
             why = await self.why_hopeless(plan, order)
@@ -201,9 +202,9 @@ class Compactor(Drafter):
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
         """Clear old outputs and cut long texts instead of a refused compaction.
 
-        Changes nothing if a hook cancelled the compaction, if it is manual and the refusal offers
-        no prune, if this would not make enough room, or if the path changed meanwhile. Returns
-        `Cleared`, `Cancelled` or `NothingToDo`.
+        Changes nothing if a hook cancelled the compaction, if the compaction is manual and the
+        refusal offers no prune, if clearing would not make enough room, or if the path changed
+        meanwhile. Returns `Cleared`, `Cancelled` or `NothingToDo`.
         """
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
@@ -255,8 +256,8 @@ class Compactor(Drafter):
             if isinstance(target, UserEntry) and target.synthetic is None:
                 left = f"{prune.keep_chars:,} of its {len(target.text):,} characters"
                 self._channel.say(
-                    f"Your message #{target.id} is too long for the window: the model gets {left}, "
-                    "and can recall the rest.",
+                    f"Your message #{target.id} is too long for the window: the model receives "
+                    f"{left} and can recall the rest.",
                     "warning",
                 )
 

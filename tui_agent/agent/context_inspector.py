@@ -286,9 +286,9 @@ class ContextInspector:
     async def forgotten_tokens(self) -> int:
         """Return the tokens that the provider has to read again because its cache is cold.
 
-        0 if the cache is warm, if the provider never reported a cache, or if there are fewer tokens
-        than the setting ``cache.warn_tokens``. Outputs that will be pruned before the request don't
-        count.
+        0 if the cache is warm, if the provider never reported a cache, if the setting
+        ``cache.warn_tokens`` is 0, or if there are fewer tokens than it says. Outputs that will be
+        pruned before the request don't count.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens

@@ -310,10 +310,11 @@ class ContextKeeper:
     def _room_for_answer(self) -> int:
         """Return the maximum tokens of the next answer.
 
-        This is the model's own limit or, if unknown, the reserve; but at most the free room or half
-        the reserve, whichever is larger. If the limit is unknown and the last answer had reasoning,
-        half of that maximum is allowed if it is more than the reserve, because reasoning counts as
-        part of the answer but does not stay in the context.
+        This is the model's own limit, but at most the room: the free tokens of the window or half
+        the reserve, whichever is larger. If the model's limit is unknown, the reserve is used
+        instead or, if the last answer had reasoning, half the room if that is more: reasoning
+        counts as part of the answer but does not stay in the context. If the request's size is only
+        estimated, the possible error is subtracted.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
@@ -591,7 +592,7 @@ class ContextKeeper:
         return outcome
 
     async def prune(self, moment: Moment) -> int:
-        """Clear old outputs if the settings ask for that now; return the tokens freed."""
+        """Clear old outputs if the settings ask for that now; return the tokens freed, or 0."""
         leaf = self._session.leaf
         plan = await self.plan_prune(moment)
         if plan is None or leaf != self._session.leaf:
@@ -839,7 +840,7 @@ class ContextFullError(UserFacingError):
     """Raised when the next request does not fit the window.
 
     The message is the sentence ``why``, with the ``size`` if given, and a list of commands that
-    help. ``compacted``: leave out /compact, because a compaction was just tried.
+    help. With ``compacted``, /compact is left out, because a compaction was just tried.
     """
 
     def __init__(
@@ -862,8 +863,9 @@ class CompactedError(UserFacingError):
 class SentRequest:
     """A request that was sent; ``leaf`` is the id of the session's leaf at that time.
 
-    ``warm``: whether the provider's cache should have held the request's beginning. ``counted``:
-    its tokens before calibration, 0 if they were not counted but estimated by a rule of thumb.
+    ``warm`` says whether the provider's cache should have held the request's beginning. ``counted``
+    is the number of its tokens before calibration; 0 if they were not counted but estimated by a
+    rule of thumb.
     """
 
     request: ModelRequest
@@ -873,7 +875,9 @@ class SentRequest:
 
 
 class CacheWatch:
-    """Finds and reports cache misses by the usage that providers report for a session's requests.
+    """Finds cache misses from the usage that providers report for a session's requests.
+
+    Reports them by events.
 
     ``miss`` is the miss of the last answered request; None if it had none.
     """

@@ -57,7 +57,7 @@ class ContextBlock:
 
     @property
     def address(self) -> tuple[str, tuple[int, ...], str]:
-        """A key that the same block has in the maps of all requests."""
+        """A key of the block that is the same in the maps of all requests."""
         return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
@@ -93,7 +93,8 @@ class MapChange:
     """The difference between two requests.
 
     ``came`` are the blocks only in the later request, ``went`` those only in the earlier one.
-    ``changed`` are pairs (before, after) of blocks whose state differs: cleared, pinned, restored.
+    ``changed`` are pairs (before, after) of blocks whose state differs, for example because they
+    were cleared or pinned.
     """
 
     came: tuple[ContextBlock, ...] = ()
@@ -165,10 +166,7 @@ def context_map(
 def _within(
     rows: Sequence[tuple[ContextBlock, float]], size: ContextSize
 ) -> list[tuple[ContextBlock, float]]:
-    """Return the blocks; their estimates add up to at most the request's known size.
-
-    If they add up to more, they are scaled down.
-    """
+    """Return the blocks, scaled down if their estimates exceed the request's known size."""
     estimate = sum(tokens for _, tokens in rows)
     share = 1.0
     if size.is_known and 0 < size.total < estimate:

@@ -23,11 +23,11 @@ from tui_agent.session.entries import Entry, ToolStatus
 CYCLE_LENGTHS = (1, 2, 3)
 """Lengths, in calls, of the sequences that count as loops even if their results change."""
 STALE_ROUNDS = 3
-"""Number of rounds of equal calls without a new result, current one included, that make a loop."""
+"""Rounds of equal calls without a new result, including the current one, that make a loop."""
 AIM_ROUNDS = 5
 """Number of rounds without a new result that make a loop even if something changed in between.
 
-Also the number of failed attempts to change one file that make a loop.
+Failed attempts to change one file make a loop at this number, too.
 """
 VARIED_ROUNDS = 6
 """Number of rounds without a new result that make a loop if the calls differ."""
@@ -184,7 +184,7 @@ class _Stretch:
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call was made twice before, or a call with the same aim failed."""
+        """Whether the newest call was made twice before, or the oldest call with its aim failed."""
         if self.equal > 1:
             return True
         first = self.calls[-1]

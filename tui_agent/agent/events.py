@@ -146,8 +146,8 @@ class PermissionRequest:
     """A question to the user: whether a call may run, or a run may go on (budget, repetition).
 
     ``reason`` says why the user is asked, as a clause. ``rules`` are the texts of the rules that
-    are created if the user allows the call for the session or project; if empty, it can be allowed
-    only once.
+    are created if the user allows the call for the session or project; if there are none, the call
+    can be allowed only once.
     """
 
     call_id: str
@@ -183,7 +183,7 @@ class PermissionAsked:
 
 @frozen
 class PermissionSettled:
-    """The user was asked and answered, or the question was withdrawn (``decision``: deny)."""
+    """The user answered a question, or it was withdrawn, which counts as the decision "deny"."""
 
     call_id: str
     decision: Decision
@@ -209,9 +209,9 @@ class RetryScheduled:
     """A request failed and is repeated after ``seconds``.
 
     ``attempt`` is the number of the failed attempt, ``attempts`` the maximum number of attempts.
-    ``kept``: id of the entry with the failed answer, None if it had no content. ``loading``:
-    seconds waited so far for a server that is loading the model (these waits don't count as
-    attempts); None for other failures.
+    ``kept`` is the id of the entry with the failed answer; None if the answer had no content. If
+    the server is still loading the model, ``loading`` is the number of seconds waited for it so
+    far, and the attempt doesn't count; otherwise it is None.
     """
 
     attempt: int
@@ -226,7 +226,7 @@ class RetryScheduled:
 class QueueChanged:
     """The waiting messages changed.
 
-    ``steer`` is sent with the next step, ``follow_up`` when the agent is idle.
+    ``steer`` are the messages for the next step, ``follow_up`` those for when the agent is idle.
     """
 
     steer: tuple[str, ...] = ()
@@ -288,7 +288,7 @@ class CompactionEnded:
     """A compaction ended.
 
     ``error`` is a sentence that says why nothing was changed, None for success. ``steps`` describes
-    further measures that made room. ``trigger``: manual, threshold, overflow or model_switch.
+    further measures that made room. ``trigger`` is manual, threshold, overflow or model_switch.
     """
 
     error: str | None = None
@@ -305,7 +305,7 @@ class LeafMoved:
 
 @frozen
 class JobsChanged:
-    """A job started, ended or printed something; ``jobs`` has all of the session, oldest first."""
+    """A job started, ended or printed something; ``jobs`` are the session's jobs, oldest first."""
 
     jobs: tuple[JobState, ...]
 
@@ -355,8 +355,8 @@ class RunnerChanged:
 class RaceEnded:
     """All runners of a race have ended.
 
-    ``picked``: number of the runner that was picked automatically, None if none was. ``saved``:
-    estimated US dollars saved by stopping the others early.
+    ``picked`` is the number of the runner that was picked automatically; None if none was.
+    ``saved`` is an estimate of the US dollars saved by stopping the other runners early.
     """
 
     race: str
@@ -368,10 +368,11 @@ class RaceEnded:
 class RunEnded:
     """A run ended and the agent is idle.
 
-    ``reason``: why it ended ("length": the last answer was cut off at its token limit). ``error``:
-    one sentence for the user, None if there is nothing to say. ``needs_key``: the provider's API
-    key is missing or was refused. ``budget``: the budget that is used up. ``check``: the result of
-    the project's check, None if it did not run.
+    ``reason`` says why it ended; "length" means that the last answer was cut off at its token
+    limit. ``error`` is a sentence for the user; None if there is nothing to say. ``needs_key`` is
+    True if the provider's API key is missing or was refused. ``budget`` is the budget that is used
+    up; None if the run ended for another reason. ``check`` is the result of the project's check;
+    None if it did not run.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]

@@ -64,7 +64,7 @@ class HookVerdict:
     allows: bool = False
     """Whether the call may run without asking the user."""
     asks: str = ""
-    """Why the user has to be asked in any case; "" if not."""
+    """Why a hook wants the user to be asked in any case; "" if no hook does."""
 
 
 @frozen
@@ -154,10 +154,9 @@ class Gate:
             self._ports.rules = (*before, rule, *self._ports.rules[place.index :])
 
     def remove_again(self) -> None:
-        """Remove the user's removed rules again after the settings were reread.
+        """Remove again the rules that the user had removed, after the settings were reread.
 
-        Rules from the user's own config.toml are not removed again; they apply as the file has
-        them.
+        Rules from the user's own config.toml are not removed again; they apply as written there.
         """
         gone = {rule for rule in self._removed if not rule.is_in_users_file}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
@@ -175,7 +174,10 @@ class Gate:
         return rule
 
     def _rules_to_apply(self) -> tuple[Rule, ...]:
-        """Return the rules in force, with those about absolute paths also as needs name files."""
+        """Return the rules in force, and the relative forms of rules about absolute project paths.
+
+        Needs name the project's files by relative paths.
+        """
         project = self._ports.stands_for or self._ports.project
         return tuple(also_relative(self.rules(), project))
 
@@ -193,7 +195,7 @@ class Gate:
         return view_in_mode(self._rules_to_apply(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
-        """Return the sandbox grants that a call gets when its needs are allowed.
+        """Return the sandbox grants for a call whose needs are allowed.
 
         ``tool`` is the tool's name. In plan mode the grants allow no changes.
         """
@@ -251,8 +253,8 @@ class Gate:
         """Return None if the call may run, otherwise the reason as a text for the model.
 
         Asks the user if necessary. If a hook allows the call, the user is not asked, but a rule
-        that denies the call still applies. ``again``: the call has already run, and failed because
-        these needs were not granted.
+        that denies the call still applies. ``again`` says that the call has already run, and failed
+        because these needs were not granted.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -276,7 +278,7 @@ class Gate:
     ) -> list[tuple[PermissionNeed, Rule]] | str:
         """Return the needs to ask about, each with its rule.
 
-        If a need is denied, return a text for the model.
+        If a need is denied, returns a text for the model instead.
         """
         asked = []
         for need in needs:
@@ -351,8 +353,8 @@ def needs_of(
 ) -> tuple[PermissionNeed, ...]:
     """Return the permissions that a call needs; a command line has the needs of all its commands.
 
-    Of a command in the sandbox, only the needs that `needs_inside` yields are returned. A file that
-    a command line names is a need, too, if a rule asks about reading it or denies it. Reads the
+    Of a command in the sandbox, only the needs that `needs_inside` yields are returned. Reading a
+    file that a command line names is a need, too, if a rule asks about it or denies it. Reads the
     disk; call it in a thread.
 
     Raises:
@@ -455,7 +457,7 @@ def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def grants_of(need: PermissionNeed, project: Path) -> Grants:
-    """Return the sandbox grants that a command gets when a need is allowed; none for most needs."""
+    """Return the sandbox grants for a command whose need is allowed; most needs open nothing."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
     grants = Grants()
@@ -483,7 +485,7 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
 def _needs_of_grants(
     wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs that the user has to allow so that a command gets the grants ``wanted``.
+    """Yield the needs that must be allowed before a command is given the grants ``wanted``.
 
     ``parts`` are the needs to run the command's parts; there is at least one.
     """

@@ -58,8 +58,9 @@ class Intake:
     async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
         """Append the messages that no hook refuses, each followed by the hooks' text for the model.
 
-        If a message can't be stored, or on cancellation, it and the rest return to the front of the
-        queue.
+        If a message can't be stored, or its hooks are interrupted, that message and the rest return
+        to the front of the queue. Raises StopRunError if all messages are refused before the run's
+        first step.
         """
         refused = ""
         admitted = 0

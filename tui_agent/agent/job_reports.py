@@ -101,7 +101,10 @@ class LostJobs:
             self._journal.channel.say(line, "warning")
 
     def _lines(self) -> list[str]:
-        """Return a line for each lost job; reads only the entries that came since the last call."""
+        """Return a line for each lost job; reads only the entries that came since the last call.
+
+        [] in a subagent, a runner or a read-only session, and once this program has started a job.
+        """
         session = self._journal.session
         if not self._is_main or session.read_only or any(True for _job in self._jobs):
             return []
@@ -117,7 +120,10 @@ class LostJobs:
 
 
 class _JobLedger:
-    """The jobs that are running according to a path's entries. Pass these to `take` in order."""
+    """The jobs that are running according to a path's entries.
+
+    Pass the entries to `take`, in order.
+    """
 
     def __init__(self) -> None:
         self._running: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""The sandbox that commands run in: each gets a view, runs, and has its changes judged.
+"""The sandbox that commands run in: it limits what each one sees, and judges its changes.
 
 - ``detection``: finds the kind of sandbox that works on this machine.
 - ``view``: what a command may change and reach; ``settings``: the table ``[sandbox]``.

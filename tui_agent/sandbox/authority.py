@@ -158,8 +158,8 @@ def _builder(
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
     """Return the certificates for commands to trust, as PEM: the usual ones and the authority's.
 
-    The usual ones are those in the files that ``environ`` names. The system's are added unless a
-    variable in ``environ`` replaces them.
+    The usual ones are in the files that variables in ``environ`` name. The system's certificates
+    are added unless one of these variables replaces them.
     """
     texts = [path.read_bytes().strip() for path in _trusted(environ)]
     return b"\n".join([*texts, authority.certificate])

@@ -48,7 +48,8 @@ MAX_NAME_BYTES = 230
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
 """The fate of a change, and the grants that the change needs.
 
-The fate is the list of `JudgedChanges` that it belongs to; None: it is discarded without a note.
+The fate names the list in `JudgedChanges` to which the change is added; None if the change is
+discarded without a note.
 """
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
@@ -149,7 +150,7 @@ def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> Ju
         path = PurePosixPath(change.path)
         is_deleted = change.kind is ChangeKind.DELETED
         if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
-            continue  # the entry it would replace stays; its deletion is already in ``lost``
+            continue  # the old entry stays here: its deletion is already in ``lost``
         if not is_deleted and not change.output and _is_never_kept(path):
             continue
         into, wanted = _judge(change, path, view, known)
@@ -361,8 +362,8 @@ class DirectChanges:
     def _planted(self) -> set[Path]:
         """Return the dangerous entries that are new and that the command's grants don't allow.
 
-        Removes the setuid and setgid bits of such files, and doesn't return a file that was
-        dangerous only because of them.
+        Removes the setuid and setgid bits of dangerous new files. A file that nothing else makes
+        dangerous is not returned.
         """
         opened = self.grants.protected | self.grants.write
         found = set[Path]()

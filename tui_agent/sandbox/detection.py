@@ -56,7 +56,8 @@ class SandboxState:
     """The kind of sandbox that works on this machine; ``kind`` is None if none does.
 
     ``program`` is the path of the sandbox program, or Landlock's version. ``reason`` says why no
-    (better) sandbox works, and ``advice`` how to get one; both are "" if this is the best kind.
+    sandbox, or no better one, works, and ``advice`` says how to get one; both are "" if this is the
+    best kind.
     """
 
     kind: SandboxKind | None
@@ -78,7 +79,7 @@ class SandboxState:
         """Return the argument list that runs a command in a layout, and the descriptors it needs.
 
         The caller passes the descriptors on to the process, and closes them later. ``port`` is the
-        proxy's, for sandbox-exec; see `seatbelt_profile`.
+        proxy's port, which only sandbox-exec needs; see `seatbelt_profile`.
         """
         match self.kind:
             case "landlock":
@@ -192,7 +193,7 @@ def _trial(*more: Mount) -> Layout:
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     """Return the options with which a bubblewrap works here; None if it doesn't work.
 
-    The second result is the reason why it doesn't work or can't make layers; "" if it can.
+    The second result says why it doesn't work or can't make layers; "" if it can make them.
     """
     layer = Mount(Path("/etc"), MountKind.LAYER)
     said = ""

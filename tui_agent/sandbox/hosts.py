@@ -27,8 +27,8 @@ _RESOLVER = Path("/etc/resolv.conf")
 _MAX_CHARS = 1_000_000
 
 PRIVATE = (
-    "Commands can't reach {host}: it is on this machine or in a private network. To allow it, the user can add it to "
-    "[sandbox] hosts in config.toml."
+    "Commands can't reach {host}: it is on this machine or in a private network. To allow that, "
+    "the user can add the host to [sandbox] hosts in config.toml."
 )
 
 

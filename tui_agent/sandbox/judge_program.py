@@ -187,8 +187,8 @@ class Judge:
 
         Send it before the command starts: `tidy` later renames or removes only new entries.
         Dangerous entries are, for example, files that other programs run or read as settings,
-        repositories, and links that lead outside. The answer has ``linked``: the output directories
-        in which a file has a hard link elsewhere.
+        repositories, and links that lead outside. In the answer, ``linked`` are the output
+        directories in which a file has a hard link elsewhere.
         """
         watched = DirectChanges(
             self._project,
@@ -206,8 +206,9 @@ class Judge:
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Rename or remove the dangerous entries that a command has made since it was watched.
 
-        ``name`` is the name in the request "watch". Answers with the paths that were renamed or
-        removed (``aside``), and with dangerous new ones that stay because git made them (``kept``).
+        ``name`` is the name in the request "watch", which is forgotten if the command has
+        ``ended``. Answers with the paths that were renamed or removed (``aside``), and with
+        dangerous new ones that stay because git made them (``kept``).
         """
         if asked["ended"]:
             watched = self._watched.pop(asked["name"])

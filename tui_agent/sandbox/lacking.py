@@ -24,7 +24,7 @@ _WORDS = {
 """Error numbers that the sandbox can cause, by the system's message and by the error's name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
-"""Start of an error message by the shell itself: program and line number."""
+"""Matches the start of an error message of the shell itself: its name and the line number."""
 _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 

@@ -247,7 +247,8 @@ def restrict(grants: list[tuple[str, str]]) -> int:
 def _opened(path: str) -> int:
     """Return a descriptor of an absolute path, following links only in ``/proc``.
 
-    Raises OSError if the path contains a link, which a command may have made, or doesn't exist.
+    Raises OSError if the path doesn't exist or if, outside ``/proc``, it contains a link, which a
+    command may have made.
     """
     if path.startswith("/proc/"):
         return os.open(path, os.O_PATH)

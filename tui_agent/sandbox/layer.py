@@ -100,9 +100,9 @@ class LayerChange:
     Entries in it that must be judged separately are further changes, marked ``inside``.
     """
     output: bool = False
-    """Whether the path is in an output directory, new or old."""
+    """Whether the path is in an output directory, which may be new itself."""
     inside: bool = False
-    """Whether the entry is in a ``whole`` directory. It is kept with that unless discarded."""
+    """Whether the entry is in a ``whole`` directory, and kept with it unless it is discarded."""
     link: str | None = None
     """Target of the new entry if it is a symbolic link, otherwise None."""
     special: bool = False
@@ -129,7 +129,7 @@ class Layer:
     live: bool = False
     """Whether only output directories are on the layer.
 
-    The command then sees the rest of the project itself, with later changes.
+    The command then sees the rest of the project as it is, including later changes.
     """
 
     @property
@@ -187,7 +187,7 @@ def make_own_directory(owner: object, parent: Path) -> Path:
 
 
 def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool = False) -> Layer:
-    """Create an empty layer for a command; it gets a new directory in ``parent``.
+    """Create an empty layer for a command, in a new directory below ``parent``.
 
     Raises OSError if it can't be created.
     """
@@ -236,8 +236,8 @@ class _Place:
 
     ``upper`` is its descriptor in the layer, ``lower`` that of the project's directory at the same
     path, -1 if there is none. ``prefix`` is the path with a slash at the end, "" for the top.
-    ``opaque``: this directory or one around it was recreated, so the project's entries don't show
-    through. ``output``: it is in an output directory.
+    ``opaque`` is True if this directory or one around it was recreated, so the project's entries
+    don't show through. ``output`` is True in an output directory.
     """
 
     upper: int

@@ -1,7 +1,7 @@
 """The mounts that make up what a command sees, and their translation for each kind of sandbox.
 
-They become options for bubblewrap, a profile for sandbox-exec, and grants for Landlock. Which
-mounts a command gets is decided in ``plan``.
+They become options for bubblewrap, a profile for sandbox-exec, and grants for Landlock. ``plan``
+decides which mounts a command has.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ show passwords.
 """
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""Bubblewrap's options for the namespaces that each command gets.
+"""Bubblewrap's options for the namespaces of each command.
 
 The process namespace hides the environments of other processes, which may contain API keys.
 """

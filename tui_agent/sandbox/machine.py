@@ -60,7 +60,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Environment variables that name directories of installed programs, which are shown as a whole."""
+"""Environment variables that name directories of programs; these are shown as a whole."""
 
 _PROGRAMS = {
     "bin": "",
@@ -305,7 +305,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Return True if a directory is too general to be one installation's, such as the home."""
+    """Return True if a directory, such as the home directory, holds more than one installation."""
     return home.is_relative_to(place) or place in {
         home / ".local",
         home / ".config",
@@ -315,7 +315,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return entries of some directories that this user can read and others can't.
+    """From some directories, return the entries that this user can read and others can't.
 
     Subdirectories are searched only in ``/etc``.
     """

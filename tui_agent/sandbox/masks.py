@@ -22,7 +22,7 @@ MIN_BYTES = 8
 """Minimum length of a masked value, in bytes; shorter ones could occur in unrelated texts."""
 
 PLAIN = "http://"
-"""Prefix, in the settings, of a host that may get the value over an unencrypted connection, too."""
+"""In the settings, the prefix of a host that may receive the value without encryption, too."""
 
 _VARIABLE = LazyPattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _LETTERS = string.ascii_lowercase + string.digits
@@ -36,7 +36,7 @@ Field = tuple[str, str, str]
 
 @frozen
 class Mask:
-    """A masked value, the placeholder that commands see, and the hosts that get the value.
+    """A masked value, the placeholder that commands see, and the hosts that receive the value.
 
     ``name`` is the variable or file that the value comes from.
     """
@@ -57,9 +57,9 @@ class Mask:
 class Masks:
     """The credentials that the settings mask, in environment variables and files.
 
-    ``settings`` maps the name of a variable, or a path, to the hosts that get the value. A value's
-    placeholder stays the same as long as the object exists. The object is falsy if ``settings`` is
-    empty.
+    ``settings`` maps the name of a variable, or a path, to the hosts that receive the value. A
+    value's placeholder stays the same as long as the object exists. The object is falsy if
+    ``settings`` is empty.
     """
 
     def __init__(
@@ -162,7 +162,8 @@ class Masks:
     def _masked(self, name: str, text: str) -> str:
         """Return a file's text with placeholders for its secrets.
 
-        If no secrets are found, one placeholder replaces the whole text.
+        If no secrets are found, one placeholder replaces the whole text. Secrets that are too short
+        for a placeholder are removed.
         """
         from tui_agent.secret_detector import find_secrets
 

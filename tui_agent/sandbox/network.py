@@ -85,7 +85,7 @@ Change = Callable[[bytes], bytes]
 
 _REFUSED = "The sandbox does not let this command reach {host}. Only the user can allow it."
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
-"""Reason recorded for a host if the question about it was still open; see `Gateway.unanswered`."""
+"""The reason recorded for a host whose question was open at the end (`Gateway.unanswered`)."""
 
 
 @dataclass
@@ -163,7 +163,7 @@ class Gateway:
         )
 
     def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
-        """Record why a host was refused; ``closed``: the user is not asked about it again.
+        """Record why a host was refused; with ``closed``, the user is not asked about it again.
 
         The first reason recorded for a host stays.
         """
@@ -182,7 +182,7 @@ class Gateway:
 class RefusedError(Exception):
     """Raised if a connection is refused; the message says why.
 
-    ``refusal`` is a text for the model, or "".
+    ``refusal`` is a text for the model; "" if there is none.
     """
 
     refusal = ""
@@ -351,7 +351,7 @@ class Proxy:
 
         Raises:
             OSError: the command doesn't trust the proxy's certificate (``gateway`` records that),
-            or the host has no trusted certificate (the command gets status 502).
+            or the host has no trusted certificate (the command is sent status 502).
         """
         context = await asyncio.to_thread(self._authority.context, host)
         trusted = await asyncio.to_thread(self._tls)

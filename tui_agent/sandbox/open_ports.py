@@ -88,8 +88,8 @@ class OpenPorts:
     async def open(self, port: int) -> int:
         """Open a port, and return the port on 127.0.0.1 that leads to it.
 
-        Both have the same number unless that number is in use on this machine. A port that is open
-        already stays open.
+        The two ports have the same number if this program can listen on it outside, too. A port
+        that is open already stays open.
 
         Raises:
             OSError: this machine has no free port.
@@ -165,7 +165,7 @@ class OpenPorts:
         return socket.socket(fileno=sockets[0])
 
     def _end_helper(self) -> None:
-        """End or reap the helper process; the next connection starts another."""
+        """End the helper process, if there is one; the next connection starts another."""
         if self._control is not None:
             self._control.close()
             self._control = None

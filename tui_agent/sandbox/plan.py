@@ -40,7 +40,7 @@ from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
-"""Directories that are new for each command, so that a grant for a path in them has no effect."""
+"""Directories that are new for each command, so a grant for a path in them has no effect."""
 
 EMPTY = "empty"
 """Name of an empty file in ``SandboxFolders.place`` that is shown instead of hidden files."""
@@ -188,7 +188,7 @@ class ViewPlan:
         return tuple(found)
 
     def secret_mounts(self) -> Iterator[Mount]:
-        """Yield mounts that hide the project's secrets, and files that have not been searched yet.
+        """Yield the mounts that hide the project's secrets and the files not searched for them yet.
 
         If there are many such files, whole directories are hidden.
         """

@@ -75,8 +75,9 @@ class ProjectCopy:
         """Bring the copy up to date with the project, and record the state of both.
 
         All paths are relative to the project. ``parts`` are the only paths to copy, None for all.
-        Paths in ``left_out``, over which commands have a mount, get an empty placeholder. So do
-        paths in ``bounded`` that are too large. Raises OSError if there is no space.
+        Some paths are replaced by an empty placeholder: those in ``left_out``, over which commands
+        have a mount; those in ``bounded`` that are too large; those on other file systems or nested
+        too deeply. Raises OSError if there is no space.
         """
         before = replace(self)
         # After an error the next refresh copies everything again.
@@ -141,7 +142,7 @@ class _Conflicts:
                 yield change
 
     def _note_if_lost(self, change: LayerChange) -> bool:
-        """Return True if a change can't be kept. Adds a path that others changed to ``_taken``."""
+        """Return True if a change can't be kept; if others changed its path, remember that."""
         path = change.path
         if not self._taken.isdisjoint({path, *folders_around([path])}):
             return True
@@ -210,7 +211,7 @@ class _Refresh:
     """One pass over a project that updates its copy.
 
     ``before`` is the record of the last pass; ``now`` receives the new one. ``device`` is the
-    project's file system; directories on others are not copied.
+    project's file system; directories on other file systems are not copied.
     """
 
     before: ProjectCopy

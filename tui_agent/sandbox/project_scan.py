@@ -33,7 +33,7 @@ from tui_agent.path_checks import is_file
 from tui_agent.word_lists import in_order, listed
 
 MAX_FILE_BYTES = 5_000_000
-"""Maximum size, in bytes, of a file that gets snapshots; changes of larger ones can't be undone."""
+"""Maximum size, in bytes, of a file with snapshots; changes of larger files can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
 """Maximum bytes of holes in a file that is kept.
@@ -102,9 +102,9 @@ CACHE_DIRECTORIES = listed(
 )
 """Names of cache directories, which are output directories even if git doesn't ignore them."""
 NEVER_KEPT = frozenset({"__pycache__"})
-"""Names of output directories whose changes are always discarded.
+"""Names of output directories; changes in them are always discarded.
 
-Python would run the compiled code in them unchecked. It compiles it again quickly.
+Python would run compiled code in them unchecked, and can quickly compile it again.
 """
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
 """Names of entries of a repository that control what git runs and where it looks."""
@@ -363,7 +363,7 @@ class _Walk:
         return below
 
     def _note(self, row: "os.DirEntry[str]", place: _Place, below: list[_Place]) -> None:
-        """Record an entry of a directory. Adds a subdirectory to walk through to ``below``."""
+        """Record an entry of a directory. A subdirectory is added to ``below``, but no repository."""
         if row.name in _IGNORE_FILES and not place.output:
             self._rescan_when_changed(row)
         if is_repository_name(row.name) and not place.packages:

@@ -247,9 +247,9 @@ class CommandOutcome:
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
     """Return the fields of `KnownPaths` for some paths, for the judge.
 
-    All paths are relative to ``root``. ``shared`` are the paths that git doesn't ignore,
-    ``tracked`` those that it tracks, and ``directories`` the directories around the paths that
-    contain files which git doesn't ignore.
+    All paths are relative to ``root``. ``shared`` are the paths that git doesn't ignore, and
+    ``tracked`` those that it tracks. ``directories`` are the directories around the paths, if they
+    contain files that git doesn't ignore.
     """
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
@@ -300,7 +300,7 @@ class Sandbox:
         self._find = find or partial(find_sandbox, project)
         self._told = False
         self._failures: dict[str, bool] = {}
-        """Reasons why the judge failed, and whether `failure_notice` has returned each."""
+        """Reasons why the judge failed; each maps to whether `failure_notice` has returned it."""
         self._scans: dict[Path, ProjectScan] = {}
         self._unreadable_by_root: dict[Path, _UnreadableFiles] = {}
         self._search = SecretSearch()
@@ -456,7 +456,7 @@ class Sandbox:
         return self._plan(project.resolve()).layout().kind_at(path) in kinds
 
     def hides(self, path: Path, project: Path) -> bool:
-        """Return True if commands see this file of the project as empty, because it holds secrets.
+        """Return True if commands with the default view see this file of the project as empty.
 
         ``path`` is absolute. Scans the project for secrets, for at most `SCAN_SECONDS`.
         """
@@ -878,12 +878,12 @@ class Sandbox:
     def _caches(
         self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
-        """Return the directory for the layers over the user's caches, and its lock's descriptor.
+        """Return a lock and the directory that it locks, for the layers over the user's caches.
 
-        The descriptor comes first, in a tuple. With ``kept``, the directory is the project's own,
+        The lock is a tuple with its descriptor. With ``kept``, the directory is the project's own,
         if there is one and no other command holds its lock. Otherwise it is a directory in
-        ``layer``, without a lock (``()``); it is removed with the layer. If there is no layer, or
-        it is a copy, returns ``((), None)``.
+        ``layer`` that is removed with the layer, and the tuple is empty. Without a layer, or if the
+        layer is a copy, returns ``((), None)``.
         """
         if layer is None or layer.is_copy:
             return (), None
@@ -1002,11 +1002,11 @@ class Sandbox:
         return state.arguments_for(layout, judge_words(root))
 
     async def _judge_changes(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
-        """Have the judge judge the changes on a layer; the judge keeps build outputs at once.
+        """Have the judge decide on the changes on a layer; it keeps the build outputs at once.
 
         If the judge needs to know what git and the checkpoints know about some paths, a second
-        request tells it. ``ended``: the command has ended, so outputs are moved instead of copied.
-        Raises JudgeError if the judge fails.
+        request tells it. If the command has ``ended``, outputs are moved instead of copied. Raises
+        JudgeError if the judge fails.
         """
         root = launch.seen.root
         request: dict[str, Any] = {
@@ -1031,7 +1031,7 @@ class Sandbox:
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, list[str]]:
-        """Have the judge judge an ended command's changes, and keep the allowed ones.
+        """Have the judge decide on an ended command's changes, and keep those that are allowed.
 
         Returns the grants that the discarded changes needed, and notes for the model. Raises
         JudgeError if the judge fails.
@@ -1100,8 +1100,8 @@ class Sandbox:
         )
         row = await asyncio.to_thread(ask)
         texts = {
-            "aside": "[Renamed or removed, because other programs would run it or read it as settings, or it leads "
-            "outside: {}.]",
+            "aside": "[Renamed or removed, because other programs would run these or read them as settings, or "
+            "because they lead outside: {}.]",
             "kept": "[New files that other programs run or read as settings: {}. Tell the user to check them.]",
         }
         for kind, text in texts.items():
@@ -1444,7 +1444,7 @@ class Sandbox:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file unless it has this content already, because commands may be reading it."""
+    """Write a file. If it has this content already, don't touch it: commands may be reading it."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 

@@ -59,7 +59,7 @@ class Grants:
     They are outside the project, or in the project but can't be restored by a checkpoint.
     """
     hosts: frozenset[str] = frozenset()
-    """Host names that may be reached on every port, or ``*``."""
+    """Host names that may be reached on every port; ``*`` stands for every public host."""
 
     def __or__(self, other: "Grants") -> "Grants":
         return Grants(

@@ -189,7 +189,7 @@ async def test_a_slow_checker_holds_nothing_up_and_is_told_later(tmp_path: Path)
     (tmp_path / "project/target/go").write_text("")
     await harness.until(lambda: not checker.running)
     assert harness.notices() == [
-        "while found 1 new problem in a.txt. The model gets this with your next message."
+        "while found 1 new problem in a.txt. The model receives this with your next message."
     ]
     await harness.say("and now?")
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]

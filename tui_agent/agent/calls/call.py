@@ -1,6 +1,6 @@
 """Defines a tool call, the stages it passes through, and its outcome.
 
-A call gets exactly one outcome, even if a stage raises an exception. `ToolRunner` makes the calls,
+A call has exactly one outcome, even if a stage raises an exception. `ToolRunner` makes the calls,
 sends them through the stages of ``stages`` and ``repetition``, and appends the outcomes as results.
 """
 
@@ -77,7 +77,7 @@ class Call:
     finished: "Outcome | None" = None
     """The tool's own outcome; None until the tool has ended.
 
-    It becomes the call's result if a later stage, such as a hook, is interrupted.
+    It becomes the call's result if the work after the tool, such as a hook, is interrupted.
     """
     answered: bool = False
     """Whether the call's result entry has been made."""
@@ -134,7 +134,7 @@ class Outcome:
 
     @classmethod
     def of(cls, result: ToolResult) -> "Outcome":
-        """Return the outcome with a tool's result: ERROR if it is an error, otherwise COMPLETED."""
+        """Return the outcome for a tool's result: ERROR if the tool failed, otherwise COMPLETED."""
         return cls(ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
 
@@ -190,7 +190,7 @@ async def _nothing_left(call: Call) -> Outcome:
 def outcome_of(call: Call, error: BaseException) -> Outcome:
     """Return the outcome for an exception that a stage raised, with a text for the model.
 
-    DENIED for a RefusedError; ERROR for any other exception.
+    Its status is DENIED for a RefusedError, and ERROR for any other exception.
     """
     match error:
         case RefusedError():

@@ -102,7 +102,7 @@ class ToolContexts:
         return {line.topic: line.source for line in self._ports.knowledge.memory}
 
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
-        """Return the results of reading ``file`` that the model still sees unchanged, newest first.
+        """Return the read results for ``file`` that the model still sees unchanged, newest first.
 
         ``file`` is the path as written in results: relative to the project, or absolute outside it.
         """

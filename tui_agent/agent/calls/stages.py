@@ -98,7 +98,7 @@ class Allowed:
         return await proceed(call)
 
     async def _save_in_editor(self, call: Call) -> None:
-        """Have the editor save the files that the call would change, so that no text is lost."""
+        """Have the editor save the files that the call would change: unsaved text would be lost."""
         context = call.context
         if context.editor is None or not call.tool.traits.writes:
             return
@@ -111,7 +111,8 @@ class Allowed:
 class Opened:
     """Gives a call the sandbox view that its permissions allow.
 
-    Also gives it two functions to call while it runs: they ask for more grants, or for one host.
+    Also gives it two functions with which it can ask, while it runs, for more grants and for access
+    to a host.
     """
 
     gate: Gate

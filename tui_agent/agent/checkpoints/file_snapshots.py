@@ -52,7 +52,7 @@ class Snapshot:
 
     @property
     def exists(self) -> bool:
-        """Whether there was a file, with known content or not."""
+        """Whether the file existed, even if its content is not known."""
         return self.digest is not None or bool(self.problem)
 
 

@@ -74,9 +74,9 @@ class Manifest(dict[str, Stamp]):
     """Paths of files that have other hard links, through which they can be changed unnoticed."""
 
     def had(self, stamp: Stamp) -> bool:
-        """Return True if a file with this stamp was listed under any path, or if it is newer.
+        """Return True if a file with this stamp was listed, or may have changed since then.
 
-        Newer means modified since the listing began. A stamp matches by inode, time and size.
+        The listed file may have any path; its inode, modification time and size must match.
         """
         if stamp.modified >= self.began - CLOCK_TOLERANCE_NS:
             return True
@@ -203,7 +203,7 @@ class WatchedProject:
     async def look(self) -> Manifest:
         """Return the current manifest: the same object as the last time if nothing changed.
 
-        The caller may correct its stamps, because the next manifest is made from it. Calls must not
+        The caller may correct stamps in it; the next manifest is made from it. Calls must not
         overlap. Raises TooLargeError and OSError, as `manifest_of` does.
         """
         last = self._last

@@ -43,9 +43,9 @@ class Difference:
 
 @frozen
 class RestoreStep:
-    """A file to restore: ``now`` is its snapshot when planned, ``wanted`` the one to restore.
+    """A file to restore: ``now`` is its snapshot at planning, ``wanted`` the snapshot to restore.
 
-    Either may be `ABSENT`: the file doesn't exist now, or will be deleted.
+    ``now`` is `ABSENT` if the file doesn't exist, ``wanted`` if the file will be deleted.
     """
 
     path: str
@@ -190,8 +190,9 @@ def decide(
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
     """Return the steps in an order that loses no content if restoring stops halfway.
 
-    Files are written before others are deleted, with one exception: a file is deleted first if a
-    directory has to be made in its place, or if a file has to replace the directory it is in.
+    Files are written before others are deleted, with one exception: a file is deleted first if its
+    path is needed for a directory, or if one of the directories around it has to be replaced by a
+    file.
     """
     steps = list(steps)
     places = {step.path for step in steps if step.wanted.exists}

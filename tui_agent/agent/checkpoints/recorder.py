@@ -123,7 +123,7 @@ class Recorder:
         self._changed: list[FileChange] = []
         """Changes that aren't in a checkpoint yet."""
         self._omitted = 0
-        """Number of unrecorded changes since the last checkpoint, beyond `MAX_CHANGES`."""
+        """Number of changes since the last checkpoint that exceed `MAX_CHANGES`; not recorded."""
         self._lock = asyncio.Lock()
         self._said = SayOnce()
         self._watched = True
@@ -152,8 +152,9 @@ class Recorder:
     async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
         """Record the changes that are made to these files inside the context.
 
-        ``paths`` None means any file of the project. Changes are also recorded if the task is
-        cancelled inside the context or while they are read afterwards; `settle` waits for that.
+        If ``paths`` is None, these are all files of the project. Changes are also recorded if the
+        task is cancelled inside the context or while they are read afterwards; `settle` waits for
+        that.
         """
         if paths is None:
             async with self._lock:
@@ -433,7 +434,7 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to the next checkpoint; merge those that directly follow earlier changes."""
+        """Add changes to the next checkpoint; merge each with the one that it directly follows."""
         if self._unstored:
             self._say(
                 f"Can't store snapshots of changed files, so they can't be restored: {self._unstored}"

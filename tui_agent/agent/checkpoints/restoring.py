@@ -173,8 +173,8 @@ class Restorer:
 class ChangedFile:
     """A file that differs from its snapshot.
 
-    ``mark``: A (added), M (modified), D (deleted) or ? (snapshot not kept). ``path`` is relative to
-    the project. ``facts`` is a short text such as "+3 -1", or why the lines can't be compared.
+    ``mark`` is A (added), M (modified), D (deleted) or ? (snapshot not kept). ``path`` is relative
+    to the project. ``facts`` is a short text such as "+3 -1", or why the lines can't be compared.
     ``diff`` is a unified diff of the lines; "" if they can't be compared.
     """
 

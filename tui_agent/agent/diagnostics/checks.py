@@ -143,11 +143,12 @@ class Check:
 def checks_for(
     path: Path, root: Path, settings: DiagnosticSettings, server: str = ""
 ) -> list[Check]:
-    """Return the checks for a file: commands from the settings, or known checkers that were found.
+    """Return the checks for a file: commands from the settings, else the installed known checkers.
 
-    ``server`` is the name of the language server that runs for the file, "" for none. It is used
-    only if no known checker with markers is found, because those also check types. [] for a file
-    outside the project ``root``.
+    If the settings have a pattern for the file, only their commands are returned. Otherwise
+    ``server``, the name of the language server that runs for the file ("" for none), is added
+    unless a known checker with markers is found, because such checkers also check types. [] for a
+    file outside the project ``root``.
     """
     if not path.is_relative_to(root):
         return []
@@ -190,7 +191,7 @@ def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> li
 
 
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
-    """Return the directory in which a checker runs for a file; None if it doesn't check it."""
+    """Return the directory where a checker runs for a file; None if it doesn't check this file."""
     if not any(path.match(pattern) for pattern in checker.patterns):
         return None
     if not checker.markers:

@@ -274,7 +274,7 @@ class Diagnostics:
             files = dict.fromkeys([problem.path for problem in checker.unreported])
             count = counted(len(checker.unreported), "new problem")
             found = f"{checker.check.name} found {count} in {', '.join(files)}."
-            self._say(f"{found} The model gets this with your next message.")
+            self._say(f"{found} The model receives this with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up = why

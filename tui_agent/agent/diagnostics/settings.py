@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class DiagnosticSettings(BaseModel):
-    """The settings' table ``[diagnostics]``: which checkers run on edited files, and how long."""
+    """The settings' table ``[diagnostics]``: checks of edited files, and how long they may take."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

@@ -91,7 +91,7 @@ class Containment:
 
 @frozen
 class CommandHook:
-    """A hook that runs a command of the settings in ``cwd``.
+    """A hook that runs a command from the settings in the directory ``cwd``.
 
     ``environment`` are the command's environment variables, without secrets.
     """
@@ -250,9 +250,9 @@ class LoadedHooks:
 class CheckedCall:
     """A tool call's arguments after its ``before_tool`` hooks, and what these decided.
 
-    ``allowed`` is True if a hook allowed the call; ``refusal`` is the text for the model if one
-    denied it. ``changed`` is the JSON of the arguments if a hook changed them. ``asks`` says why a
-    hook wants the user to be asked; "" if none does.
+    ``allowed`` is True if a hook allowed the call. ``refusal`` is the text for the model if a hook
+    denied the call, otherwise None. ``changed`` is the JSON of the arguments if a hook changed
+    them, otherwise None. ``asks`` says why a hook wants the user to be asked; "" if none does.
     """
 
     arguments: ToolInput
@@ -348,7 +348,8 @@ class Hooks:
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
         """Run the hooks before a user's message is added.
 
-        Returns the first answer that refuses the message, otherwise one with all texts joined.
+        Returns the first answer that refuses the message. If none does, returns an answer with the
+        texts of all hooks, joined.
         """
         if not await self.wanted("user_prompt"):
             return UserPromptAnswer.model_construct()
@@ -430,9 +431,9 @@ class Hooks:
     ) -> SummaryT:
         """Run the hooks before a compaction or move.
 
-        Returns the first answer that cancels or has a summary, otherwise one with the texts of all
-        hooks, joined; in both cases with the cut and the details that earlier hooks gave. A summary
-        that is too short is reported and ignored.
+        Returns the first answer that cancels or has a summary. If there is none, returns an answer
+        with the texts of all hooks, joined. Either also has the last cut and the last details that
+        the hooks run so far gave. A summary that is too short is reported and ignored.
         """
         context: list[str] = []
         more: dict[str, Any] = {}
@@ -443,7 +444,11 @@ class Hooks:
             if not (answer.cancel or answer.summary):
                 continue
             if not answer.cancel and len(answer.summary.strip()) < MIN_SUMMARY_CHARS:
-                self._failed(handler, payload.event, "its summary is too short")
+                self._failed(
+                    handler,
+                    payload.event,
+                    f"its summary is too short (fewer than {MIN_SUMMARY_CHARS} characters)",
+                )
                 continue
             return answer.model_copy(update=more)
         return kind(context="\n\n".join(context), **more)
@@ -465,9 +470,9 @@ class Hooks:
     async def permission(
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, reason: str
     ) -> PermissionQuestionAnswer:
-        """Ask the hooks, instead of the user, whether a call may run; return the first decision.
+        """Ask the hooks, before the user, whether a call may run; return the first decision.
 
-        Its ``decision`` is None if no hook decided.
+        If no hook decides, ``decision`` is None in the returned answer.
         """
         if not await self.wanted("permission", tool.name):
             return PermissionQuestionAnswer.model_construct()

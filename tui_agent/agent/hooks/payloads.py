@@ -296,7 +296,7 @@ class HookAnswer(BaseModel):
     def telling(cls, text: str) -> Self:  # noqa: ARG003 - for subclasses
         """Return an answer that gives ``text`` to the model.
 
-        An empty answer if the event's answers have no text for the model.
+        Returns an empty answer if the event's answers have no text for the model.
         """
         return cls()
 

@@ -192,7 +192,10 @@ def parse_document(text: str) -> Document:
         return Document(body=text.strip())
     found = FRONT.match(text)
     if found is None or len(found[1]) > FRONT_MATTER_CHARS:
-        raise DocumentError("the front matter has no end: add a line of three dashes below it")
+        raise DocumentError(
+            f"the front matter has no end within {FRONT_MATTER_CHARS:,} characters: "
+            "add a line of three dashes below it"
+        )
     return Document(MappingProxyType(_fields(found[1])), text[found.end() :].strip())
 
 

@@ -117,7 +117,7 @@ class Folders:
     def above(self) -> tuple[Path, ...]:
         """Return the directories above the project, outermost first.
 
-        Directories that other users own (except root) or that everyone can write to are left out.
+        Leaves out directories that everyone can write to, and those of other users except root.
         """
         return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
 

@@ -32,7 +32,10 @@ from tui_agent.trust import importing_files
 FILE_BYTES = 32 * 1024
 """Maximum bytes of one instruction file that are sent to the model."""
 MAX_FILES = 50
-"""Maximum files per pattern in the ``instructions`` setting, imports per file, rules per folder."""
+"""Maximum number of files for one pattern in the ``instructions`` setting.
+
+Also the maximum number of imports in one file, and of rules in one folder.
+"""
 MAX_HOPS = 4
 """Maximum depth of imports, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
@@ -290,7 +293,7 @@ class InstructionFiles:
             return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
-        """Return the main file to read: one that imports the first of ``mains``, else the first."""
+        """Return the main file to read: the first of ``mains``, or another that imports it."""
         first = mains[0]
         for other in mains[1:]:
             try:
