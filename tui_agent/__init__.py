@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     from importlib.util import find_spec
 
-    # Python itself looks for such attributes in every module.
+    # Python itself looks up attributes such as ``__path__`` in every module.
     if name.startswith("__") and name != "__all__":
         raise AttributeError(name)
     # A submodule that is not imported yet is not an attribute.

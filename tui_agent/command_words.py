@@ -1,8 +1,8 @@
 """Finds the words of a shell command that may be names of files.
 
 Each word is found as it is written and as a shell reads it: without quotes and backslashes, with
-variables, braces and ``~`` replaced. Parts of a word that an option or an address may set off
-count as words, too. A name that a command puts together in another way is not found.
+variables, braces and ``~`` replaced. Parts of a word count as words, too, such as the path in
+``--file=PATH`` or ``HOST:PATH``. A name that a command puts together in another way is not found.
 """
 
 import os
@@ -15,9 +15,9 @@ from itertools import islice
 from tui_agent.lazy import LazyPattern
 
 _MAX_EXPANDED = 64
-"""The braces of a word are replaced in no more than this many ways."""
+"""Maximum number of words that a word with braces is expanded to; the others are ignored."""
 _MAX_LENGTH = 4096
-"""The braces of a longer word, in characters, are not replaced: no path is that long."""
+"""Maximum length, in characters, of a word whose braces are expanded; no path is longer."""
 
 _WORD = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
 _VARIABLE = LazyPattern(
@@ -27,13 +27,14 @@ _BRACES = LazyPattern(r"\{([^{}]*,[^{}]*)\}")
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _JOINED_OPTION = LazyPattern(r"-[A-Za-z](?=[^-=])")
 _MOVES = LazyPattern(r"cd|pushd|-[A-Za-z]*C|--directory|--chdir")
-"""Words after which a command names the directory in which it, or the rest of the line, runs."""
+"""Matches a word before a directory in which a command, or the rest of the line, runs."""
 
 
 def words_of(command: str, variables: Mapping[str, str]) -> dict[str, None]:
     """Return the words of a command line that may be names of files, in no particular order.
 
-    ``variables`` are those of the command's environment; unknown ones count as empty.
+    ``variables`` are those of the command's environment. A variable that is not among them has its
+    default (``${NAME:-default}``), or is empty.
     """
     expanded = _expanded(command, variables)
     found = [*_WORD.findall(command), *_WORD.findall(expanded), *_as_a_shell(expanded)]
@@ -46,7 +47,7 @@ def words_of(command: str, variables: Mapping[str, str]) -> dict[str, None]:
 
 
 def directories_moved_to(command: str, variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield the directories in which a command line says that a command is to run, as named there.
+    """Yield the directories to which a command line changes, as written, but with ``~`` replaced.
 
     They follow ``cd``, ``pushd``, or an option such as ``-C``.
     """
@@ -88,7 +89,8 @@ def _expanded(command: str, variables: Mapping[str, str]) -> str:
 def _as_a_shell(command: str) -> list[str]:
     """Return the words of a command line with quotes and backslashes removed.
 
-    Only those before the first quote that is not closed; a shell refuses such a line.
+    A shell refuses a line with an unclosed quote; of such a line, returns only the words before the
+    word with that quote.
     """
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
@@ -100,7 +102,7 @@ def _as_a_shell(command: str) -> list[str]:
 
 
 def _without_braces(word: str) -> Iterator[str]:
-    """Yield what a shell makes of a word with lists in braces; the word itself if it has none."""
+    """Yield the words to which a shell expands a word with braces; without braces, the word."""
     waiting = [word]
     while waiting:
         text = waiting.pop()

@@ -138,7 +138,7 @@ _EXPECTED = {
 """Descriptions of what a setting accepts, by the type of pydantic's error."""
 
 MAX_TOLD = 8
-"""The most invalid values that one message names."""
+"""Maximum number of invalid values that one message names."""
 
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
 """Type names that pydantic appends to the key in an error if a value may have several types."""
@@ -460,7 +460,10 @@ class LoadedConfig:
     """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
-        """Return where a dotted key was set; for a table, where one of its values was set."""
+        """Return where a dotted key was set; "default" if nowhere.
+
+        For a table, returns where one of its values was set.
+        """
         for known, origin in self.origins.items():
             if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
                 return origin
@@ -486,7 +489,7 @@ def load_config(
     as ``project_permissions``.
 
     Raises:
-        ConfigError: a value is not accepted, or a file can't be read.
+        ConfigError: a value is not accepted, or a file is not valid TOML or can't be read.
     """
     path = path or config_path()
     environ = os.environ if environ is None else environ
@@ -606,8 +609,9 @@ def _tighten(brought: Table) -> list[str]:
 def _ready_to_merge(own: Table, brought: Table) -> Table:
     """Return a project's settings (``brought``), ready to be merged over the user's (``own``).
 
-    The project's hooks are added after the user's, and its MCP servers don't replace the user's.
-    All of the project's hooks and servers are marked to run in the sandbox.
+    The project's hooks are added after the user's. An MCP server of the project is left out if the
+    user has one with the same name. All of the project's hooks and servers are marked to run in the
+    sandbox.
     """
     beside = dict(brought)
 
@@ -695,6 +699,7 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     Raises:
         ConfigError: the file can't be read, the key is unknown, or the value is not accepted; the
             file is then unchanged.
+        OSError: the file can't be written.
     """
     path = path or config_path()
     table = read_table(path)
@@ -810,9 +815,9 @@ def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def split_known(
     model: type[BaseModel], table: Table, prefix: tuple[str, ...] = ()
 ) -> tuple[Table, list[tuple[str, ...]]]:
-    """Split a table into the settings that ``model`` has and the keys of unknown settings.
+    """Return the settings in a table that ``model`` has, and the keys of the unknown settings.
 
-    ``prefix``: the keys that lead to the table.
+    ``prefix`` has the keys that lead to the table.
     """
     known: Table = {}
     unknown: list[tuple[str, ...]] = []
@@ -845,9 +850,9 @@ def is_fixed(info: FieldInfo) -> bool:
 
 
 def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
-    """Return the model of a field's table or tables, and True if the field has one table for each name.
+    """Return the model of a field's table, and True if the field has many such tables, by name.
 
-    The model is None if the field's value is not a table.
+    The model is None if the field has no table.
     """
     annotation = info.annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -948,13 +953,13 @@ def _same_table(known: Sequence[str], table: Sequence[str]) -> bool:
 
 
 def _is_almost(known: str, name: str) -> bool:
-    """Return True if a name is spelled almost like a known one, or is one of its words."""
+    """Return True if a name is spelled almost like a known one, or is a word of the known one."""
     name = name.lower()
     return name in known.split("_") or SequenceMatcher(None, known, name).ratio() >= _MISTYPED
 
 
 def _is_akin(known: str, name: str) -> bool:
-    """Return True if a name is spelled like a known one, shares a word with it, or is its beginning."""
+    """Return True if a name is spelled like a known one, shares a word with it, or begins it."""
     name = name.lower().replace("-", "_")
     shares = not set(name.split("_")).isdisjoint(known.split("_"))
     begins = len(name) >= _MIN_BEGINNING and known.startswith(name)
@@ -998,7 +1003,7 @@ def _source(key: str, path: Path, origins: Mapping[str, Origin], project: Path |
 
 
 def _refusal(key: str, errors: Sequence[ErrorDetails]) -> str:
-    """Return the sentence about a setting's invalid value; ``errors`` are all that are about it."""
+    """Return the sentence about a setting's invalid value; ``errors`` are all its errors."""
     first = errors[0]
     expected = [_expected(one) for one in errors]
     if all(expected):

@@ -20,7 +20,7 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum size of a user's file, in bytes. Large, as Claude Code keeps its history in its file."""
+"""Maximum size of a user's file, in bytes. Claude Code's file is large, as it has the history."""
 
 MAX_PROJECT_BYTES = 256_000
 """Maximum size of a project's file, in bytes. A stranger may have written it, and each of its rules
@@ -69,8 +69,9 @@ def read_foreign(path: Path, shown: str, project: Path | None = None) -> Foreign
     """Read a TOML file, or a JSON file, which may have comments; return None if there is no file.
 
     A file that can't be read or parsed is returned with a ``problem``. Pass ``project`` for a
-    project's file: it is then not read if it is outside the project or larger than
+    project's file, which is not read if it is outside the project or larger than
     `MAX_PROJECT_BYTES`. A file of at most this size is read again only after it has changed.
+    Codex's ``.rules`` files are not parsed.
     """
     if not os.path.lexists(path):
         return None

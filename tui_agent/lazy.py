@@ -24,7 +24,8 @@ UNCOMPILED_OBJECTS = 32
 """Number of objects of a dataclass that are filled field by field before its constructor is compiled."""
 
 _collecting = RLock()
-"""Held while a class's fields are collected. Reentrant, as its bases' fields are collected, too."""
+"""Held while a class's fields are collected. Reentrant, because the fields of the class's bases are
+collected, too."""
 
 
 class _Fields:
@@ -276,8 +277,8 @@ def _frozen(kind: Any) -> dict[str, Any]:
     def change(self: object, name: str, *value: object) -> None:
         """Set an attribute or, without a value, delete it.
 
-        Raises FrozenInstanceError for a field, and, in an object of exactly this class rather than a
-        subclass, for any attribute.
+        Raises FrozenInstanceError for a field. In an object of this class itself, not of a
+        subclass, also raises it for any other attribute.
         """
         if type(self) is kind or name in kind.__dataclass_fields__:
             raise dataclasses.FrozenInstanceError(

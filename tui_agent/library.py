@@ -257,7 +257,7 @@ class Agent:
             exceed it, with the reason "budget". No request is sent to a model of unknown price.
         max_tokens: maximum tokens for one message, requests and answers together. Beyond it, the turn
             also ends with the reason "budget".
-        timeout: maximum seconds for one message.
+        timeout: maximum seconds for one message; then the turn ends with the reason "budget".
 
     Raises:
         LibraryError: an argument can't be used: a tool, a rule, a mode, a file that doesn't exist.
@@ -334,7 +334,8 @@ class Agent:
             budget=RunBudget(max_cost, max_tokens, timeout),
             tool_files=ToolFiles(lambda: (files, [])),
         )
-        # A project's memory belongs to the user, so the model doesn't get the tool that writes it.
+        # A project's memory belongs to the user, so the model is not offered the tool that writes
+        # it.
         ports.tools = tuple(tool for tool in ports.tools if tool.name != RememberTool.name)
         known = {tool.name: tool for tool in ports.tools}
         if builtin_tools is not None:
@@ -535,7 +536,10 @@ class Agent:
         return self._agent.inspector.next_request()
 
     async def tokens(self) -> tuple[int, int]:
-        """Return the sizes of the next request and of the model's context window, in tokens."""
+        """Return the sizes of the next request and of the model's context window, in tokens.
+
+        The size of the window is 0 if it is unknown.
+        """
         await self._agent.warm()
         size = self._agent.context_size()
         return size.total, size.window

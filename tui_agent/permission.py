@@ -77,7 +77,8 @@ class PermissionNeed:
     always: str = ""
     """Pattern of the rule that the answer "always" creates; "" for the permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of a rule that matches the command but doesn't cover one of its options; "" for none."""
+    """Pattern of a rule that would match if it covered one more option of the command; "" for
+    none."""
     aliases: tuple[str, ...] = ()
     """Other spellings of the pattern; a rule that denies one of them denies the call."""
     leads_to: str = ""

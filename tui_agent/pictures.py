@@ -116,7 +116,7 @@ def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
 
 
 def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoPicture:
-    """Decode a picture, and scale or convert it if the limits require that.
+    """Decode a picture; scale, turn or convert it if it can't be sent as it is.
 
     Returns NoPicture for data that is too large, can't be decoded, or can't be made small enough.
     May take seconds, so call it in a thread.

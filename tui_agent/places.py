@@ -34,8 +34,9 @@ ACTING = {
     "hooks": "hook",
     "tools": "tool",
 }
-"""The kinds of files that need the user's trust, because they run something or instruct the model, with
-the word for one file of each. Instructions and rules don't: they are ordinary texts, like a README."""
+"""The kinds of files that need the user's trust, because they run something or instruct the model.
+Each value is the word for one such file. Instructions and rules need no trust: they are ordinary
+texts, like a README."""
 SKILL_FILE = "SKILL.md"
 """Name of a skill's main file. Other files in a skill's folder are ordinary files of the project."""
 
@@ -147,8 +148,8 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Environment variables that move paths of the home directory. By path: the variable, and the new
-path relative to the directory that the variable names."""
+"""By path below the home directory: the environment variable that moves it, and the new path
+relative to the directory that the variable names."""
 
 
 def in_home(home: Path, name: str) -> Path:

@@ -97,7 +97,7 @@ def _chosen(folder: Path, name: str) -> Path:
     """Return ``folder``, or, if it is a marketplace, the folder of its plugin ``name``.
 
     ``name`` may be "" if the marketplace has only one plugin. Raises PluginError if the marketplace
-    has no such plugin, or lists one that is kept elsewhere.
+    has no such plugin, or only refers to another place for it.
     """
     market = market_of(folder)
     if not market:

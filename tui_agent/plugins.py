@@ -1,9 +1,9 @@
 """Installs and reads plugins in Claude Code's layout: skills, commands, agents, hooks and MCP servers.
 
-`PluginStore` copies an added plugin into the data directory and records a digest of its files there,
-in ``plugins.json``. A plugin whose copy has changed since is not used. A plugin's parts are only
-read here; other modules offer its skills, run its hooks and start its servers. Source: Claude Code's
-plugins reference.
+`PluginStore` copies an added plugin into the data directory and records a digest of its files
+there, in ``plugins.json``. A plugin is not used if its copy has changed. A plugin's parts are only
+read here; other modules offer its skills, run its hooks and start its servers. Source: Claude
+Code's plugins reference.
 """
 
 import hashlib
@@ -71,9 +71,10 @@ class Plugin:
     unused: tuple[str, ...] = ()
 
     def folders(self, kind: Kind) -> list[Path]:
-        """Return the plugin's folders of a kind of documents: the usual one, and those in the manifest.
+        """Return the plugin's folders with one kind of documents, the usual folder first.
 
-        Folders that don't exist or are outside the plugin are left out.
+        The others are named in the manifest. Folders that don't exist or are outside the plugin are
+        left out.
         """
         named = _listed(self.manifest, _KEYS.get(kind, kind))
         names = [name for name in named if isinstance(name, str)]
@@ -171,7 +172,7 @@ class PluginStore:
     def plugins(self, problems: list[str] | None = None) -> list[Plugin]:
         """Return the added plugins whose files are unchanged.
 
-        Appends a sentence about each of the others to ``problems``.
+        Appends a sentence to ``problems`` about each plugin that is left out.
         """
         said = [] if problems is None else problems
         found: list[Plugin] = []
@@ -199,8 +200,7 @@ class PluginStore:
         user agreed to.
 
         Raises:
-            PluginError: a link leads out of the plugin's folder, the plugin is too large, or its
-                files no longer have this digest.
+            PluginError: the files can't be used (see `digest_of`), or no longer have this digest.
             OSError: the files can't be copied.
         """
         target = self._place / plugin.name
@@ -269,7 +269,7 @@ def read_plugin(root: Path) -> Plugin:
 
 
 def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a manifest's value as a list: a single value becomes a list of one, no value an empty list."""
+    """Return a manifest's value as a list; a single value as a list of one, no value as []."""
     given = manifest.get(key)
     if isinstance(given, list):
         return given
@@ -378,7 +378,10 @@ def _normal(path: Path) -> Path:
 
 
 def _replaced(value: Any, root: Path) -> Any:
-    """Return a value with ``${CLAUDE_PLUGIN_ROOT}`` in all its texts replaced by the plugin's directory."""
+    """Return a JSON value with ``${CLAUDE_PLUGIN_ROOT}`` replaced by the plugin's directory.
+
+    Keys are not changed.
+    """
     if isinstance(value, dict):
         return {key: _replaced(item, root) for key, item in value.items()}
     if isinstance(value, list):

@@ -41,7 +41,7 @@ def packaged_prompt(name: str) -> str:
     """Return the text of the program's own ``prompts/NAME.md``, even if the user has replaced it.
 
     Raises:
-        ResourceError: there is no such prompt.
+        ResourceError: there is no such prompt, or the file can't be read.
     """
     return _text(data_root() / "prompts" / f"{name}.md")
 

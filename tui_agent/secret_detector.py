@@ -492,7 +492,7 @@ def is_secret_in_variable(value: str) -> bool:
     """Return True if a variable's value has an option or setting with a secret: ``-uroot -pS3cr3tPass9``.
 
     Unlike in code, every value that is assigned to a secret's name counts, except placeholders,
-    paths and numbers. For a password, numbers count, too.
+    paths, options and numbers. For a password, numbers count, too.
     """
     return any(form.search(value) for form in _IN_VARIABLE) or any(
         map(_is_given, _GIVEN.finditer(value))

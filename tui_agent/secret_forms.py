@@ -111,4 +111,4 @@ def _encoded(form: str) -> Iterator[bytes]:
         try:
             yield form.encode(encoding)
         except UnicodeEncodeError:
-            continue  # a file in this encoding can't contain it
+            continue  # a file in this encoding can't contain the secret

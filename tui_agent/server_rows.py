@@ -9,7 +9,8 @@ from tui_agent.json_text import as_list
 def effect_of_server(row: Mapping[str, Any]) -> str:
     """Describe to the user what an MCP server does: ``connects to URL``, or ``runs COMMAND`` with arguments.
 
-    For an entry with neither, say which settings it changes on the user's server of the same name.
+    For an entry with neither a URL nor a command, say which settings it changes on the user's
+    server of the same name.
     """
     if url := row.get("url"):
         return f"connects to {url}"

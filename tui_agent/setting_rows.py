@@ -134,7 +134,7 @@ def setting_rows(
 
 @cache
 def _docstrings(model: type[BaseModel]) -> Mapping[str, str]:
-    """Return the docstrings under a model's fields by field name, read from its source file.
+    """Return the docstrings of a model's fields by field name, read from the source file.
 
     Empty if the source file can't be read.
     """

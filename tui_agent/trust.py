@@ -73,14 +73,15 @@ PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""What a setting is called on the screen, by its table; settings of other tables are "setting"."""
+"""Names for settings on the screen, by their table; a setting of any other table is a "setting"."""
 
 
 @frozen
 class TrustItem:
     """A single thing in a project that needs trust, such as a hook.
 
-    ``text`` is its effect or description, ``place`` the file it is in, relative to the project.
+    ``text`` is its effect or description. ``place`` is the path of its file, relative to the
+    project.
     """
 
     kind: str
@@ -336,7 +337,7 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files that need trust below ``folder/name``; of skills, only their main files."""
+    """Yield the files that need trust below ``folder/name``; of a skill, only its main file."""
     place = folder / name
     for path in _below(project, place):
         is_flat = name in _FLAT_SKILLS and path.parent == place and path.suffix == ".md"
@@ -440,7 +441,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _value_text(value: object) -> str:
-    """Return a setting's value as TOML writes it, but a text without quotes."""
+    """Return a setting's value for display: text unquoted, tables as ``KEY = VALUE`` pairs."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -55,7 +55,7 @@ def test_a_small_model_proposes_a_key_takes_and_the_next_session_knows(
     terminal.wait_for(f"+ {LINE}")
     terminal.wait_for("#2 here · your words")
     terminal.press("t")
-    terminal.wait_for("u undoes it")
+    terminal.wait_for("Press u to undo it")
     terminal.press("escape")
     terminal.wait_gone("Memory of this project")
     terminal.press("ctrl+q")

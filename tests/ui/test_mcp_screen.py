@@ -330,7 +330,7 @@ async def test_a_server_from_which_the_sandbox_hides_files_is_let_read_them(
         monkeypatch.setattr(stage.agent.mcp, "status", lambda: (server,))
         monkeypatch.setattr(stage.agent.ports.mcp, "let_read", let_read)
         await stage.main.controller.run("mcp", "")
-        await until(lambda: "p lets only this server read it" in screen_text(stage), pilot)
+        await until(lambda: "press p to let only this server read it" in screen_text(stage), pilot)
         assert "in the sandbox" in screen_text(stage)
         await pilot.press("p")
         await until(lambda: "until the program ends?" in screen_text(stage), pilot)

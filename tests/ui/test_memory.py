@@ -59,7 +59,7 @@ async def test_a_proposal_is_a_quiet_line_then_a_diff_then_kept_and_undone(tmp_p
         assert "- tests: Run make up first." in stage.text()
         await pilot.press("t")
         await until(lambda: kept(tmp_path) == [f"tests: {SERVICES}"], pilot)
-        await stage.until_text("u undoes it", pilot)
+        await stage.until_text("Press u to undo it", pilot)
         await pilot.press("u")
         await until(lambda: kept(tmp_path) == ["tests: Run make up first."], pilot)
         await stage.until_text(f"+ tests: {SERVICES}", pilot)
@@ -149,7 +149,7 @@ async def test_the_projects_own_notes_are_listed_dropped_and_brought_back(tmp_pa
         await pilot.press("down")
         await pilot.press("x")
         await until(lambda: "services" not in notes.read_text(), pilot)
-        await stage.until_text("u undoes it", pilot)
+        await stage.until_text("Press u to undo it", pilot)
         await pilot.press("u")
         await until(lambda: "Tests need services." in read_notes(tmp_path / "project"), pilot)
         assert kept(tmp_path) == [kept_line.shown]

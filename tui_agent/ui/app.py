@@ -199,7 +199,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             focused = self.focused
-            # Keys in the prompt are left out: it records their times itself, which is cheaper.
+            # The prompt records the times of its own keys, which is cheaper.
             if focused is None or focused is not self.main.prompt:
                 if self.main.keeps_from_page(event):
                     return
@@ -300,8 +300,8 @@ class TuiAgentApp(ErrorBoundary[int]):
         If another program has borrowed the terminal, ends that program first. On SIGHUP, the agent
         continues detached if ``ui.closed_terminal`` says so.
 
-        Returns False, and does nothing, if the signal comes from a key meant for the program that
-        has borrowed the terminal, such as an editor.
+        Returns True. If the signal comes from a key meant for the program that has borrowed the
+        terminal, such as an editor, does nothing and returns False.
         """
         if lending.is_for_borrower(number):
             return False
@@ -369,7 +369,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         return app_focus
 
     def watch_app_focus(self) -> None:
-        """Focus the prompt if the terminal gained the focus and no widget of the main screen has it.
+        """Focus the prompt if the terminal is focused and the main screen has no focused widget.
 
         Also resets `is_refocusing`.
         """

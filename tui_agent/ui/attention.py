@@ -107,7 +107,7 @@ class Attention:
             self.show(Sign.IDLE)
 
     def opened(self, agent: Agent) -> None:
-        """Show the state of the session now on the screen; its agent may already be working."""
+        """Show the state of a session that was just opened; its agent may already be working."""
         self._is_running = agent.running
         began = self._controller.progress.began
         self._since = began if agent.running and began else self._controller.clock()
@@ -192,8 +192,8 @@ class Attention:
     def notify_about_aside(self, aside: Aside, sentence: str) -> None:
         """Notify the user that ``aside``, a session not on the screen, needs them or ended its run.
 
-        ``sentence`` says what happened. A user at the terminal gets only a bell, or nothing if
-        ``ui.notify`` is off.
+        ``sentence`` says what happened. For a user at the terminal, only rings the bell, or does
+        nothing if ``ui.notify`` is off.
         """
         from tui_agent.app.side_by_side import CALLS
 

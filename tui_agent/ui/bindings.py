@@ -30,7 +30,7 @@ def hidden(
 def keys_of(
     bindings: Iterable[BindingType], keymap: Mapping[str, str]
 ) -> Mapping[str, list[Binding]]:
-    """Return the bindings by key; each action occurs only once under a key.
+    """Return the bindings by key; if a key has several for the same action, only the first.
 
     ``keymap`` (comma-separated keys by binding id) replaces the default keys of the bindings that
     it names.

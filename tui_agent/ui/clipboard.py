@@ -57,8 +57,8 @@ _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as Â«class PNGfÂ
 def osc52(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the escape sequence that sets the terminal's clipboard.
 
-    None if the text is longer than `OSC52_LIMIT`. Inside tmux it is sent twice: bare, for tmux with
-    ``set-clipboard`` on, and wrapped, so that tmux passes it to the outer terminal.
+    Returns None if the text is longer than `OSC52_LIMIT`. Inside tmux, the result has the sequence
+    twice: bare, for tmux with ``set-clipboard`` on, and wrapped, for the outer terminal.
     """
     data = text.encode("utf-8", errors="replace")
     if len(data) > OSC52_LIMIT:
@@ -70,11 +70,11 @@ def osc52(text: str, environment: Mapping[str, str]) -> str | None:
 def native_tools(
     environment: Mapping[str, str], platform: str = sys.platform, *, reading: bool = False
 ) -> list[Sequence[str]]:
-    """Return the commands to try for copying text (``reading``: for reading an image), best first.
+    """Return the commands to try for copying text, or, with ``reading``, for reading an image.
 
-    Some of them may be missing on this machine. Except on macOS, a tool is listed only if its
-    environment variable is set. So the list is empty over ssh without a display, where a tool would
-    use the clipboard of the remote machine.
+    The best come first. Some may be missing on this machine. Except on macOS, a tool is listed only
+    if its environment variable is set. So the list is empty over ssh without a display, where a
+    tool would use the clipboard of the remote machine.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]

@@ -31,7 +31,7 @@ TINTS: Final = {
     "ground-removed-part": ("error", 0.25),
     "ground-match": ("warning", 0.35),
 }
-"""Tinted grounds: a theme colour, and its share (0 to 1) in the mix with the background."""
+"""For each tinted ground: a theme colour, and its share (0 to 1) in the mix with the background."""
 
 GROUNDS: Final = (
     "background",
@@ -61,8 +61,7 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Roles of paler text, each with the share (0 to 1) of the foreground that is mixed with the
-background."""
+"""Roles of paler text, each with the foreground's share (0 to 1) in the mix with the background."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 
@@ -72,11 +71,11 @@ SIGNS: Final = {
     "sign-warning": ("warning", 1.0),
     "sign-muted": ("foreground", 0.3),
 }
-"""Colours of bars, guides and the margin: a theme colour, and its share (0 to 1) in the mix with
-the background."""
+"""For each colour of bars, guides and the margin: a theme colour, and its share (0 to 1) in the mix
+with the background."""
 
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
-"""Hues, in degrees, tried in this order for a role whose theme colour is too close to another's."""
+"""Hues, in degrees, tried in this order for a role whose hue is too close to another's."""
 
 _MIN_HUE_DISTANCE: Final = 25
 """Minimum distance between the hues of two roles, in degrees."""
@@ -125,10 +124,11 @@ def with_contrast(color: Color, grounds: Sequence[Color], least: float = MIN_CON
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a theme's variables plus readable colours for the text roles, grounds and signs.
+    """Return a theme's variables, with colours added for readable text, grounds and signs.
 
-    If the theme defines a role's colour, the computation starts from it. If the theme uses the
-    terminal's own colours, which are unknown, each role is set to a theme colour's name instead.
+    A colour that the theme defines for a role is adjusted only as far as needed. If the theme uses
+    the terminal's own colours, which are unknown, each role is set to a theme colour's name
+    instead.
     """
     try:
         colours: dict[str, Color] = {}
@@ -219,7 +219,7 @@ def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_exact_roles(theme: Theme, muted: str) -> Theme:
-    """Return the theme with its own colours set for text roles, and ``muted`` for pale roles."""
+    """Return the theme with its colours as text roles, and the colour ``muted`` for paler text."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)

@@ -160,9 +160,9 @@ class TerminalDriver(LinuxDriver):
     # -- suspending and resuming
 
     def suspend_to_shell(self) -> bool:
-        """Restore the terminal and stop the program's process group; returns once it is resumed.
+        """Restore the terminal, then stop the process group; return True once it is resumed.
 
-        Returns False if the system did not stop it, because there is no shell that could resume it.
+        Returns False if the system did not stop the group, because no shell could resume it.
         """
         return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
 

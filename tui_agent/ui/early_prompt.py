@@ -74,7 +74,7 @@ class EarlyPrompt:
         """Hand the terminal over to the interface; return the input typed so far, b"" if none.
 
         If the only newline is at the end, it is returned as a carriage return: the Enter key, which
-        sends the prompt. Several newlines may come from a paste and stay newlines.
+        sends the prompt. All other newlines are returned unchanged, as they may come from a paste.
         """
         if not self.is_shown:
             return b""

@@ -54,7 +54,8 @@ class ErrorBoundary(App[Result]):
         self.ended: set[asyncio.Task[Any]] = set()
         """Tasks of ``handlers`` that were cancelled because their page was closed."""
         self._last_said = ("", 0.0)
-        """Sentence of the last toast and its time; an error is not repeated while its toast is shown."""
+        """Text and time of the last toast about an error. The same text is not shown again while
+        that toast is visible."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
         """Return a function that runs the message's callback, and passes its error to `fail`."""
@@ -93,8 +94,8 @@ class ErrorBoundary(App[Result]):
 
         ``message`` is the message being handled, if any. The page stays open if the message is an
         action of the user or the error is a `UserFacingError`, unless the message builds a widget.
-        If a widget was not found because the page is still being built, the error is only logged,
-        and only the key Escape closes the page.
+        If a widget was not found because the page is still being built, the error is only logged;
+        the page is then closed only if the message is the key Escape.
         """
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
@@ -119,7 +120,8 @@ class ErrorBoundary(App[Result]):
     def _say(self, node: object, error: BaseException) -> bool:
         """Log an error and show it as a toast, unless the same one was shown a moment ago.
 
-        Returns False, and only logs, if the page or widget was removed or the application is exiting.
+        Returns True. If the page or widget was removed, or the application is exiting, only logs
+        the error and returns False.
         """
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):
@@ -223,7 +225,7 @@ class PageScreen(BoundedScreen[Result]):
             self._endings.pop()()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Close this page with a result, and the pages over it; do nothing if it is closed."""
+        """Close this page with a result, and the pages over it; if already closed, do nothing."""
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:

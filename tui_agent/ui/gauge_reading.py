@@ -28,7 +28,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         if isinstance(entry, AssistantEntry) and entry.usage is not None:
             usages.append(entry.usage)
     known = [usage for usage in usages if usage.prompt]
-    # Unknown until something was read from a cache, since many providers have no cache.
+    # The share is unknown until something was read from a cache: many providers have no cache.
     share = None
     if any(usage.cache_read for usage in known):
         share = known[-1].cache_read / known[-1].prompt
@@ -47,8 +47,8 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 def budget_words(allowance: Allowance) -> tuple[str, str]:
     """Return the texts about the session's and the day's budget; "" for a budget that is not set.
 
-    Examples: " of $5.00" and "$3.10 of $20.00 today". The second is also "" if what was spent today
-    is unknown.
+    Examples: " of $5.00" and "$3.10 of $20.00 today". The second is also "" if today's cost is
+    unknown.
     """
     session = allowance.limit("session")
     day = allowance.limit("day")
@@ -60,7 +60,7 @@ def budget_words(allowance: Allowance) -> tuple[str, str]:
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
-    """Return the reading with the estimated tokens of the streaming answer added to its size."""
+    """Return the reading, with its size increased by the streaming answer's estimated tokens."""
     written = len(live.text) + len(live.reasoning) + sum(len(call.arguments) for call in live.calls)
     size = reading.size
     more = written // CHARACTERS_PER_TOKEN

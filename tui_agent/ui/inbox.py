@@ -49,8 +49,8 @@ class Inbox:
 
     A burst of text deltas becomes one message with the joined text. Keys pressed meanwhile are
     handled before the next burst. Text waits ``pause()`` seconds for more text, because waking the
-    screen is costly. Events in `HELD_SECONDS` wait for other events. While ``pause()`` is above 0,
-    a new entry waits `ENDING_SECONDS`.
+    screen is costly. Events of the types in `HELD_SECONDS` wait for the time given there. While
+    ``pause()`` is above 0, a new entry waits `ENDING_SECONDS`.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:

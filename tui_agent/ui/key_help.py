@@ -72,7 +72,8 @@ def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> Chec
 
     Actions of the main screen, the prompt and questions can't be bound to plain characters. A
     configured key is taken from every action that works at the same time and has the key only by
-    default. If two such actions are configured to have the same key, the second is ignored.
+    default. If two actions that work at the same time are set to the same key, the second is
+    ignored.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
@@ -99,7 +100,8 @@ def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> Chec
 def _wanted(action: Rebindable, keymap: Mapping[str, str]) -> set[str]:
     """Return the keys that a keymap gives to an action, without the action's default keys.
 
-    Default keys don't count, because actions that share one are never possible at the same time.
+    Default keys don't count, because actions that share a default key are never possible at the
+    same time.
     """
     return set(_split(keymap[action.id])) - set(_split(action.keys))
 

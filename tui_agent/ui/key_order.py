@@ -90,10 +90,11 @@ class KeyOrder:
     def _split_alt(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
         """Return the events to deliver for an event, usually just that event.
 
-        A key with Alt is delivered without its character, which a text field would insert. If the
-        key has no binding, a text field receives its replacement in `WORD_KEYS`; but a field in
-        which Escape ends a mode receives Escape and then the character, because terminals send the
-        same bytes for both.
+        A key with Alt is delivered without its character, which a text field would insert. Two
+        kinds of keys without a binding are replaced. A field in which Escape ends a mode receives
+        Escape, then the character: terminals send the same bytes for both. (In such a field, this
+        also applies to a letter or digit that the field itself binds.) Otherwise, a text field
+        receives the replacement in `WORD_KEYS`, if any.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
@@ -111,7 +112,7 @@ class KeyOrder:
 
     async def _deliver(self) -> None:
         try:
-            # The screens may be removed at any time, because the program ends.
+            # The screens may be removed at any time, because the program may be ending.
             with suppress(ScreenStackError):
                 await self._deliver_waiting()
         finally:
@@ -145,7 +146,7 @@ class KeyOrder:
     ) -> None:
         """Wait until ``target`` and its parents have handled all messages sent so far.
 
-        Stops waiting when ``target`` is removed, or after ``checks`` times `CHECK_SECONDS`.
+        Stops waiting when ``target`` is removed, or after ``checks`` checks, `CHECK_SECONDS` apart.
         """
         done = asyncio.Event()
         target.post_message(KeyDone(done))

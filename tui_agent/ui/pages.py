@@ -84,7 +84,7 @@ def page_screen(page: frontend.Page, controller: Controller) -> Screen[Any]:  # 
 
             return SettingsScreen(controller, page.query)
     if agent is None:
-        raise CommandError("The session is not open yet.")
+        raise CommandError("The session is not open yet. Try again in a moment.")
     match page:
         case frontend.TreePage():
             from tui_agent.ui.screens.tree import TreeScreen

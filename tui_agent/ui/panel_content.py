@@ -40,9 +40,9 @@ or the leaf."""
 class OutlineRow:
     """A row of the outline: a message of the path, a labelled entry, the leaf, or another branch.
 
-    ``is_branch`` marks the row of another branch; ``count`` is its number of entries, including
-    those of its own branches (0 for other rows). The ``entry_id`` of a branch's row is the id of
-    its first message, or of its first entry if it has no message.
+    ``is_branch`` marks the row of another branch. ``count`` is the number of entries in that
+    branch, including branches of it; 0 for other rows. The ``entry_id`` of a branch's row is the id
+    of its first message, or of its first entry if it has no message.
     """
 
     entry_id: int
@@ -74,7 +74,7 @@ class ChangedFile:
 class PanelFacts:
     """What the side panel shows besides the outline.
 
-    ``todos`` are (status, text), and ``todo_entry`` is the id of the tool result that set them;
+    ``todos`` are (status, text). ``todo_entry`` is the id of the newest result of the to-do tool,
     None if there is none. ``files`` has at most `MAX_FILES`, the most recently changed last.
     ``jobs`` are the running jobs, as (number, command).
     """
@@ -212,7 +212,7 @@ def summarised_changes(session: Session) -> list[Entry]:
     """Return the summarised tool results that may report a change to a file named in a summary.
 
     These are the results whose preview contains the path of a file that a compaction lists as
-    modified. They have the line counts, which the compaction does not.
+    modified. They have the line counts, which the compaction lacks.
     """
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
 """Matches keys in the sentences of `PROMPT_KEYS`; other single letters there are words."""
 _MEANT: Final = {"o": "transcript.open"}
-"""The action that a key in `PROMPT_KEYS` stands for, if it is not the first action that has this
-key by default."""
+"""By key: the id of the action that `PROMPT_KEYS` describes, if that is not the first action that
+has this key by default."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send (during a run: after the step; twice: at once)"),

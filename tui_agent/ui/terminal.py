@@ -78,7 +78,7 @@ def title_sequence(title: str) -> str:
 def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return a sequence that reaches the outer terminal: wrapped if tmux or screen is running.
 
-    tmux passes it on only if its option ``allow-passthrough`` is on.
+    tmux passes the sequence on only if tmux's option ``allow-passthrough`` is on.
     """
     if environment.get("TMUX"):
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
@@ -139,9 +139,10 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
     """Return the name of the theme to use until the terminal reports its background colour.
 
-    ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others) has the foreground and background as ANSI colour
-    numbers: a background of 7 or 9 to 15 is light. Without that variable, ``last`` decides: it says
-    whether the background was light at the last start; None counts as dark.
+    ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others) has the foreground and background as ANSI
+    colour numbers: a background of 7 or 9 to 15 is light. If the variable has no number for the
+    background, ``last`` decides: it says whether the background was light at the last start; None
+    counts as dark.
     """
     background = whole_number(environment.get("COLORFGBG", "").rpartition(";")[2])
     is_light = bool(last)

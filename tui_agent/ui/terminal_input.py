@@ -59,7 +59,7 @@ _PIECE: Final = LazyPattern(
 _BROKEN: Final = LazyPattern(
     rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}"
 )
-"""Matches the beginning of a sequence that can't have been typed, cut off by another character."""
+"""Matches an incomplete sequence that can't have been typed and is cut off by other characters."""
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
 )
@@ -78,7 +78,7 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal reported its background colour; ``light`` if it is brighter than 50 %."""
+    """The terminal reported its background; ``light`` is True if its brightness is above 50 %."""
 
     light: bool
 
@@ -94,7 +94,7 @@ class InputParser(XTermParser):
     """Textual's input parser, limited to sequences that it knows.
 
     Escape followed by a letter and Alt+letter are the same bytes: this parser yields Alt+letter,
-    and `KeyOrder` splits it if that key has no binding.
+    and `KeyOrder` may replace it with Escape and the letter.
     """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited

@@ -85,13 +85,14 @@ class Candidate:
     help: str = ""
     offsets: tuple[int, ...] = ()
     needs_argument: bool = False
-    """For a command: whether it needs an argument, so that Enter does not run it yet. False if its
-    whole name or alias was typed."""
+    """For a command: whether it needs an argument, so that Enter does not run it yet. False if the
+    command's whole name or an alias was typed."""
     is_meant: bool = True
-    """For a command: whether its name begins with the typed text, or an alias is equal to it. Enter
-    runs only such a command; any other is inserted into the prompt."""
+    """For a command: whether its name begins with the typed text, or an alias equals that text.
+    Enter runs only such a command; any other is inserted into the prompt."""
     score: float = 0.0
-    """How well it matches the query, to order candidates of several sources; 0 if not scored."""
+    """How well the candidate matches the query; 0 if not scored. Orders candidates of several
+    sources."""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
@@ -134,7 +135,7 @@ def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 def as_path(candidate: Candidate, query: str) -> Candidate:
     """Return a copy of a file candidate that inserts the path quoted for the shell.
 
-    A directory gets no space after it, so that the path can be continued. A ``./`` at the beginning of
+    No space follows a directory, so that the path can be continued. A ``./`` at the beginning of
     the query is kept.
     """
     path = candidate.label
@@ -200,9 +201,9 @@ def _rated(query: str, candidate: Candidate) -> Candidate:
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
     """Return candidates for the paths that contain the query's letters in order, best first.
 
-    At most `LIMIT`; for an empty query, those nearest to the root. Directories end in "/". A cheap
-    sort key selects the `_SCORED` paths that are scored, so 100,000 paths take only tenths of a
-    second.
+    Returns at most `LIMIT`; for an empty query, the paths nearest to the root. Directories end in
+    "/". A cheap sort key selects the `_SCORED` paths that are scored, so 100,000 paths take only
+    tenths of a second.
     """
     if not query:
         shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))
@@ -258,7 +259,7 @@ def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
 
 
 def with_directories(paths: Iterable[str]) -> list[str]:
-    """Return the paths, followed by all directories above them, sorted, each with a final slash."""
+    """Return the paths, then the directories that contain them, sorted and ending in a slash."""
     listed = list(paths)
     directories: set[str] = set()
     for path in listed:
@@ -289,9 +290,9 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
 
     The order is: the command with exactly this name; commands with the query as an alias; commands
     whose name begins with the query; fuzzy matches of the name; commands with an alias or search
-    word that begins with the query. For an empty query, all commands in the given order. The list
-    is empty if the query is a command of another program and only the last two kinds of matches are
-    found: Enter then runs the query, and a message names the equivalent command.
+    word that begins with the query. For an empty query, returns all commands in the given order.
+    Returns an empty list if the query is a command of another program and only the last two kinds
+    of matches are found. Enter then runs the query, and a message names this program's command.
     """
     scored: list[tuple[_Likeness, float, int, Candidate]] = []
     for order, command in enumerate(commands):

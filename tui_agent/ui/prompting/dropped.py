@@ -26,9 +26,9 @@ _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 def dropped_files(text: str) -> str | None:
     """Return ``@`` mentions of the files whose paths a pasted text contains.
 
-    Each is followed by a space. None if the text contains anything but paths of existing files, or
-    more than `MAX_FILES` paths. Also None for a single unquoted path that is not an image, because
-    it may be meant as text.
+    Each mention is followed by a space. Returns None if the text contains anything but paths of
+    existing files, or more than `MAX_FILES` paths. Also returns None for a single unquoted path
+    that is not an image, because it may be meant as text.
     """
     if len(text) > MAX_CHARACTERS or not text.strip():
         return None
@@ -44,7 +44,7 @@ def dropped_files(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[list[str]]:
-    """Yield the ways to split a text into paths: by line, before Windows paths, as shell words."""
+    """Yield the ways to split a text into paths: as lines, before Windows paths, as shell words."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     yield lines
     if any(_WINDOWS.fullmatch(line) for line in lines):
@@ -60,8 +60,8 @@ def _readings(text: str) -> Iterator[list[str]]:
 def _local(word: str) -> str:
     """Return the local path that a word names; it may be a Windows path or a ``file://`` URL.
 
-    "" if the URL is invalid, or the path contains a double quote or a line feed and so can't be
-    mentioned.
+    Returns "" if the URL is invalid, or if the path contains a double quote or a line feed, so that
+    it can't be mentioned.
     """
     if windows := _WINDOWS.fullmatch(word):
         word = _from_windows(windows["path"])

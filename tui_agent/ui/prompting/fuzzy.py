@@ -40,7 +40,7 @@ class _Place(NamedTuple):
     at: int
     score: int
     run: int
-    """Bonus that each letter of the current run of adjacent letters receives."""
+    """Bonus for each letter in the run of adjacent letters that ends here."""
     before: "_Place | None" = None
 
 
@@ -75,8 +75,9 @@ def _places_of(
 ) -> list[_Place]:
     """Return the occurrences of a query letter in the text, in order, each with its best score.
 
-    ``before`` has the places of the query's previous letter, None for the first letter; only
-    occurrences after the first of them count. ``written`` is the letter as the user wrote it.
+    ``before`` has the places of the query's previous letter, None for the first letter. Only
+    occurrences after the first of these places count. ``written`` is the letter as the user wrote
+    it.
     """
     row: list[_Place] = []
     passed = 0
@@ -104,8 +105,9 @@ def _joined(
 ) -> _Place:
     """Return the place of a letter at ``at``, continued from a place of the previous letter.
 
-    That is ``adjacent``, the place directly before ``at``, or ``nearest``, the best place before a
-    gap, whichever gives the higher score. ``own`` are the letter's points without its ``bonus``.
+    The previous place is ``adjacent``, directly before ``at``, or ``nearest``, the best place
+    before a gap, whichever gives the higher score. ``own`` are the letter's points without its
+    ``bonus``.
     """
     follows = None
     if adjacent is not None:

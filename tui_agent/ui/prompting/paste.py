@@ -39,7 +39,7 @@ class PasteStore(dict[str, str]):
         self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
 
     def fold_known(self, text: str) -> str:
-        """Return ``text`` with a chip for each recent paste, including pastes in sent prompts."""
+        """Return ``text`` with recent pastes, even of sent prompts, replaced by chips."""
         for pasted in sorted(self._known, key=len, reverse=True):
             if pasted in text:
                 text = text.replace(pasted, self.fold(pasted))

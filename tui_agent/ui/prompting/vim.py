@@ -32,8 +32,9 @@ class Mode(StrEnum):
 
 @frozen
 class Step:
-    """The effect of a key: the new text, the cursor, and the selection (its end excluded).
+    """The effect of a key: the new text, cursor and selection.
 
+    ``selected`` has the selection's start and end, the end excluded; None if nothing is selected.
     ``wants`` is an action that the prompt has to do instead, "" for none: undo or redo an edit, or
     show an older or newer message of the history.
     """
@@ -424,8 +425,9 @@ class Vim:
     def _end_of_words(self, key: str, to: int) -> int:
         """Return where the range of an operator with the motion w or W ends.
 
-        ``to`` is the position to which the motion moves. With the operator c, the range ends at the
-        end of the word. Otherwise, it does not include a line break before the next word.
+        ``to`` is the position to which the motion moves. With the operator c and the cursor on a
+        word, the range ends at the end of the word. Otherwise, it does not include a line break
+        before the next word.
         """
         text = self._text
         at = self._at
@@ -549,7 +551,7 @@ class Vim:
 
 
 def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> Span:
-    """Return the range of the word at a position, or of the blanks if it is not in a word.
+    """Return the range of the word at a position, or of the blanks if there is no word.
 
     With ``outer``, a word's range includes the blanks after it, or before it if none follow; the
     range of blanks includes the word after them.

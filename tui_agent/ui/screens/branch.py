@@ -144,7 +144,7 @@ class BranchScreen(FramedPage[None]):
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
 
     def _first_entry(self) -> SubagentEntry | None:
-        """Return the first entry of the subagent's branch; None if it has a separate session."""
+        """Return the first entry of a subagent's branch; None for one with a separate session."""
         session = self._watched.session
         first = None
         if session.leaf is not None:

@@ -1,8 +1,8 @@
-"""The compaction dialog: shows the plan, has the summary written, lets the user edit and apply it.
+"""The compaction dialog: shows the plan and the new summary, which the user can edit and apply.
 
 The dialog holds the boundary, the draft and the edited text. The agent's compactor does the rest:
-it plans, has the summary written, computes the effect, commits, and keeps a prepared summary, which
-the dialog edits in place.
+it plans, has a model write the summary, computes the effect, commits, and keeps a prepared summary,
+which the dialog edits in place.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class CompactScreen(Dialog[None]):
         """Move the end of the summarised part to the next possible entry, or back (``step`` -1).
 
         With ``by_turn``, moves to the beginning of a turn. Does nothing if there is no such entry,
-        or while a summary is written or edited.
+        or if neither the plan nor a refusal is shown.
         """
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
@@ -244,10 +244,10 @@ class CompactScreen(Dialog[None]):
 
     @on(Input.Submitted)
     def action_summarise(self) -> None:
-        """Start writing the summary; if the compaction was refused, prune old outputs instead.
+        """Start writing the summary; after a refusal, prune old outputs instead if that is offered.
 
-        While the agent works, only shows a warning. If there is a command in the field, asks first
-        whether it is meant as the focus.
+        While the agent works, only shows a warning. If the field of the plan has a command, asks
+        first whether it is meant as the focus.
         """
         if self._agent.running:
             self._show_line(WORKING, "warning")
@@ -271,7 +271,7 @@ class CompactScreen(Dialog[None]):
         return isinstance(parse(self.field.value), CommandIntent)
 
     def _asks_about_command(self) -> bool:
-        """Ask whether a command in the field is meant as the focus.
+        """Ask whether a command in the field is meant as the focus, and return True.
 
         Returns False, without asking, if there is no command or the user was asked about it before.
         """
@@ -416,7 +416,8 @@ class CompactScreen(Dialog[None]):
     def action_back(self) -> None:
         """While the summary is written, go back to the plan; otherwise close the dialog.
 
-        If the summary was edited, asks first; changes to a prepared summary are kept.
+        If the summary was edited, asks first; changes to a prepared summary are kept. A command in
+        the field is put into the prompt if the prompt is empty.
         """
         if self.phase is CompactPhase.WRITING:
             self._showing.stop()

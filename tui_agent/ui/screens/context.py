@@ -99,8 +99,8 @@ enter       go to that request in the tree
 ANSWER_FIRST = "The agent is waiting for your answer. You can undo an edit when the agent is done."
 WORK_FIRST = "The agent is working. You can undo an edit when it is done."
 OVERTAKEN = (
-    "The conversation has continued since the last edit, so it can't be undone. b brings back the"
-    " block under the cursor."
+    "The conversation has continued since the last edit, so it can't be undone. Press b to"
+    " bring back the block under the cursor."
 )
 PAST = "This request was already sent. Only the next one can be changed: press end on the timeline."
 NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
@@ -188,7 +188,8 @@ class ContextScreen(FramedPage[None]):
         yield PlainText(id="line")
 
     async def on_mount(self) -> None:
-        # `compose` may add the children of containers only after this, so mount these here.
+        # `compose` might add a container's children only after `on_mount`, so they are mounted
+        # here.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.channel.subscribe(self._agent_said))
         self._draw_map()
@@ -468,7 +469,7 @@ class ContextScreen(FramedPage[None]):
             return
         if done:
             self._draw_map()
-            self._say(f"{done} u undoes it.")
+            self._say(f"{done} Press u to undo it.")
 
     def action_race(self) -> None:
         shown = self.blocks.shown
@@ -502,7 +503,7 @@ class ContextScreen(FramedPage[None]):
         if self._agent.running:
             self._say("The agent is working. The edit applies before its next step.")
         else:
-            self._say(f"{edit_cost.done(edit)} u undoes it.")
+            self._say(f"{edit_cost.done(edit)} Press u to undo it.")
 
     async def action_undo(self) -> None:
         """Undo the last edit if no entry followed it.

@@ -52,7 +52,7 @@ class DiffScreen(PanePage):
         note = self.query_one("#note", PlainText)
         note.display = not file.diff or len(file.diff) > MAX_DRAWN
         note.update(
-            "The beginning of a long diff; y copies all of it."
+            "This is the beginning of a long diff. Press y to copy all of it."
             if file.diff
             else "There are no lines to show."
         )

@@ -62,8 +62,8 @@ _MIN_WIDTH_FOR_FACTS: Final = 70
 
 NO_SERVERS = "  No servers. Press a to add one, or use `tui-agent mcp add`."
 APPLIES_LATER = (
-    "This applies to new sessions and after a model switch. ctrl+r applies it now; the next request"
-    " is then not read from the prompt cache."
+    "This applies to new sessions and after a model switch. Press ctrl+r to apply it now;"
+    " the next request is then not read from the prompt cache."
 )
 
 LOG_BYTES = 200_000
@@ -78,8 +78,8 @@ MAX_NAMED = 6
 _REMEDIES: dict[Remedy, str] = {
     "restart": "r restarts it.",
     "reload": "Ctrl+R reloads the settings.",
-    "login": "i starts the login again.",
-    "allow": "Or p lets only this server read it.",
+    "login": "Press i to start the login again.",
+    "allow": "Or press p to let only this server read it.",
 }
 """What the user can do about a failed server, with the keys of this page."""
 
@@ -106,7 +106,7 @@ class EquipmentList(LineList):
 
     @property
     def highlighted(self) -> _Row:
-        """The row under the cursor as (line, server, tool); None for each part that it doesn't have.
+        """The row under the cursor as (line, server, tool); None for each part that the row lacks.
 
         The row of a tool also has the tool's server. All are None if the list is empty.
         """
@@ -134,7 +134,7 @@ class EquipmentList(LineList):
     def show(self, servers: Sequence[McpServerStatus]) -> None:
         """List the servers; the cursor stays on its row if possible.
 
-        If the first call has a single server, it is unfolded.
+        If the list was empty and there is now a single server, unfolds it.
         """
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
@@ -380,7 +380,7 @@ class EquipmentScreen(FramedPage[None]):
         ]
         if name in enabled:
             done = f"The settings were read again, and {name} was restarted."
-        self._say(f"{done} The model gets the current tools with the next request.")
+        self._say(f"{done} The model receives the current tools with the next request.")
 
     def action_login(self) -> None:
         """Open the login page of the server under the cursor, if it is waiting for a login.
@@ -401,7 +401,7 @@ class EquipmentScreen(FramedPage[None]):
 
     @work(group="let_read", exclusive=True)
     async def action_let_read(self) -> None:
-        """Ask whether the server may read the paths that the sandbox hid; if so, restart it."""
+        """Ask whether the server may read the paths that the sandbox hid; if it may, restart it."""
         server = self.servers.server
         if server is None:
             return
@@ -509,7 +509,7 @@ def server_text(server: McpServerStatus) -> Content:
     failed = server.state is ServerState.FAILED
     heads = {
         ServerState.FAILED: f"Failed: {server.detail}.",
-        ServerState.LOGIN: "The server requires a login; i opens this page in your browser:",
+        ServerState.LOGIN: "The server requires a login; press i to open this page in your browser:",
         ServerState.DISABLED: "Disabled in the settings (enabled = false).",
     }
     where = server.place
@@ -524,7 +524,9 @@ def server_text(server: McpServerStatus) -> Content:
     lines = [
         f"{server.advice} {_REMEDIES[server.remedy]}".strip() if failed else _said(server),
         f"{server.address}  ({where})" if where else server.address,
-        "Signed in; i signs out for a new login." if server.login is LoginState.SIGNED_IN else "",
+        "Signed in; press i to sign out and log in again."
+        if server.login is LoginState.SIGNED_IN
+        else "",
         _named("Prompts: ", [f"/{row.command} {row.usage}".strip() for row in server.prompts]),
         _named("Resources: ", [f"@{row.mention}" for row in server.resources]),
         _named("Resource templates: ", [f"@{row.mention}" for row in server.templates]),

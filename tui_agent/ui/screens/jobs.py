@@ -194,7 +194,7 @@ class JobsScreen(PanePage):
         return self._taken is not None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
-        """Disable all actions while a terminal is taken over, because it gets every key."""
+        """Disable all actions while a terminal is taken over and receives every key."""
         return self._taken is None
 
     def action_take_over(self) -> None:

@@ -410,7 +410,7 @@ class MainScreen(SessionFrame):
     def action_tab(self) -> None:
         """Move the focus from the prompt to the open question, else to the recent sessions.
 
-        Without either, or if the prompt does not have the focus, focuses the next widget.
+        If there is neither, or the prompt does not have the focus, focuses the next widget.
         """
         view = self.view
         if view is None or not self.prompt.has_focus:

@@ -32,7 +32,7 @@ _STYLES = {"+": "added", "-": "removed", " ": "kept"}
 
 
 class MemoryScreen(FramedPage[None]):
-    """The page of the project's memory; keys accept, drop and edit proposals and kept lines."""
+    """The page of the project's memory, with keys to accept, drop and edit its lines."""
 
     HEADING = "Memory of this project"
     KEYS = "t take  x drop  e edit  u undo  enter show the source  ↑↓ move  esc back"
@@ -154,10 +154,11 @@ class MemoryScreen(FramedPage[None]):
         if text is not None:
             await self._do(lambda: self._view.edit(row, text))
 
-    async def _do(self, act: Callable[[], str], then: str = " u undoes it.") -> None:
+    async def _do(self, act: Callable[[], str], then: str = " Press u to undo it.") -> None:
         """Call ``act``, which changes the memory, in a thread; then show the memory again.
 
-        Also shows the sentence that ``act`` returns, followed by ``then``; or the error's text.
+        Also shows the sentence that ``act`` returns, followed by ``then``. After an error, shows
+        only the error's text.
         """
         try:
             said = f"{await asyncio.to_thread(act)}{then}"

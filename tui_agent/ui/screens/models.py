@@ -45,7 +45,7 @@ def price(row: ModelRow) -> str:
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return the models sorted: the current one, those in ``used``, usable ones, the others.
+    """Return the models in this order: the current, the used, the usable, and the other models.
 
     ``current`` is a model id. ``used`` has the ids of used models, the most recent first; an id may
     occur more than once. A model is usable if it needs no API key or its key is set.
@@ -63,8 +63,8 @@ def groups(
 ) -> Iterator[tuple[str, list[ModelRow]]]:
     """Yield each heading with its models, in the order of the list; a group may be empty.
 
-    The groups are: the current and recently used models; the models of each server that is not in
-    the settings; the usable models of each provider; the others.
+    The groups are: the current and recently used models, at most `MAX_MODELS_USED`; the models of
+    each server that is not in the settings; the usable models of each provider; the other models.
     """
     ordered = order(models, current, used)
     recent = []

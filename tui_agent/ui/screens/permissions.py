@@ -117,7 +117,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._controller.soon(self._ask_about(rule))
 
     async def _ask_about(self, rule: Rule) -> None:
-        """Remove a rule, or keep a session's rule for all sessions, if the user says so."""
+        """Ask whether to remove a rule or, if it is a session's, to keep it for all sessions."""
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))

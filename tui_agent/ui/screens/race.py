@@ -74,7 +74,7 @@ HELD_UP: Final = frozenset(
 async def act_on_runner(
     controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
 ) -> bool:
-    """Perform ``act`` ("stop", "diff", "steer" or "take") on a runner; return True if it was taken.
+    """Perform ``act`` ("stop", "diff", "steer", "take") on a runner; return True if this takes it.
 
     Runners are numbered from 1. ``other`` is the runner that a diff compares with; None means the
     start of the race.
@@ -85,7 +85,7 @@ async def act_on_runner(
             race.stop(number)
         case "diff":
             await race.diff(number, other)
-        case "steer":  # a working runner gets the text before its next step, an ended one restarts
+        case "steer":  # a working runner reads the text at its next step; an ended one restarts
             if text := await controller.ask(TextLine(f"Message to {runner.name}", confirm="send")):
                 await race.steer(number, text)
         case "take":
@@ -333,7 +333,7 @@ class RaceScreen(PanePage):
         return all(runner.state.is_over for runner in self._race.runners)
 
     def action_stop_all(self) -> None:
-        """Stop all runners; if they have ended, ask whether to end the race without taking one."""
+        """Stop all runners; if all have ended, ask whether to end the race without taking one."""
         if self._is_over:
             self.action_runner("end")
         else:

@@ -104,11 +104,11 @@ class SessionFrame(BoundedScreen[None], Frontend):
         yield StatusLine(self.clock, self.key_of)
 
     def _problem_of_command(self, cwd: Path, command: str) -> str:
-        """Return why the user's command must not run in ``cwd``; "" if it may. Reads files."""
+        """Return why a configured command must not run in ``cwd``; "" if it may. Reads files."""
         return self.controller.services.problem_of_command(cwd, command)
 
     def key_of(self, name: str) -> str:
-        """Return the display text for the key of the action whose binding id is ``name``.
+        """Return the first key of the action with the binding id ``name``, as text to show.
 
         For a command without a key, returns ``/name``; for another action without a key, "".
         """
@@ -357,7 +357,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @work(exclusive=True, group="branch")
     async def refresh_files(self) -> None:
-        """Make completion list the project's files again, and update the git branch in the header."""
+        """Discard the list of files for completion, and update the git branch in the header."""
         self._files.forget()
         self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 

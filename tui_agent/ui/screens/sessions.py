@@ -257,7 +257,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_delete(self) -> None:
-        """Ask whether to delete the highlighted session; refuse for the open one and for asides."""
+        """Ask whether to delete the highlighted session; refuse if it is open or is an aside."""
         info = self._info(self.highlighted)
         if info is None:
             return

@@ -58,7 +58,7 @@ class SettingsScreen(PickerScreen[None]):
         self._controller = controller
         self._rows: dict[str, SettingRow] = {}
         self._saved = ("", "")
-        """Key of the setting changed last, and the sentence about it."""
+        """Key of the setting changed last, and the sentence shown about that change."""
         self._refused = ("", "")
         """Key of the setting whose last typed value was not accepted, and that value."""
 
@@ -152,7 +152,7 @@ class SettingsScreen(PickerScreen[None]):
     # -- editing
 
     def pick(self, key: str) -> None:
-        """Change a setting: toggle it, or ask for a value. For a table, show where to edit it."""
+        """Toggle a setting, or ask for its value. For a table or list, show where to edit it."""
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)

@@ -1,8 +1,8 @@
 """The page of the session tree: shows every branch; moves, merges, forks, labels and summarises.
 
 The page asks the questions, stores labels, and copies sessions in the store. `tui_agent.app.moves`
-makes the moves and changes the files for them; the agent's navigator makes the merges. Commands
-compact, start races and undo.
+makes the moves and changes the files for them; the agent's navigator makes the merges. For
+compactions, races and undo, it runs commands.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ HINTS = (
     "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"
     "  y copy  u undo  space preview  ? keys  esc back"
 )
-"""The line of keys; as many as fit are shown, the last two always."""
+"""The line of keys. It shows as many keys as fit, and always the last two."""
 
 KEYS = """\
 ↑ ↓ pgup pgdn home end   move; so do j k g G
@@ -464,7 +464,7 @@ class TreeScreen(FramedPage[None]):
             self.reload(at=self._session.leaf)
 
     def action_fork(self) -> None:
-        """Fork the session at the highlighted entry; a user's message goes back into the prompt."""
+        """Fork the session at the highlighted entry; a user's message is put into the prompt."""
         if (line := self.session_tree.line) is not None:
             entry = line.entry
             self._when_idle(lambda: self._controller.soon(self._fork(entry)))

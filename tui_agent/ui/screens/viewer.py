@@ -54,7 +54,7 @@ class TextLines(LineList):
         self._width = 0
         self._query = ""
         self.matches: list[tuple[int, int]] = []
-        """Where each match begins, as line and character from 0, in the order of the text."""
+        """(line, character) where each match begins, counted from 0, in the order of the text."""
         self.current: int | None = None
         """Index in ``matches`` of the current match, None if there is none."""
 
@@ -101,8 +101,8 @@ class TextLines(LineList):
     def find(self, query: str) -> int:
         """Mark all matches of a text, ignoring case, and return their number.
 
-        Scrolls to the first match in or below the visible rows, else to the first of all. "" removes
-        the marks.
+        Scrolls to the first match in or below the visible rows, else to the first match of all. ""
+        removes the marks.
         """
         self._query = lower_case(query)
         self.matches = []
@@ -176,7 +176,7 @@ class ViewerScreen(FramedPage[None]):
         more = len(self._text) - MAX_CHARS
         tail = ""
         if more > 0:
-            tail = f"\n… and {more:,} more characters; y copies the whole text"
+            tail = f"\n… and {more:,} more characters; press y to copy the whole text"
         yield TextLines(self._text[:MAX_CHARS] + tail)
         field = Input(placeholder="Search", id="search", compact=True)
         field.display = False

@@ -193,8 +193,8 @@ class BlockList(LineList):
     def show(self, shown: ContextMap, new: Iterable[ContextBlock] = ()) -> None:
         """List the blocks of a context map, with the blocks in ``new`` marked as new.
 
-        The cursor moves to the first new block, if any. Otherwise it stays on its block; the first
-        time, it is on the last block of the request.
+        The cursor moves to the first new block, if any. Otherwise it stays on its block. At the
+        first call, it moves to the last block, unless the request is only the head.
         """
         self._new = frozenset(block.address for block in new)
         kept = self._address(self._at(self.cursor))

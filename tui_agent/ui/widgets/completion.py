@@ -85,8 +85,8 @@ class CompletionPopup(Options, can_focus=False):
     def follow(self, token: Token | None, *, picks_single: bool = False) -> None:
         """Offer candidates for the word ``token``, or close the list if it is None.
 
-        Does nothing if the user has dismissed the list for this word. With ``picks_single``, picks
-        the candidate at once if only one is found.
+        Does nothing if the user has dismissed the list for this word. With ``picks_single``, a
+        candidate is picked at once if the sources find no other.
         """
         if token is None:
             self.token = self._dismissed = None
@@ -104,7 +104,7 @@ class CompletionPopup(Options, can_focus=False):
                 self._find(token, picks_single=picks_single)
 
     def argument_of(self, name: str) -> str:
-        """Return the argument of the command ``name``, as its help shows it.
+        """Return the argument of the command ``name``, cut at `ARGUMENT_SHOWN` characters.
 
         "" if there is no such command or it takes no argument.
         """
@@ -116,7 +116,7 @@ class CompletionPopup(Options, can_focus=False):
     def complete(self, token: Token) -> None:
         """Offer candidates for a word, even if its list was dismissed.
 
-        If there is only one candidate, it is picked at once.
+        If the sources find only one candidate, it is picked at once.
         """
         self.follow(None)
         self.follow(token, picks_single=True)

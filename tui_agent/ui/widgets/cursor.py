@@ -85,7 +85,8 @@ class CursorWidget(Widget):
     def style_of(self, names: str) -> RichStyle:
         """Return the combined style of component classes.
 
-        ``names`` are their names without `STYLE_PREFIX`, separated by spaces, such as ``bar cursor``.
+        ``names`` are the classes' names without `STYLE_PREFIX`, separated by spaces, such as ``bar
+        cursor``.
         """
         if names not in self._styles:
             classes = [f"{self.STYLE_PREFIX}--{name}" for name in names.split()]

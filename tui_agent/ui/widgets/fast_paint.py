@@ -2,7 +2,7 @@
 
 Textual computes the style of every line again in each frame; for large widgets this takes a quarter
 of the frame's time. If a line's strip is the same object as in the last frame, Textual also reuses
-the filtered and cropped strips that it made from it.
+the filtered and cropped strips made from that object.
 
 Also contains `paint_now`, which draws a change without waiting for the next frame.
 """

@@ -112,7 +112,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show()
 
     def action_step(self, step: int) -> None:
-        """Go to the next older (1) or newer (-1) match; after the last one, start over."""
+        """Go to the next older (1) or newer (-1) match; after the last match, start over."""
         if not self._found:
             return
         # The lines may have moved, because the terminal was resized or a block was folded.
@@ -125,7 +125,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show(first=step < 0)
 
     def _show(self, *, first: bool = False) -> None:
-        """Go to the last matching line of the current entry, or with ``first`` to its first one.
+        """Go to the last matching line of the current entry, or, with ``first``, to the first one.
 
         If no line contains the whole text, go to the entry. If there are no matches, say so.
         """

@@ -126,7 +126,7 @@ class FirstHints(Widget, can_focus=True):
     def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
         """Show the hints for the agent's session; if it has entries or is read-only, hide them.
 
-        An empty session of the demo always gets the demo's hints.
+        For an empty session of the demo, show the demo's hints, even if it is read-only.
         """
         self._agent = agent
         is_empty = agent.session.leaf is None

@@ -1,7 +1,7 @@
 """The gauge: one line that shows how full the context window is, as a bar and in numbers.
 
-Also shows the state of the provider's cache and a button to compact. The screen measures the context
-and passes a `GaugeReading`; this module only decides how to show it.
+The line also shows the state of the provider's cache, and a Compact button. The screen measures the
+context and passes a `GaugeReading`; this module only decides how to show it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MIN_FREED = 200
 WARM_SECONDS = 60.0
 """Seconds before the prompt cache expires at which the gauge begins to show the remaining time."""
 LOW_CACHE_SHARE = 0.5
-"""The gauge shows which share of the last request came from the prompt cache if it is less than
+"""The gauge shows which share of the last request came from the prompt cache if that share is below
 this (0 to 1)."""
 
 MIN_WIDTH_FOR_LABEL = 140
@@ -102,14 +102,14 @@ class GaugeReading:
     has_summary: bool = False
     """Whether a prepared summary is ready for the next compaction."""
     can_compact: bool = False
-    """Whether to show the button to compact, if there is room for it."""
+    """Whether to show the Compact button if there is room for it."""
 
 
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
     """Return the tokens of the history by context status, in the order in which the bar shows them.
 
-    ``shares`` are cut so that they don't exceed the size of the history. What they leave is in
-    context (``SENT``).
+    ``shares`` are cut so that they don't exceed the size of the history. The rest of the history is
+    in context (``SENT``).
     """
     order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
     left = size.history
@@ -125,9 +125,9 @@ def bar(
 ) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, from left to right, as (part, cells).
 
-    A part that contains tokens gets at least one cell, as long as the used part of the bar has room;
-    ``SENT`` gets what the others leave. The tick of the threshold replaces the cell at its position.
-    Returns an empty list if the window is unknown or ``width`` is less than 4.
+    A part that contains tokens has at least one cell, as long as the used part of the bar has room;
+    ``SENT`` has the cells that the others leave. The tick of the threshold replaces the cell at its
+    position. Returns an empty list if the window is unknown or ``width`` is less than 4.
     """
     if not size.window or width < 4:
         return []
@@ -165,7 +165,7 @@ def level(size: ContextSize) -> str:
 
 
 def numbers(size: ContextSize) -> str:
-    """Return a size as text, such as ``~84.2k / 200k 42%``, or ``… / 200k`` if it is unknown.
+    """Return a size as text, such as ``~84.2k / 200k 42%``, or ``… / 200k`` if the size is unknown.
 
     A mark precedes a percentage of at least `WARNING` or `ERROR`.
     """
