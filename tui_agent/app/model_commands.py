@@ -234,9 +234,9 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
     """Ask whether to make a change if ``model`` must then read cached tokens again.
 
-    Returns the user's decision. ``what`` is the question, such as "Switch to opus?". Returns True without asking if nothing is
-    cached. Compacts the history first if the user chooses that. Returns False if that fails, or if
-    another session was opened meanwhile.
+    Returns the user's decision. ``what`` is the question, such as "Switch to opus?". Returns True
+    without asking if nothing is cached. Compacts the history first if the user chooses that.
+    Returns False if that fails, or if another session was opened meanwhile.
     """
     cached = agent.inspector.cached_tokens()
     if not cached:

@@ -1493,8 +1493,12 @@ def _of_unseen(seen: ProjectScan) -> str:
     named = ", ".join(places[:_PLACES_NAMED])
     more = ""
     if len(places) > _PLACES_NAMED:
-        more = f" and {len(places) - _PLACES_NAMED} more directories"
-    count = f"{len(seen.unseen):,} files and directories"
+        left = len(places) - _PLACES_NAMED
+        more = f" and {left} more {'directory' if left == 1 else 'directories'}"
+    if len(seen.unseen) == 1:
+        count = "a file or directory"
+    else:
+        count = f"{len(seen.unseen):,} files and directories"
     return (
         f"[Hidden from this command until they are searched for secrets: {count} in {named}{more}. "
         "The search continues; run the command again to see them.]"

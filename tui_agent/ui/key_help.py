@@ -132,7 +132,11 @@ def _take_keys(
             if other.id in good or not taken:
                 continue
             lost[other.id] = ",".join(key for key in keys if key not in wanted)
-            notices.append(f"{' and '.join(taken)} now runs {name}; {other.id} has lost this key.")
+            if len(taken) == 1:
+                notices.append(f"{taken[0]} now runs {name}; {other.id} has lost this key.")
+            else:
+                these = " and ".join(taken)
+                notices.append(f"{these} now run {name}; {other.id} has lost these keys.")
     return lost, notices
 
 

@@ -199,7 +199,7 @@ class Diagnostics:
         text = self._ports.prompt("diagnostics").strip()
         more = len(reported) - MAX_FILES_SHOWN
         if more > 0:
-            text += f"\nThere are problems in {more} more files."
+            text += f"\nThere are problems in {counted(more, 'more file')}."
         parts: list[UserPart] = [TextPart(text=text)]
         for path, lines in list(reported.items())[:MAX_FILES_SHOWN]:
             parts.append(FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_as_text(lines)))

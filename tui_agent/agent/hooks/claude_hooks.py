@@ -312,15 +312,16 @@ def _hooks_of(
 ) -> Iterator[FoundHook | UnusableHook]:
     for row in objects(group.get("hooks")):
         kind = str(row.get("type", "command"))
-        command = ""
-        if kind in {"command", "prompt"}:
-            command = str(row.get(kind) or "")
+        is_supported = kind in {"command", "prompt"}
+        command = str(row.get(kind) or "") if is_supported else ""
         matcher = str(group.get("matcher") or "")
         place = file.place(command or event)
         if event not in EVENTS:
             yield UnusableHook(event, place, "this event is not supported")
-        elif not command:
+        elif not is_supported:
             yield UnusableHook(event, place, f"hooks of type {kind} are not supported")
+        elif not command:
+            yield UnusableHook(event, place, f"it has no {kind}")
         elif problem := _problem_of(matcher):
             yield UnusableHook(event, place, f"its matcher {problem}: {matcher[:60]}")
         else:

@@ -191,10 +191,11 @@ def parse_document(text: str) -> Document:
     if not re.match(r"---[ \t]*\n", text):
         return Document(body=text.strip())
     found = FRONT.match(text)
-    if found is None or len(found[1]) > FRONT_MATTER_CHARS:
+    if found is None:
+        raise DocumentError("the front matter has no end: add a line of three dashes below it")
+    if len(found[1]) > FRONT_MATTER_CHARS:
         raise DocumentError(
-            f"the front matter has no end within {FRONT_MATTER_CHARS:,} characters: "
-            "add a line of three dashes below it"
+            f"the front matter is too long: at most {FRONT_MATTER_CHARS:,} characters are read"
         )
     return Document(MappingProxyType(_fields(found[1])), text[found.end() :].strip())
 

@@ -473,7 +473,7 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     """Return a line with the numbers of servers and tools, and the tools' share of the window.
 
     Counts the tools that are switched on, of the servers that are ready. ``window`` is in tokens.
-    The share is omitted if the tools' size is 0 or unknown. Returns "" if there are no servers.
+    The share is omitted if the tools' size or the window is 0 or unknown. Returns "" if there are no servers.
     """
     if not servers:
         return ""
@@ -487,13 +487,12 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
         if server.on_demand:
             later += here
         size += server.tokens
-    share = 0.0
-    if window:
-        share = size / window
     facts = f"{len(ready)} of {plural(len(servers), 'server')} ready · {plural(on, 'tool')}"
     if not size:
         return facts
-    how = f"{facts} · {tokens(size)} tokens of schemas, {share:.1%} of the window"
+    how = f"{facts} · {tokens(size)} tokens of schemas"
+    if window:
+        how += f", {size / window:.1%} of the window"
     if later:
         return f"{how} · {later} loaded on demand"
     return how
