@@ -453,7 +453,9 @@ async def test_an_overflow_teaches_a_smaller_window_and_what_the_server_counted(
     harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=AsyncMock())
     assert (await harness.say("word " * 9_000)).reason == "done"
     assert 8_000 < harness.directory.windows[MODEL] < 12_000
-    assert any("named no limit" in event.message for event in harness.of(Notice)) is (not numbers)
+    assert any("without naming a limit" in event.message for event in harness.of(Notice)) is (
+        not numbers
+    )
     if numbers:
         model, counted, reported = harness.directory.learnt[0]
         assert (model, reported) == (MODEL, 12_000)

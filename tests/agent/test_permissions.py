@@ -306,7 +306,7 @@ def test_what_undo_cannot_bring_back_is_named() -> None:
         ),
         (
             need("edit", ".git/hooks/pre-commit"),
-            ".git/hooks/pre-commit is run or read as settings by other programs",
+            ".git/hooks/pre-commit is a file that other programs run or read as settings",
         ),
     ],
 )

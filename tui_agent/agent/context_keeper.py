@@ -503,7 +503,9 @@ class ContextKeeper:
         window = round(size * (1 - _ESTIMATE_ERROR))
         if _LEAST_WINDOW <= window < directory.limits(self.model).window:
             directory.learn_window(self.model, window, named=False)
-            refused = f"{self.model} refused about {size:,} tokens and named no limit"
+            refused = (
+                f"{self.model} refused a request of about {size:,} tokens without naming a limit"
+            )
             self._channel.say(
                 f"{refused}; assuming a {window:,}-token window until you restart.", "warning"
             )

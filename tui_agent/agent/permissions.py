@@ -538,7 +538,7 @@ def _danger(need: PermissionNeed) -> str:
         return "holds a secret"
     if need.permission is Permission.READ or is_sensitive(PurePath(need.pattern)):
         return HOLDS_SECRETS
-    return "is run or read as settings by other programs"
+    return "is a file that other programs run or read as settings"
 
 
 def _changed(need: PermissionNeed) -> str:

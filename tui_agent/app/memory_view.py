@@ -137,7 +137,7 @@ class MemoryView:
         return f"Not kept, and won't be proposed again: {_quoted(row.line)}."
 
     def undo(self) -> str:
-        """Undo the memory's newest change, from any session; return a sentence about the change.
+        """Undo the newest change of the memory, whichever session made it; return a sentence about it.
 
         Raises `CommandError` if the memory can't be read or changed.
         """

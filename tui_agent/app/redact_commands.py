@@ -61,7 +61,7 @@ async def redact(controller: Controller, argument: str) -> None:
     if open_elsewhere := redaction.holders(finding, but=agent.session.id):
         names = ", ".join(f"“{title}”" for title in open_elsewhere)
         raise CommandError(
-            f"Other programs have sessions with this content open: {names}. Close them first."
+            f"Sessions with this content are open in other tui-agent programs: {names}. Close them there first."
         )
     lines = [*redaction.lines(finding), "", BEYOND_REACH]
     if count := agent.jobs.running:

@@ -837,7 +837,8 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     from tui_agent.session.formats.table import FORMATS
 
     export = actions.add_parser(
-        "export", help="write a session to a file: Markdown, HTML, JSON lines"
+        "export",
+        help="print a session, or write it to a file: as Markdown, HTML or JSON lines, or for another program",
     )
     export.add_argument(
         "id", metavar="ID[#N]", help="the session; with #N: the branch that leads to entry N"

@@ -525,7 +525,7 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
-    """Return True if the entry at an index is an answer with a usable report of its tokens."""
+    """Return True if the entry at an index is an answer whose reported size can be trusted."""
     answer = path[at]
     if not isinstance(answer, AssistantEntry) or answer.usage is None:
         return False

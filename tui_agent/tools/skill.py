@@ -120,11 +120,12 @@ class SkillTool(Tool[SkillInput]):
             raise ToolError(f"Only the user can start the skill {skill.name}: /skill:{skill.name}.")
         if skill is None:
             names = [name for name, known in skills.items() if known.for_model]
-            near = (
-                difflib.get_close_matches(arguments.name, names, n=3, cutoff=0.4)
-                or sorted(names)[:10]
-            )
-            raise ToolError(f"There is no skill {arguments.name!r}. Skills: {', '.join(near)}.")
+            told = f"There is no skill {arguments.name!r}."
+            if alike := difflib.get_close_matches(arguments.name, names, n=3, cutoff=0.4):
+                told += f" Similar names: {', '.join(alike)}."
+            elif names:
+                told += f" Some that exist: {', '.join(sorted(names)[:10])}."
+            raise ToolError(told)
         text = await asyncio.to_thread(skill.text, arguments.arguments)
         return await finish(
             Output(text, skill.name, metadata=ToolMetadata(count=len(text.splitlines()))), context

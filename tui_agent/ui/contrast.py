@@ -124,7 +124,7 @@ def with_contrast(color: Color, grounds: Sequence[Color], least: float = MIN_CON
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a theme's variables, with colours added for readable text, grounds and signs.
+    """Return a theme's variables, with readable colours added for texts, backgrounds and symbols.
 
     A colour that the theme defines for a role is adjusted only as far as needed. If the theme uses
     the terminal's own colours, which are unknown, each role is set to a theme colour's name

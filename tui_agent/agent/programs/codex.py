@@ -81,7 +81,7 @@ def read_codex(folders: Folders) -> ForeignSettings:
 
 
 def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
-    """Return how to get the effect of the settings: advice, or a command that sets them.
+    """Return, for each setting, how to get its effect here: advice, or a command to run.
 
     ``table`` has the settings of a file and of the files that it overrides.
     """

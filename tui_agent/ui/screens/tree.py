@@ -529,7 +529,9 @@ class TreeScreen(FramedPage[None]):
         elif files := await self._agent.files.diff(entry):
             self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
-            self.notice.say_briefly("No file change is recorded from this entry to where you are.")
+            self.notice.say_briefly(
+                "No file changes are recorded between this entry and where you are."
+            )
 
     async def action_contexts(self) -> None:
         if (line := self.session_tree.line) is None:
