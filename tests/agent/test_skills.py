@@ -120,7 +120,7 @@ async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are
     assert "- release: Use it to release." in request_bytes(client.requests[0]).decode()
     result, error = harness.results()
     assert error.status is ToolStatus.ERROR
-    assert "Skills: release." in error.output
+    assert "release." in error.output
     assert result.status is ToolStatus.COMPLETED
     assert result.title == "release"
     assert result.output.startswith("Bump the version.")
