@@ -68,7 +68,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
             for line in screen_text(stage).splitlines()
             if any(a in line for a in ("allow ", "deny ", "ask "))
         ]
-        shown = [" ".join(line.split()) for line in lines if "First match" not in line]
+        shown = [" ".join(line.split()) for line in lines if "first match" not in line]
         assert shown[:7] == [
             "allow bash git commit * this session, until the program ends",
             "allow bash make * your config.toml, for this project",
