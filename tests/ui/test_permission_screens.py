@@ -85,7 +85,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
         await press(pilot, *"command", "enter")
         assert "in the sandbox, by mode" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)
-        assert "Your own rules override it" in stage.toasts[0]
+        assert "your own rules override it" in stage.toasts[0]
         await pilot.press("escape")
         await press(pilot, *"deny")
         assert "git commit" not in screen_text(stage)
