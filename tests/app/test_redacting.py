@@ -264,7 +264,7 @@ async def test_one_that_another_program_has_open_is_left(tmp_path: Path) -> None
         )
         elsewhere.hold()
         assert not await do(home.controller, "redact", SECRET)
-        assert "Close them first" in home.person.words[-1]
+        assert "Close them there first" in home.person.words[-1]
         elsewhere.release()
     assert bytes_with(SECRET, home.place)
     assert await do(home.controller, "redact", SECRET)
