@@ -15,9 +15,9 @@ from itertools import islice
 from tui_agent.lazy import LazyPattern
 
 _MAX_EXPANDED = 64
-"""Maximum number of words that a word with braces is expanded to; the others are ignored."""
+"""Maximum number of words to which a word with braces is expanded. Further words are ignored."""
 _MAX_LENGTH = 4096
-"""Maximum length, in characters, of a word whose braces are expanded; no path is longer."""
+"""Maximum length, in characters, of a word whose braces are expanded. No path is longer."""
 
 _WORD = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
 _VARIABLE = LazyPattern(
@@ -27,7 +27,8 @@ _BRACES = LazyPattern(r"\{([^{}]*,[^{}]*)\}")
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _JOINED_OPTION = LazyPattern(r"-[A-Za-z](?=[^-=])")
 _MOVES = LazyPattern(r"cd|pushd|-[A-Za-z]*C|--directory|--chdir")
-"""Matches a word before a directory in which a command, or the rest of the line, runs."""
+"""Matches a word, such as ``cd``, that is followed by the directory in which a command, or the rest
+of the line, runs."""
 
 
 def words_of(command: str, variables: Mapping[str, str]) -> dict[str, None]:
@@ -102,7 +103,10 @@ def _as_a_shell(command: str) -> list[str]:
 
 
 def _without_braces(word: str) -> Iterator[str]:
-    """Yield the words to which a shell expands a word with braces; without braces, the word."""
+    """Yield the words to which a shell expands a word with braces.
+
+    Without braces, yields the word itself.
+    """
     waiting = [word]
     while waiting:
         text = waiting.pop()

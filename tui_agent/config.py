@@ -89,7 +89,7 @@ _NOT_SETTINGS = {
     "TUI_AGENT_DEBUG",
     "TUI_AGENT_DETACHED",
 }
-"""Environment variables with the settings' prefix that have another purpose."""
+"""Environment variables that begin with the settings' prefix but have another purpose."""
 
 _FORMER = {"host.keep_warm"}
 """Settings of earlier versions that no longer have an effect. They are ignored without a warning."""
@@ -448,8 +448,8 @@ class Config(BaseModel):
 class LoadedConfig:
     """A configuration, with the origin of each value and warnings for the user.
 
-    ``path`` is the user's file. ``origins`` has the origin of each value by dotted key, except for
-    values left at their default.
+    ``path`` is the user's file. ``origins`` contains the origin of each value by dotted key, except
+    for values left at their default.
     """
 
     config: Config
@@ -457,7 +457,7 @@ class LoadedConfig:
     origins: dict[str, Origin] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     project_permissions: dict[str, str | dict[str, str]] = field(default_factory=dict)
-    """The ``[permissions]`` of the project's file."""
+    """The ``[permissions]`` table of the project's settings file."""
 
     def origin(self, key: str) -> Origin:
         """Return where a dotted key was set; "default" if nowhere.
@@ -562,8 +562,8 @@ def load_config(
 def _project_table(project: Path) -> tuple[Table, tuple[str, ...]]:
     """Return the raw contents of a project's settings file, and warnings for the user.
 
-    A file outside the project is not read: the contents are then empty, with one warning. Raises
-    ConfigError if the file is not valid TOML or can't be read.
+    A file outside the project is not read; in that case, the contents are empty, and there is one
+    warning. Raises ConfigError if the file is not valid TOML or can't be read.
     """
     try:
         return _parsed(project, lambda: read_inside(project.parent.parent, project)[0]), ()
@@ -683,7 +683,10 @@ def _keys_of(variable: str) -> list[str]:
 
 
 def parse_value(text: str) -> Any:
-    """Return a text parsed as a TOML value, such as ``true``; the text itself if it is not TOML."""
+    """Return the value of a text in TOML, such as ``true``.
+
+    Returns the text itself if it is not TOML.
+    """
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -817,7 +820,7 @@ def split_known(
 ) -> tuple[Table, list[tuple[str, ...]]]:
     """Return the settings in a table that ``model`` has, and the keys of the unknown settings.
 
-    ``prefix`` has the keys that lead to the table.
+    ``prefix`` contains the keys that lead to the table.
     """
     known: Table = {}
     unknown: list[tuple[str, ...]] = []
@@ -850,7 +853,7 @@ def is_fixed(info: FieldInfo) -> bool:
 
 
 def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
-    """Return the model of a field's table, and True if the field has many such tables, by name.
+    """Return the model of a field's table, and True if the field contains such tables by name.
 
     The model is None if the field has no table.
     """
@@ -959,7 +962,7 @@ def _is_almost(known: str, name: str) -> bool:
 
 
 def _is_akin(known: str, name: str) -> bool:
-    """Return True if a name is spelled like a known one, shares a word with it, or begins it."""
+    """Return True if a name is almost a known one, shares a word with it, or is its beginning."""
     name = name.lower().replace("-", "_")
     shares = not set(name.split("_")).isdisjoint(known.split("_"))
     begins = len(name) >= _MIN_BEGINNING and known.startswith(name)

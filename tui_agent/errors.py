@@ -35,7 +35,7 @@ class Problem:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return the message to show for an error; logs nothing."""
+    """Return the message to show for an error, without logging anything."""
     match error:
         case UserFacingError():
             return Problem(str(error))

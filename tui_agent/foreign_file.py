@@ -20,11 +20,12 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum size of a user's file, in bytes. Claude Code's file is large, as it has the history."""
+"""Maximum size of a user's settings file, in bytes. Claude Code's file is large, because it
+contains the history."""
 
 MAX_PROJECT_BYTES = 256_000
-"""Maximum size of a project's file, in bytes. A stranger may have written it, and each of its rules
-takes time at every tool call."""
+"""Maximum size of a project's settings file, in bytes. A stranger may have written the file, and
+each of its rules takes time at every tool call."""
 
 # An unclosed string or comment matches up to the end of the text, so matching takes linear time.
 _COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -66,12 +67,12 @@ class ForeignFile:
 
 
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
-    """Read a TOML file, or a JSON file, which may have comments; return None if there is no file.
+    """Read a TOML file, or a JSON file, which may contain comments.
 
-    A file that can't be read or parsed is returned with a ``problem``. Pass ``project`` for a
-    project's file, which is not read if it is outside the project or larger than
-    `MAX_PROJECT_BYTES`. A file of at most this size is read again only after it has changed.
-    Codex's ``.rules`` files are not parsed.
+    Returns None if the file does not exist. A file that can't be read or parsed is returned with a
+    ``problem``. Pass ``project`` for a project's file, which is not read if it is outside the
+    project or larger than `MAX_PROJECT_BYTES`. A file of at most this size is read again only after
+    it has changed. Codex's ``.rules`` files are not parsed.
     """
     if not os.path.lexists(path):
         return None

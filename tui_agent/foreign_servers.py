@@ -1,7 +1,7 @@
-"""Reads MCP servers from other programs' settings files, and converts them to this program's settings.
+"""Reads MCP servers from other programs' settings files, and converts them for this program.
 
-Starts no server; the callers decide which to use. Sources: the pages on MCP of Claude Code, Codex,
-OpenCode and Pi.
+The module starts no server; its callers decide which servers to use. Sources: the pages on MCP of
+Claude Code, Codex, OpenCode and Pi.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,36 +18,40 @@ from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
 PROJECT_FILE = ".mcp.json"
-"""A project's file with MCP servers, read by several programs. Its servers may have all keys of `Row`."""
+"""Name of a project's file with MCP servers that several programs read. Its servers may have all
+keys of `Row`."""
 
 _OFF = "disabledMcpjsonServers"
 """Claude Code's key for the names of a project's disabled servers."""
 
 Row = dict[str, Any]
-"""Settings of one server as in this program's own file: command, args, env, cwd, url, headers, enabled,
-timeout, allow, deny, schemas."""
+"""Settings of one MCP server with the keys of this program's own file: command, args, env, cwd,
+url, headers, enabled, timeout, allow, deny, schemas."""
 
 _CHANGES = frozenset({"enabled", "allow", "deny", "schemas"})
-"""Settings that an entry without a command or URL can change on your server of the same name."""
+"""Settings that an entry without a command and URL can change on the user's server of the same
+name."""
 _SCHEMAS_OF_PI = {"direct": "always", "deferred": "on_demand"}
-"""Values of the setting ``schemas`` by Pi's ``exposure``; for any other exposure it stays unset."""
+"""This program's value of ``schemas`` for each value of Pi's ``exposure``. For any other value,
+``schemas`` stays unset."""
 _HIDDEN = "hidden"
 
 
 @frozen
 class ServerFile:
-    """A kind of settings file of another program that may have MCP servers, and how to read them.
+    """A kind of settings file of another program that may contain MCP servers, and how to read it.
 
-    ``path`` is relative to the home directory, or, with ``of_project``, to a directory of the project.
+    ``path`` is relative to the home directory, or, with ``of_project``, to a directory of the
+    project.
     """
 
     program: str
     path: str
     of_project: bool
     keys: tuple[str, ...]
-    """The nested keys of the table of servers."""
+    """The nested keys that lead to the table of MCP servers."""
     row_of: Callable[[Mapping[str, Any]], Row]
-    """Converts one server's settings in that file to a `Row`."""
+    """Function that converts one server's settings in such a file to a `Row`."""
 
 
 @frozen
@@ -67,15 +71,15 @@ class ForeignServer:
 
     @property
     def is_change(self) -> bool:
-        """True if ``row`` only changes settings of your server of the same name."""
+        """True if ``row`` only changes settings of the user's server of the same name."""
         return self.row is not None and not (self.row.get("command") or self.row.get("url"))
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
     """Yield the servers in the user's own settings files, one file after another.
 
-    Claude Code's file also has servers for single projects. Only the servers for ``project`` are
-    yielded, after the file's general servers.
+    Claude Code's file also contains servers for single projects. Of these, only the servers for
+    ``project`` are yielded, after the file's general servers.
     """
     for source in _FILES:
         if not source.of_project:
@@ -147,7 +151,7 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield the server files in ``folder`` that have a server or can't be used."""
+    """Yield the server files in ``folder`` that contain a server or can't be used."""
     for path in (folder / source.path for source in _FILES if source.of_project):
         if any(True for _server in servers_in(project, path)):
             yield path
@@ -181,9 +185,10 @@ def _servers(
 
 
 def _command_as_value(source: ServerFile, row: Row) -> str:
-    """Return why a server of Pi can't be used: one of its values is a command to run; "" if none is.
+    """Return why a server of Pi can't be used; "" if it can.
 
-    Pi runs such a command to get the value of an environment variable or a header.
+    A server can't be used if a value is a command. Pi runs such a command to get the value of an
+    environment variable or a header.
     """
     if source.program != "Pi":
         return ""
@@ -300,4 +305,4 @@ _FILES = (
     _of_project("Claude Code", PROJECT_FILE, "mcpServers", dict),
 )
 SERVER_FILES = tuple(source.path for source in _FILES if source.of_project)
-"""Paths of files that may have MCP servers, relative to a directory of the project."""
+"""Paths of files that may contain MCP servers, relative to a directory of the project."""

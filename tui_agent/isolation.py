@@ -1,8 +1,8 @@
 """Keeps a project's code out of the program's own Python processes.
 
 Python also loads modules from the working directory and from directories in its environment
-variables. These may belong to a project: a ``sitecustomize.py`` or an ``httpx.py`` there would run in
-the program before the user is asked whether to trust the project.
+variables. These may belong to a project, and a ``sitecustomize.py`` or an ``httpx.py`` there would
+run in the program before the user is asked whether to trust the project.
 
 Also names the environment variable that tells a process which detached run it is.
 """
@@ -22,7 +22,8 @@ CODE_VARIABLES = (
 still receive them."""
 
 DETACHED_NAME_VARIABLE = "TUI_AGENT_DETACHED"
-"""Environment variable with the name of a detached run, set in the process of that run."""
+"""Environment variable that contains the name of a detached run. It is set in the process of that
+run."""
 
 _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes 5 ms
 """The directory that holds this package."""

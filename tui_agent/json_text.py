@@ -55,7 +55,7 @@ def read_literal(text: str) -> Any:
 
 
 def plain_value(value: object) -> str:
-    """Format a JSON value for a person to read: a string unchanged, anything else as JSON."""
+    """Format a JSON value for a person to read. A string is unchanged, any other value is JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)

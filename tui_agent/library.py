@@ -203,7 +203,10 @@ class Session:
 
     @property
     def leaf(self) -> int | None:
-        """The id of the entry that the next one is appended to; None while the session is empty."""
+        """The id of the current entry; None while the session is empty.
+
+        The next entry is appended to the current entry.
+        """
         return self._session.leaf
 
     def path(self, leaf: int | None = None) -> list[Entry]:
@@ -218,11 +221,7 @@ class Session:
         return list(self._session.skeleton())
 
     def entry(self, entry_id: int) -> Entry:
-        """Return the entry with an id.
-
-        Raises:
-            UserFacingError: the session has no entry with this id.
-        """
+        """Return the entry with the given id."""
         return self._session.entry(entry_id)
 
 
@@ -387,7 +386,10 @@ class Agent:
             self._runner = None
 
     async def aclose(self) -> None:
-        """End the turn and close everything the agent opened; a session passed in stays open."""
+        """End the turn and close everything that the agent opened.
+
+        A session passed in stays open.
+        """
         await self._agent.aclose()
         await self._models.client.aclose()
         if self._owned is not None:
@@ -396,7 +398,7 @@ class Agent:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the agent and return its result: ``agent.wait(agent.send("…"))``.
 
-        For programs that have no event loop.
+        This is for programs that have no event loop.
 
         Raises:
             LibraryError: the agent was not entered with a plain ``with``.
@@ -418,8 +420,9 @@ class Agent:
             Exception: ``ask`` raised this error. It interrupts the run, and is raised at the end.
         """
         if self._agent.running:
-            # The caller may just have left the loop over an earlier message's events: asyncio closes
-            # that generator in a separate task, which has started after the first of these sleeps.
+            # The caller may just have left the loop over an earlier message's events. asyncio then
+            # closes that generator in a separate task, which has started after the first of these
+            # sleeps.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             if self._left:
@@ -526,7 +529,8 @@ class Agent:
         """Replace older entries in the context with a summary that a model writes.
 
         ``focus`` says what the summary should concentrate on. Returns why the compaction failed;
-        None if it succeeded or, while the agent works on a message, was postponed to the next step.
+        returns None if it succeeded or, while the agent works on a message, was postponed to the
+        next step.
         """
         return (await self._agent.compact(focus)).problem
 
@@ -546,7 +550,10 @@ class Agent:
 
 
 def _check_lists(**given: object) -> None:
-    """Raise LibraryError if an argument is a string instead of a list, as each letter would be an item."""
+    """Raise LibraryError if an argument is a string instead of a list.
+
+    Otherwise, each letter of the string would be an item.
+    """
     for name, value in given.items():
         if isinstance(value, str):
             raise LibraryError(f"{name} takes a list: write {name}=[{value!r}].")

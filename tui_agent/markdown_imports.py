@@ -34,7 +34,7 @@ class Import:
 
     @property
     def looks_like_a_file(self) -> bool:
-        """True if the path's last part has a dot inside, unlike names of people and packages."""
+        """True if the path's last part contains a dot, unlike names of people and packages."""
         name = self.path.rsplit("/", 1)[-1]
         return "." in name.strip(".")
 

@@ -26,7 +26,10 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def at_home(text: str) -> Path:
-    """Return a text as a path, with ``~`` or ``~name`` at its start expanded if that user exists."""
+    """Return text as a path.
+
+    If it begins with ``~`` or ``~name``, replace that if the user exists.
+    """
     return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib's may raise
 
 

@@ -28,7 +28,7 @@ def provide_home() -> None:
 def provide_data_dir() -> None:
     """Create the data directory; if it can't be written to, use a temporary one, removed at exit.
 
-    For runs that store nothing permanently, such as with ``--no-session``.
+    This is for runs that store nothing permanently, such as with ``--no-session``.
 
     Raises:
         OSError: a temporary directory can't be made either.

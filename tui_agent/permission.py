@@ -1,6 +1,7 @@
 """The permissions that a tool call needs, each with the pattern that rules are matched against.
 
-Contains only data: tools use it to state their needs, and the agent's gate decides on these.
+The module contains only data. Tools use it to state their needs, and the agent's permission gate
+decides whether a call is allowed.
 """
 
 from enum import StrEnum
@@ -10,8 +11,9 @@ from typing import Final, Literal
 from tui_agent.lazy import frozen
 
 Change = Literal["sources", "repository", "data"]
-"""Kinds of changes by a sandboxed command that not every mode allows: "sources" are changes to the
-project's files, "repository" to its Git repository, "data" to files that no checkpoint restores."""
+"""Kinds of changes that a sandboxed command may make only in some modes: "sources" are changes to
+the project's files, "repository" to its Git repository, "data" to files that no checkpoint
+restores."""
 
 CHANGES_A_FILE: Final = "it changes a file"
 """Reason for a permission question. It is not shown, because the question itself says the same."""
@@ -20,7 +22,7 @@ HOLDS_SECRETS: Final = "usually holds secrets"
 """End of the reason for a permission question: “PATH usually holds secrets”."""
 
 NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
-"""Shell command that allows everything without a question, in every session; the sandbox stays on."""
+"""Shell command that makes all sessions run everything without asking. The sandbox stays on."""
 
 _SAYS: Final = " The user says: "
 _HOOK_REFUSED: Final = "A hook of the user refused this call: "
@@ -39,7 +41,7 @@ class Permission(StrEnum):
     """A host that a command in the sandbox connects to."""
     MCP = "mcp"
     TOOL = "tool"
-    """A function of a tool file."""
+    """A call of a function in a tool file."""
     TASK = "task"
     SKILL = "skill"
     EXTERNAL_DIRECTORY = "external_directory"
@@ -65,24 +67,28 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """True for a sandboxed call. The sandbox allows the mode's changes and those in ``changes``."""
+    """Whether the call runs in the sandbox, which allows the mode's changes and those in
+    ``changes``."""
     changes: tuple[Change, ...] = ()
     """Kinds of changes that the command is known to make, or was stopped from making."""
     secret: bool = False
-    """True for a file whose content holds a secret although its name doesn't suggest it."""
+    """Whether the file's content holds a secret although its name doesn't suggest one."""
     harmless: bool = False
-    """True for a command known to only read; every mode allows it, unless a rule asks or denies."""
+    """Whether the command is known only to read. Every mode allows such a command, unless a rule
+    denies it or asks the user."""
     unclear: str = ""
-    """Why the command's effect can't be known, "" if it can. If set, only a rule ``*`` allows it."""
+    """Why the command's effect can't be known; "" if it can. If this is set, only the rule ``*``
+    allows the command."""
     always: str = ""
     """Pattern of the rule that the answer "always" creates; "" for the permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of a rule that would match if it covered one more option of the command; "" for
-    none."""
+    """Pattern of the rule that would match the command if it covered one more of the command's
+    options; "" if there is none."""
     aliases: tuple[str, ...] = ()
     """Other spellings of the pattern; a rule that denies one of them denies the call."""
     leads_to: str = ""
-    """Where a path leads through symbolic links, as rules spell it; "" if no link is followed."""
+    """The path with its symbolic links followed, in the form in which rules write paths; "" if
+    there is no link to follow."""
 
 
 def rule_path(path: Path, project: Path) -> str:

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 3_750_000
-"""Maximum size of a picture that is sent, in bytes; providers accept 5 MB of base64."""
+"""Maximum size of a picture that is sent, in bytes. Providers accept 5 MB of base64."""
 MAX_SIDE = 2_000
 """Maximum length of the longer side of a picture that is sent, in pixels. Providers scale larger ones
 down, and refuse more than 8,000, or more than 2,000 in a request with many pictures
 (platform.claude.com/docs, "Vision")."""
 MAX_PIXELS = 64_000_000
-"""Maximum width times height of a picture that is decoded, in pixels. A small file may claim any size."""
+"""Maximum number of pixels (width times height) in a picture that is decoded. A small file may
+claim any size."""
 MAX_SOURCE_BYTES = 40_000_000
 """Maximum size of a picture file that is read, in bytes."""
 TYPES = {
@@ -33,14 +34,16 @@ TYPES = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
-"""Types that are sent unchanged, by Pillow's name of the format; other pictures are converted to PNG or
-JPEG."""
+"""MIME types of pictures that are sent unchanged, by Pillow's name of the format. Other pictures
+are converted to PNG or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 PDF = "application/pdf"
 MAX_PDF_BYTES = 5_000_000
-"""Maximum size of a PDF that is sent unchanged, in bytes; each request contains it until it is cleared."""
+"""Maximum size of a PDF that is sent unchanged, in bytes. Each request contains the PDF until it is
+cleared from the context."""
 MAX_PDF_PAGES = 20
-"""Maximum pages of a PDF that is sent unchanged; a page costs the tokens of a picture and of its text."""
+"""Maximum number of pages in a PDF that is sent unchanged. A page costs the tokens of a picture and
+of its text."""
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _ORIENTATION = 0x0112
@@ -86,7 +89,10 @@ class Picture:
 
 @frozen
 class NoPicture:
-    """Stands for bytes that can't be sent as a picture; ``reason`` says what they are: "a web page"."""
+    """Stands for bytes that can't be sent as a picture.
+
+    ``reason`` says what the bytes are, such as "a web page".
+    """
 
     reason: str
 
@@ -126,7 +132,7 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
     try:
         return _read(data, limits)
     except Exception as error:  # noqa: BLE001 - Pillow's decoders may raise any error
-        log.info("a picture can't be read: %s", error)
+        log.info("could not read a picture: %s", error)
         return NoPicture(_described(data))
 
 
@@ -139,7 +145,7 @@ def picture_size(path: Path) -> tuple[int, int]:
         try:
             return _opened(file).size
         except Exception as error:  # noqa: BLE001 - as above
-            log.info("a picture's size can't be read: %s", error)
+            log.info("could not read the size of a picture: %s", error)
             return 0, 0
 
 

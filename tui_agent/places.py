@@ -1,6 +1,6 @@
-"""Where this program and others keep instructions, rules, skills, commands, agents, hooks and tools.
+"""Where this program and others keep instructions, rules, skills, commands, agents, hooks, tools.
 
-Only names the places; other modules read the files.
+This module only names the files and folders; other modules read them.
 """
 
 import os
@@ -35,8 +35,8 @@ ACTING = {
     "tools": "tool",
 }
 """The kinds of files that need the user's trust, because they run something or instruct the model.
-Each value is the word for one such file. Instructions and rules need no trust: they are ordinary
-texts, like a README."""
+Each value is the word for one such file. Instructions and rules need no trust, because they are
+ordinary texts, like a README."""
 SKILL_FILE = "SKILL.md"
 """Name of a skill's main file. Other files in a skill's folder are ordinary files of the project."""
 
@@ -53,11 +53,13 @@ class Place:
     project: str = ""
     home: str = ""
     whose: str = ""
-    """The other program that reads it; "" for this program or a convention shared by several."""
+    """The other program that reads the file or folder; "" for this program or a convention shared
+    by several programs."""
     instead: tuple[str, ...] = ()
     """Files that are read instead of this one if they exist."""
     is_further: bool = False
-    """True for instructions that are read in addition to the directory's main file."""
+    """Whether the file contains instructions that are read in addition to the directory's main
+    file."""
 
 
 PLACES = (
@@ -110,7 +112,7 @@ PLACES = (
     Place("hooks", ".claude/hooks", whose="Claude Code"),
     Place("tools", f"{FOLDER}/tools"),
 )
-"""All places, in the order in which their files are read."""
+"""All files and folders that are looked for, in the order in which they are read."""
 
 OPENCODE_FILES = (
     "opencode.json",
@@ -118,7 +120,7 @@ OPENCODE_FILES = (
     ".opencode/opencode.json",
     ".opencode/opencode.jsonc",
 )
-"""OpenCode's settings files in a project; later ones override earlier ones."""
+"""OpenCode's settings files in a project. Later files override earlier files."""
 OPENCODE_HOME_FILES = (
     ".config/opencode/config.json",
     ".config/opencode/opencode.json",
@@ -126,7 +128,7 @@ OPENCODE_HOME_FILES = (
     ".opencode/opencode.json",
     ".opencode/opencode.jsonc",
 )
-"""OpenCode's settings files in the home directory; later ones override earlier ones."""
+"""OpenCode's settings files in the home directory. Later files override earlier files."""
 
 
 class LeftOut(frozenset[str]):
@@ -137,7 +139,7 @@ class LeftOut(frozenset[str]):
     """
 
     def covers(self, program: str, group: str) -> bool:
-        """Return True if a program, or this group of its files, is excluded."""
+        """Return True if the setting excludes the program, or this group of its files."""
         return bool(program) and not self.isdisjoint({program, f"{program}/{group}"})
 
 
@@ -148,8 +150,8 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""By path below the home directory: the environment variable that moves it, and the new path
-relative to the directory that the variable names."""
+"""Paths below the home directory that an environment variable can move, each with the variable and
+the new path, relative to the directory that the variable names."""
 
 
 def in_home(home: Path, name: str) -> Path:

@@ -1,4 +1,7 @@
-"""Lays out a bar chart drawn with characters; each step's column is a stack of parts. Pure."""
+"""Lays out a bar chart drawn with characters, in which each step's column is a stack of parts.
+
+The functions are pure.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -13,18 +16,18 @@ _BASE = "▓"
 _WIDEST = 6
 """Maximum width of a step's column, in cells."""
 FREE = -1
-"""The ``part`` of an empty cell."""
+"""Value of `Cell.part` for an empty cell."""
 
 
 @frozen
 class Series:
-    """Values to plot: for each step a stack of one or more parts.
+    """Values to plot. Each step is a stack of one or more parts.
 
-    ``levels`` has one row for each part, the lowest part first, with the cumulative value at the
-    upper end of the part for each step; so the last row has the totals. ``top`` is the value at the
-    top of the plot. ``marks`` are characters to show under steps, by the step's index. If a column
-    has several marks, only the mark with the greatest weight is shown; ``weights`` has the weights
-    by character.
+    ``levels`` contains one row for each part, the lowest part first, with the cumulative value at
+    the upper end of the part for each step; so the last row contains the totals. ``top`` is the
+    value at the top of the plot. ``marks`` are characters to show under steps, by the step's index.
+    If a column has several marks, only the mark with the greatest weight is shown; ``weights``
+    contains the weights by character.
     """
 
     levels: Sequence[Sequence[float]]
@@ -82,7 +85,10 @@ def columns(series: Series, width: int) -> list[Column]:
 
 
 class Cell(NamedTuple):
-    """One cell of a column. ``part`` is the index of the part drawn in it, `FREE` if it is empty."""
+    """One cell of a chart's column.
+
+    ``part`` is the index of the part drawn in it, `FREE` if it is empty.
+    """
 
     glyph: str
     part: int

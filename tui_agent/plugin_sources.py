@@ -48,7 +48,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
 
 def lines_of(plugin: Plugin) -> list[str]:
-    """Return the lines shown before a plugin is added: name, version, description, and its parts."""
+    """Return the lines shown before a plugin is added: its name, version, description and parts."""
     lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
     if plugin.description:
         lines.append(f"  {one_line(plugin.description, 200)}")
@@ -97,7 +97,7 @@ def _chosen(folder: Path, name: str) -> Path:
     """Return ``folder``, or, if it is a marketplace, the folder of its plugin ``name``.
 
     ``name`` may be "" if the marketplace has only one plugin. Raises PluginError if the marketplace
-    has no such plugin, or only refers to another place for it.
+    has no such plugin, or only names another place from which to get it.
     """
     market = market_of(folder)
     if not market:

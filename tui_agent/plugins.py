@@ -34,7 +34,7 @@ MANIFEST = ".claude-plugin/plugin.json"
 MARKETPLACE = ".claude-plugin/marketplace.json"
 ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
 MAX_FILES = 5_000
-"""Maximum files in a plugin."""
+"""Maximum number of files in a plugin."""
 MAX_BYTES = 50_000_000
 """Maximum total size of a plugin's files, in bytes."""
 
@@ -43,12 +43,13 @@ _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 KINDS: tuple[Kind, ...] = ("skills", "commands", "agents", "output-styles")
 """The kinds of documents that a plugin may contain."""
 _KEYS = {"output-styles": "outputStyles"}
-"""The manifest's key for a kind of documents, if it differs from the kind's name."""
+"""Keys of a plugin's manifest for kinds of documents whose key differs from the kind's name."""
 _NOT_READ = {
     "lspServers": "language servers",
     "monitors": "monitors",
 }
-"""Keys of a manifest that have no effect in this program, with the name shown to the user."""
+"""Keys of a plugin's manifest that have no effect in this program, each with the name that is shown
+to the user."""
 _FOLDERS_NOT_READ = {"bin": "programs"}
 
 Files = tuple[tuple[Path, int], ...]
@@ -86,16 +87,16 @@ class Plugin:
         return folders
 
     def hooks(self) -> Iterator[ForeignFile]:
-        """Yield the plugin's hooks as files whose table is ``{"hooks": …}``.
+        """Yield the plugin's hooks, as settings files with the table ``{"hooks": …}``.
 
-        The hooks in the manifest come first.
+        The hooks in the plugin's manifest come first.
         """
         yield from self._tables("hooks", "hooks/hooks.json")
 
     def servers(self) -> Iterator[ForeignFile]:
-        """Yield the plugin's MCP servers as files whose table is ``{"mcpServers": …}``.
+        """Yield the plugin's MCP servers, as settings files with the table ``{"mcpServers": …}``.
 
-        The servers in the manifest come first.
+        The servers in the plugin's manifest come first.
         """
         yield from self._tables("mcpServers", ".mcp.json")
 
@@ -153,7 +154,7 @@ class Installed:
 
 
 class PluginStore:
-    """The plugins that the user added: their copies and the registry, in the directory ``place``."""
+    """Stores the plugins that the user added, and their registry, in the directory ``place``."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -194,7 +195,7 @@ class PluginStore:
         return found
 
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
-        """Copy a plugin's files into the store and register it; replaces a plugin of the same name.
+        """Copy a plugin's files into the store and register it. Replaces a plugin of the same name.
 
         ``source`` is where the plugin came from, ``digest`` is the digest of the files that the
         user agreed to.
@@ -218,7 +219,7 @@ class PluginStore:
         self._write(rows)
 
     def remove(self, name: str) -> None:
-        """Remove a plugin and its files; raises PluginError if no plugin has this name."""
+        """Remove a plugin and its files. Raises PluginError if no plugin has this name."""
         rows = self.installed()
         if name not in rows:
             if not rows:
@@ -269,7 +270,10 @@ def read_plugin(root: Path) -> Plugin:
 
 
 def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a manifest's value as a list; a single value as a list of one, no value as []."""
+    """Return a manifest's value as a list.
+
+    A single value becomes a list of one; no value becomes [].
+    """
     given = manifest.get(key)
     if isinstance(given, list):
         return given

@@ -19,7 +19,7 @@ class ResourceError(UserFacingError):
 def data_root() -> Path:
     """Return the directory that contains the program's ``styles/`` and ``prompts/``.
 
-    In a wheel they are inside the package, in a checkout next to it.
+    In a wheel they are inside the package, and in a checkout they are next to it.
     """
     packed = _PACKAGE / "_data"
     return packed if packed.is_dir() else _PACKAGE.parent

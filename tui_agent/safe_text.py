@@ -1,6 +1,7 @@
-"""Makes text from outside safe for a terminal: replaces control, reordering and invisible characters.
+"""Makes text from outside safe for a terminal.
 
-Some characters can't be stored or sent: callers replace them with `valid` when a text enters a
+Replaces control characters, invisible characters, and characters that change the direction of text.
+Some characters can't be stored or sent. Callers replace them with `valid` when a text enters a
 session. All others are stored unchanged, and replaced only when the text is shown on the screen or
 the command line.
 """
@@ -50,7 +51,7 @@ _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:
-    """Return a text that can be stored.
+    """Return text in a form that can be stored.
 
     Joins surrogate pairs, and replaces lone surrogates and NUL with U+FFFD.
     """
@@ -91,7 +92,8 @@ def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
 def readable(text: str) -> str:
     """Return the text with only the characters of `ACTING` replaced by symbols.
 
-    For whole answers and outputs. Invisible characters stay, so that emoji are drawn correctly.
+    This is for whole answers and outputs. Invisible characters stay, so that emoji are drawn
+    correctly.
     """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 

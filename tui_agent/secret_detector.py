@@ -25,13 +25,13 @@ REMOVED = "[redacted]"
 """Text that replaces a secret."""
 
 _MAX_BASE64_CHARS = 200_000
-"""How many characters are decoded at the start of a piece of base64."""
+"""Number of characters that are decoded at the start of a piece of base64."""
 
 _MAX_LINE_CHARS = 4_000
 """Length of the pieces in which a long line is searched for named secrets, in characters."""
 
 _OVERLAP = 500
-"""Characters by which each piece of a long line is extended at both ends."""
+"""Number of characters by which each piece of a long line is extended at both ends."""
 
 _BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
 
@@ -48,8 +48,8 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""Parts of the names of secrets. Named secrets are only looked for in lines with one of them, in
-upper or lower case."""
+"""Parts of the names that secrets have. Secrets with a name are only looked for in lines that
+contain one of these parts, in upper or lower case."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -73,10 +73,11 @@ _OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$
 ``--from-literal=``."""
 
 _BESIDE_CHARS = 200
-"""How many characters before a setting are searched for another setting."""
+"""Number of characters before a setting that are searched for another setting."""
 
 _FEWEST_IN_SETTING = 4
-"""Minimum length of a value, in characters, to be a secret because it is in a list of settings."""
+"""Minimum length, in characters, of a value that counts as a secret because it is in a list of
+settings."""
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
@@ -232,17 +233,19 @@ class Secret:
 
 @frozen
 class _Rule:
-    """A pattern, tried only on texts that contain one of the ``traces``.
+    """A pattern that finds secrets, tried only on texts that contain one of the ``traces``.
 
-    Its last group is the secret; without groups, the whole match.
+    The pattern's last group is the secret. If the pattern has no groups, the whole match is the
+    secret.
     """
 
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """True if a match must mix letters with digits, or upper with lower case, after the first trace."""
+    """True if the part of a match after the first trace must mix letters with digits, or upper with
+    lower case."""
     fewest: int = 0
-    """Minimum length of a match in characters, not counting a line break."""
+    """Minimum length of a match, in characters. A line break does not count."""
 
 
 def _shape(
@@ -489,10 +492,11 @@ def is_secret_value(value: str, name: str = "") -> bool:
 
 
 def is_secret_in_variable(value: str) -> bool:
-    """Return True if a variable's value has an option or setting with a secret: ``-uroot -pS3cr3tPass9``.
+    """Return True if a variable's value contains an option or a setting with a secret.
 
-    Unlike in code, every value that is assigned to a secret's name counts, except placeholders,
-    paths, options and numbers. For a password, numbers count, too.
+    An example is ``-uroot -pS3cr3tPass9``. Unlike in code, every value that is assigned to a
+    secret's name counts, except placeholders, paths, options and numbers. For a password, numbers
+    count, too.
     """
     return any(form.search(value) for form in _IN_VARIABLE) or any(
         map(_is_given, _GIVEN.finditer(value))
@@ -643,7 +647,8 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return _is_mixed(value) or is_password or is_variable
     if _is_jumbled(value):
         return True
-    # A single word counts as a value only if the line can't be code; in code it is an identifier.
+    # A single word counts as a value only if the line can't be code, where it would be an
+    # identifier.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
     if not line.strip().startswith(name) or rest.strip() or len(value) < 6:
@@ -682,7 +687,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
             yield from _block(text, match.end())
         for match in _PEM_END.finditer(text):
             start = end = match.start()
-            # Goes up line by line, as text that looks like a key may have thousands of lines.
+            # Go up line by line, because text that looks like a key may have thousands of lines.
             while start and _CUT_OFF.fullmatch(
                 text, above := text.rfind("\n", 0, start - 1) + 1, start
             ):
@@ -724,7 +729,7 @@ def _wrapped(text: str) -> Iterator[Secret]:
 
 
 def _decoded(text: str) -> str:
-    """Return the text that base64 encodes; "" if that is not printable ASCII."""
+    """Return the text that a piece of base64 encodes; "" if that text is not printable ASCII."""
     text = text[:_MAX_BASE64_CHARS].rstrip("=")
     text = text[: len(text) - (len(text) % 4 == 1)]
     try:

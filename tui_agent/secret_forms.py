@@ -1,4 +1,4 @@
-"""Finds and replaces given secrets in every form that the program may write: plain, escaped, in base64.
+"""Finds and replaces given secrets, whether they are written plainly, escaped or in base64.
 
 `tui_agent.secret_detector` finds secrets that aren't known beforehand.
 """
@@ -12,7 +12,8 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Minimum length, in characters, of the secrets that callers pass; shorter ones occur within words."""
+"""Minimum length of the secrets that callers pass, in characters. Shorter secrets may occur within
+ordinary words."""
 
 _FEWEST_IN_LINE = 16
 """Minimum length of a line of a private key that is searched for on its own, in characters."""
@@ -39,7 +40,7 @@ class SecretForms:
         for text in (*wanted, *blocks):
             plain.update(_forms(text))
         self.texts = sorted(plain, key=len, reverse=True)
-        """Every form as text, the longest first."""
+        """Every form of every secret as text, the longest first."""
         encoded: set[bytes] = set()
         for form in self.texts:
             encoded.update(_encoded(form))
@@ -47,11 +48,11 @@ class SecretForms:
 
     @property
     def longest(self) -> int:
-        """Length of the longest form, in bytes."""
+        """Length of the longest form of a secret, in bytes."""
         return len(self._bytes[0])
 
     def text(self, text: str) -> str:
-        """Return the text with each secret replaced by ``[redacted]``; a JSON text stays valid."""
+        """Return the text with each secret replaced by ``[redacted]``. JSON text stays valid."""
         for form in self.texts:
             if form in text:
                 text = text.replace(form, REMOVED)
@@ -70,7 +71,7 @@ class SecretForms:
 
 
 def _key_lines(secret: str) -> Iterator[str]:
-    """Yield the long words of a secret that has several lines; yield nothing for a single line."""
+    """Yield the long words of a secret with several lines. For a single line, yields nothing."""
     lines = secret.split()
     if "\n" in secret.strip():
         yield from (line for line in lines if len(line) >= _FEWEST_IN_LINE)
@@ -81,7 +82,8 @@ def _forms(text: str) -> Iterator[str]:
     once.add(quote(text, safe=""))
     for form in once:
         yield form
-        # A tool call's arguments are JSON within an entry's JSON; exported pages nest JSON, too.
+        # A tool call's arguments are JSON within an entry's JSON, and exported pages also nest
+        # JSON.
         for twice in _in_json(form):
             yield twice
             yield from _in_json(twice)

@@ -24,7 +24,7 @@ from tui_agent.config import LoadedConfig, is_fixed
 from tui_agent.lazy import frozen
 
 UNSET = "—"
-"""Shown instead of a value that is not set."""
+"""Text that is shown instead of the value of a setting that is not set."""
 
 _SESSION = "from the next session on"
 _EFFECTIVE_LATER = {
@@ -38,7 +38,8 @@ _EFFECTIVE_LATER = {
     "hooks": _SESSION,
     "mcp": "with /mcp reload",
 }
-"""When a change takes effect, by setting or table; changes of all other settings take effect at once."""
+"""When a change of a setting takes effect, by setting or table. All other changes take effect at
+once."""
 
 _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
@@ -79,9 +80,10 @@ class SettingRow:
     description: str
     accepts: str
     choices: tuple[str, ...] = ()
-    """All accepted values; empty if they can't be listed."""
+    """All values that the setting accepts; empty if they can't be listed."""
     editable: bool = True
-    """True for a single value, which the settings page can edit; False for a table or a list."""
+    """Whether the setting is a single value, which the settings page can edit, and not a table or a
+    list."""
 
     @property
     def words(self) -> str:
@@ -136,7 +138,7 @@ def setting_rows(
 def _docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     """Return the docstrings of a model's fields by field name, read from the source file.
 
-    Empty if the source file can't be read.
+    The result is empty if the source file can't be read.
     """
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]

@@ -61,19 +61,21 @@ _MAIN_FILES = tuple(
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
 CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
-"""Maximum files that need trust in one project; a project with more can't be trusted."""
+"""Maximum number of files that need trust in one project. A project with more can't be trusted."""
 MAX_BYTES = 4_000_000
-"""Maximum total size of the files that need trust, in bytes."""
+"""Maximum total size of a project's files that need trust, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""How many bytes at the start of an instruction file are searched for imports; a model never
-receives more of it."""
+"""Number of bytes at the start of an instruction file that are searched for imports. A model never
+receives more of the file."""
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
-"""Environment variable with the session's directory, for hooks in Claude Code's format."""
+"""Name of the environment variable that contains the session's directory, for hooks in Claude
+Code's format."""
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""Names for settings on the screen, by their table; a setting of any other table is a "setting"."""
+"""Names for settings on the screen, by their table. A setting of any other table is called a
+"setting"."""
 
 
 @frozen
@@ -153,7 +155,7 @@ class TrustStore:
 
 
 def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
-    """Yield the existing files of a project that a shell command names; the command runs in ``cwd``.
+    """Yield the existing files of a project that a shell command, run in ``cwd``, names.
 
     Names are resolved against each directory from the project's own down to ``cwd``, and against
     each directory that the command itself names. Quotes, variables and ``~`` are replaced as a
@@ -192,10 +194,10 @@ class PinnedFiles:
         return ""
 
     def problem(self, cwd: Path, command: str) -> str:
-        """Return why a command must not run: a clause about the first bad file it names, else "".
+        """Return why a command must not run, as a clause about the first bad file that it names.
 
-        A file is bad if it has changed since its first check or can't be read. The command runs in
-        ``cwd``; only files of its project are checked.
+        Returns "" if the command may run. A file is bad if it has changed since its first check or
+        can't be read. The command runs in ``cwd``; only files of its project are checked.
         """
         for path, digest, unreadable in self._named(cwd, command):
             if unreadable:
@@ -337,7 +339,10 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files that need trust below ``folder/name``; of a skill, only its main file."""
+    """Yield the files that need trust below ``folder/name``.
+
+    Of a skill, yields only its main file.
+    """
     place = folder / name
     for path in _below(project, place):
         is_flat = name in _FLAT_SKILLS and path.parent == place and path.suffix == ".md"
@@ -358,7 +363,10 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return (SHA-256 digest of the files' names and contents, "") or ("", problem)."""
+    """Return a SHA-256 digest of the files' names and contents, and a problem.
+
+    One of the two is "".
+    """
     if len(files) > MAX_FILES:
         return "", f"it has more than {MAX_FILES:,} files that need trust"
     whole = hashlib.sha256()

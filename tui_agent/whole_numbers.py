@@ -1,8 +1,8 @@
 """Parses whole numbers that a user, a model, a server or a file wrote."""
 
 _MAX_DIGITS = 18
-"""Maximum digits of a number: it then fits in 64 bits, as SQLite needs. Python refuses to convert
-more than 4,300 digits (``sys.set_int_max_str_digits``)."""
+"""Maximum number of digits in a whole number, so that it fits in 64 bits, as SQLite requires.
+Python refuses to convert more than 4,300 digits (``sys.set_int_max_str_digits``)."""
 
 
 def whole_number(text: str) -> int | None:

@@ -76,7 +76,8 @@ QUIT_SECONDS = 2.0
 """Seconds within which a second ctrl+c quits."""
 
 LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""Builds the services for the controller; returns them and the view to show first."""
+"""A function that builds the controller's services, and returns them with the view to show
+first."""
 
 
 class ControlCharacterFilter(LineFilter):
@@ -127,7 +128,8 @@ class TuiAgentApp(ErrorBoundary[int]):
         """Create the application.
 
         ``load`` is called once, after the first paint. ``memory`` stores whether the terminal's
-        background is light, so the next start can choose a theme; with None, nothing is stored.
+        background is light, so that the next start can choose a theme. If it is None, nothing is
+        stored.
         """
         # With NO_COLOR, only the terminal's own colours are used; bold, dim, underline and reverse
         # show emphasis.
@@ -199,7 +201,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             focused = self.focused
-            # The prompt records the times of its own keys, which is cheaper.
+            # The prompt itself records the times of its keys, because that is cheaper.
             if focused is None or focused is not self.main.prompt:
                 if self.main.keeps_from_page(event):
                     return
@@ -333,10 +335,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         return super().push_screen(*given, **named)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Repaint if quick resizes ended at the old size, and check the size once resizing stops.
+        """Repaint if a burst of resizes ended at the old size, and check the size when they stop.
 
-        If the terminal has its old size again, Textual sees no change, but the cells that were cut
-        off in between are lost.
+        If the terminal is back at its old size, Textual sees no change and doesn't repaint,
+        although the terminal has lost the cells that it cut off in between.
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()

@@ -1,10 +1,11 @@
 """Gets the user's attention by title, progress bar, bell, desktop notification and user command.
 
 The terminal's title and progress bar always show the agent's state. The other signals are used
-while the user is away, if a question is waiting, a run of at least 10 s has ended, or an aside
-needs the user. The user counts as away if the terminal has reported that it lost the focus. In
-terminals that don't report their focus, the user counts as away if no key was pressed for 10 s. An
-aside rings the bell even if the user is at the terminal.
+while the user is away, if a question is waiting, a run of at least 10 s has ended, or an aside (a
+session that works beside the one on the screen) needs the user. The user counts as away if the
+terminal has reported that it lost the focus. In terminals that don't report their focus, the user
+counts as away if no key was pressed for 10 s. An aside rings the bell even if the user is at the
+terminal.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ LONG_SECONDS = 10.0
 """Minimum duration, in seconds, of a run whose end is announced. Also the time without keys after
 which the user counts as away, if the terminal does not report its focus."""
 PROGRESS_SECONDS = 10.0
-"""Seconds after which the terminal's progress bar is set again, as Ghostty removes it after 15."""
+"""Seconds after which the terminal's progress bar is set again, because Ghostty removes the bar
+after 15."""
 COMMAND_SECONDS = 10.0
 """Time limit of ``ui.notify_command``, in seconds."""
 
 
 class Sign(StrEnum):
-    """State of the agent, as a prefix of the terminal's title.
+    """The agent's state, which is shown as a prefix of the terminal's title.
 
     DONE and FAILED are shown until the user comes back.
     """
@@ -70,21 +72,20 @@ class Sign(StrEnum):
 
 @dataclass
 class TerminalWrite(Message):
-    """Asks the application to write an escape sequence to the terminal."""
+    """Message that asks the application to write an escape sequence to the terminal."""
 
     sequence: str
 
 
 class Attention:
-    """Shows the agent's state in the terminal's title and notifies the user; one per program."""
+    """Shows the agent's state in the terminal's title, and notifies the user. Created only once."""
 
     def __init__(
         self, screen: Screen[None], controller: Controller, last_typed: Callable[[], float]
     ) -> None:
-        """Create the notifier; it posts its messages to ``screen``.
+        """Create the notifier, which posts its messages to ``screen``.
 
-        ``last_typed`` returns when the last key was pressed: a time in seconds, by the controller's
-        clock.
+        ``last_typed`` returns the time of the last key press, in seconds by the controller's clock.
         """
         self._screen = screen
         self._controller = controller
@@ -102,12 +103,12 @@ class Attention:
             self.user_returned()
 
     def user_returned(self) -> None:
-        """Reset a sign that reports the end of a run (DONE or FAILED)."""
+        """Reset the agent's sign if it reports the end of a run (DONE or FAILED)."""
         if self.sign in {Sign.DONE, Sign.FAILED}:
             self.show(Sign.IDLE)
 
     def opened(self, agent: Agent) -> None:
-        """Show the state of a session that was just opened; its agent may already be working."""
+        """Show the state of the session that was just opened. Its agent may already be working."""
         self._is_running = agent.running
         began = self._controller.progress.began
         self._since = began if agent.running and began else self._controller.clock()
@@ -168,7 +169,7 @@ class Attention:
             self._show_progress()
 
     def show_title(self) -> None:
-        """Set the terminal's title to the sign and the title of the open session."""
+        """Set the terminal's title to the agent's sign, followed by the open session's title."""
         title = ""
         if self._controller.agent is not None:
             title = one_line(self._controller.agent.session.info.title, 60)
@@ -192,8 +193,8 @@ class Attention:
     def notify_about_aside(self, aside: Aside, sentence: str) -> None:
         """Notify the user that ``aside``, a session not on the screen, needs them or ended its run.
 
-        ``sentence`` says what happened. For a user at the terminal, only rings the bell, or does
-        nothing if ``ui.notify`` is off.
+        ``sentence`` says what happened. If the user is at the terminal, only rings the bell, or
+        does nothing if ``ui.notify`` is off.
         """
         from tui_agent.app.side_by_side import CALLS
 

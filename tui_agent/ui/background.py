@@ -19,7 +19,7 @@ SILENT_TERMINALS: Final = frozenset({"", "dumb", "linux"})
 
 
 class BackgroundMemory:
-    """Stores whether this kind of terminal has a light background; the next start's theme uses it.
+    """Stores whether this kind of terminal has a light background, which decides the next theme.
 
     The kind is the value of ``TERM_PROGRAM`` or, if that is unset, of ``TERM``. Each kind has a
     file in ``folder``.

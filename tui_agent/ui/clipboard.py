@@ -20,9 +20,10 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
-"""Maximum bytes of text copied by OSC 52; many terminals drop longer sequences."""
+"""Maximum size of a text that is copied by OSC 52, in bytes. Many terminals drop longer
+sequences."""
 TOOL_TIMEOUT = 2.0
-"""Time limit for a native tool to copy text, in seconds; reading an image may take five times as
+"""Time limit for a native tool to copy text, in seconds. Reading an image may take five times as
 long."""
 
 _POWERSHELL = (
@@ -45,11 +46,12 @@ _TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
         ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL],
     ),
 )
-"""For each tool: the environment variable that must be set, the command that copies its standard
-input, and the command that prints the clipboard's image (empty if the tool has none)."""
+"""The clipboard tools. For each one: the environment variable that must be set, the command that
+copies its standard input to the clipboard, and the command that prints the clipboard's image (empty
+if the tool can't print it)."""
 
 _ENCODINGS = {"clip.exe": "utf-16-le"}
-"""Encodings of tools that don't read UTF-8."""
+"""Text encodings for the clipboard tools that don't read UTF-8."""
 
 _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
@@ -72,9 +74,9 @@ def native_tools(
 ) -> list[Sequence[str]]:
     """Return the commands to try for copying text, or, with ``reading``, for reading an image.
 
-    The best come first. Some may be missing on this machine. Except on macOS, a tool is listed only
-    if its environment variable is set. So the list is empty over ssh without a display, where a
-    tool would use the clipboard of the remote machine.
+    The preferred commands come first. Some may not be installed on this machine. Except on macOS, a
+    tool is listed only if its environment variable is set. So the list is empty over ssh without a
+    display, where a tool would use the clipboard of the remote machine.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
@@ -90,8 +92,8 @@ def copy_natively(
 ) -> str | None:
     """Copy the text with the first native tool that succeeds; return its name, None if all fail.
 
-    Programs inside ``project`` are not used, because they must not receive the copied text. Blocks:
-    call it in a thread.
+    Programs inside ``project`` are not used, because they must not receive the copied text. The
+    call blocks, so make it in a thread.
     """
     for command in native_tools(environment):
         data = text.encode(_ENCODINGS.get(command[0], "utf-8"), errors="replace")
@@ -108,7 +110,7 @@ def _run(
     seconds: float,
     given: bytes | None = None,
 ) -> bytes | None:
-    """Run a tool with ``given`` as its input; None means that it has no input.
+    """Run a tool with ``given`` as its standard input, or without any input if that is None.
 
     Returns the tool's output, or b"" if ``given`` is not None. Returns None if the tool is missing,
     fails or takes longer than ``seconds``.
@@ -141,8 +143,9 @@ def _run(
 def read_image(environment: Mapping[str, str], project: Path | None = None) -> bytes | None:
     """Return the bytes of the image in the system's clipboard.
 
-    None if there is none, it can't be read, or it is larger than `MAX_SOURCE_BYTES`. Programs
-    inside ``project`` are not used. Blocks: call it in a thread.
+    Returns None if the clipboard contains no image, or if the image can't be read or is larger than
+    `MAX_SOURCE_BYTES`. Programs inside ``project`` are not used. The call blocks, so make it in a
+    thread.
     """
     for command in native_tools(environment, reading=True):
         data = _decoded(_run(command, environment, project, seconds=TOOL_TIMEOUT * 5) or b"")
@@ -168,7 +171,7 @@ def _decoded(output: bytes) -> bytes:
 
 
 def _save(text: str, directory: Path) -> Path | None:
-    """Save the text as ``copied.txt`` in ``directory``; return its path, None on failure.
+    """Save the text as ``copied.txt`` in ``directory``; return its path, or None on failure.
 
     Only the user can read the file. It replaces the previous one; if ``copied.txt`` is a symbolic
     link, nothing is saved.
@@ -190,7 +193,8 @@ def copy(
     """Copy the text by OSC 52 and a native tool; return a sentence for the user about the result.
 
     ``write`` sends a sequence to the terminal. If no tool confirms the copy, the text is also saved
-    in ``directory``. Programs inside ``project`` are not used. Blocks: call it in a thread.
+    in ``directory``. Programs inside ``project`` are not used. The call blocks, so make it in a
+    thread.
     """
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:

@@ -31,7 +31,8 @@ TINTS: Final = {
     "ground-removed-part": ("error", 0.25),
     "ground-match": ("warning", 0.35),
 }
-"""For each tinted ground: a theme colour, and its share (0 to 1) in the mix with the background."""
+"""The tinted grounds, that is, backgrounds of text. Each mixes a theme colour into the background;
+the number is that colour's share in the mix (0 to 1)."""
 
 GROUNDS: Final = (
     "background",
@@ -43,7 +44,7 @@ GROUNDS: Final = (
     "ground-added",
     "ground-removed",
 )
-"""Grounds on which text of every role has to be readable."""
+"""Grounds (backgrounds of text) on which the text of every role has to be readable."""
 
 COLOURED_ROLES: Final = {
     "role-link": "primary",
@@ -52,7 +53,7 @@ COLOURED_ROLES: Final = {
     "role-heading": "secondary",
 }
 """Roles of coloured text (links, the user's messages, tool calls, headings), each with the theme
-colour that it starts from."""
+colour from which the role's colour is derived."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -61,7 +62,8 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Roles of paler text, each with the foreground's share (0 to 1) in the mix with the background."""
+"""Roles of paler text. The number is the share of the foreground colour (0 to 1) in a mix with the
+background."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 
@@ -71,14 +73,14 @@ SIGNS: Final = {
     "sign-warning": ("warning", 1.0),
     "sign-muted": ("foreground", 0.3),
 }
-"""For each colour of bars, guides and the margin: a theme colour, and its share (0 to 1) in the mix
-with the background."""
+"""Colours of bars, guides and the margin. Each mixes a theme colour into the background; the number
+is that colour's share in the mix (0 to 1)."""
 
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
-"""Hues, in degrees, tried in this order for a role whose hue is too close to another's."""
+"""Hues in degrees. If a role's hue is too close to another role's, these are tried in order."""
 
 _MIN_HUE_DISTANCE: Final = 25
-"""Minimum distance between the hues of two roles, in degrees."""
+"""Minimum distance between the hues of two roles, in degrees on the colour wheel."""
 
 _MIN_SATURATION: Final = 0.45
 _BLEND_STEPS: Final = 40
@@ -86,7 +88,7 @@ _BLEND_STEPS: Final = 40
 WHITE_LIGHT: Final = replace(
     BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec"
 )
-"""Replaces Textual's light theme, whose grey stands out on a white terminal."""
+"""Theme that replaces Textual's light theme, whose grey stands out on a white terminal."""
 
 
 def contrast(text: Color, background: Color) -> float:
@@ -208,7 +210,7 @@ def _distance(one: float, other: float) -> float:
 
 
 def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a theme colour's name for each role, ground and sign of a theme without RGB values."""
+    """Return theme colours' names for roles, grounds and signs of a theme without RGB values."""
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
@@ -219,7 +221,7 @@ def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_exact_roles(theme: Theme, muted: str) -> Theme:
-    """Return the theme with its colours as text roles, and the colour ``muted`` for paler text."""
+    """Return the theme with text roles for its colours, and with ``muted`` for paler text."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from textual.app import App
 
 STRAY_OUTPUT = "stray-output.log"
-"""Name of the log file for what libraries print while the screen is drawn."""
+"""Name of the log file that receives what libraries print while the screen is drawn."""
 _MAX_STRAY_BYTES = 1_000_000
 """Size in bytes above which `STRAY_OUTPUT` is emptied when the interface starts."""
 _READ_BYTES = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
-"""How long, in seconds, the input thread waits for input before it checks for unfinished sequences
-and for the program's end."""
+"""Seconds for which the input thread waits for input before it checks for unfinished sequences and
+for the end of the program."""
 _DISTINCT_KEYS = "\x1b[>4;2m"
-"""Makes tmux, with ``extended-keys on``, distinguish Shift+Enter from Enter (xterm's
-modifyOtherKeys)."""
+"""Escape sequence (xterm's modifyOtherKeys) with which tmux distinguishes Shift+Enter from Enter,
+if its option ``extended-keys`` is on."""
 _PLAIN_KEYS = "\x1b[>4m"
 
 
@@ -50,9 +50,9 @@ class TerminalGone(Message):
 
 
 class TerminalDriver(LinuxDriver):
-    """Replaces input that is not UTF-8, and posts `TerminalGone` when the terminal disappears.
+    """Terminal driver that replaces invalid UTF-8 and posts `TerminalGone` if the terminal is gone.
 
-    Until the first frame, it keeps the early prompt on the screen and buffers the keys.
+    Until the first frame is painted, it keeps the early prompt on the screen and buffers the keys.
     """
 
     def __init__(
@@ -96,7 +96,8 @@ class TerminalDriver(LinuxDriver):
         self._has_screen = early_prompt.is_shown
         self._typed = early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        # Undo a Ctrl+S typed in another program: it stopped the output, and no key would restart it.
+        # Undo a Ctrl+S typed in another program. It stopped the output, and no key would restart
+        # it.
         with suppress(termios.error):
             termios.tcflow(self.fileno, termios.TCOON)
         if self._terminal is not None:
@@ -160,9 +161,10 @@ class TerminalDriver(LinuxDriver):
     # -- suspending and resuming
 
     def suspend_to_shell(self) -> bool:
-        """Restore the terminal, then stop the process group; return True once it is resumed.
+        """Restore the terminal, then stop the process group. Returns True once it is resumed.
 
-        Returns False if the system did not stop the group, because no shell could resume it.
+        Returns False if the system did not stop the group. This happens if no shell could resume
+        it.
         """
         return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
 
@@ -178,11 +180,12 @@ class TerminalDriver(LinuxDriver):
     def _sigtstp_application(self, *_: object) -> None:
         """Handle SIGTSTP: restore the terminal, then stop.
 
-        While another program has the terminal, there is nothing to restore: stops at once.
+        If another program has borrowed the terminal, there is nothing to restore, so this process
+        stops at once.
         """
         if self._auto_restart:
-            # Not done in the handler itself: the code that it interrupted may hold a lock that
-            # threads need in order to end.
+            # Not done in the signal handler itself, because the code that the handler interrupted
+            # may hold a lock that other threads need in order to end.
             self._loop.call_soon_threadsafe(
                 self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP)
             )
@@ -194,8 +197,8 @@ class TerminalDriver(LinuxDriver):
     def _sigcont_application(self, *_: object) -> None:
         """Handle SIGCONT.
 
-        After a SIGSTOP, which gives no warning, sets the terminal up again: another program may
-        have changed it.
+        After a SIGSTOP, which gives no warning, sets the terminal up again, because another program
+        may have changed it.
         """
         if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
             self._loop.call_soon_threadsafe(self._set_up_again)
@@ -235,7 +238,10 @@ class TerminalDriver(LinuxDriver):
                 pass
 
     def _read(self) -> bytes | None:
-        """Return the bytes read; b"" if the terminal has disappeared, None if there was no input."""
+        """Read input and return it.
+
+        Returns b"" if the terminal has disappeared, and None if there is no input.
+        """
         try:
             return os.read(self.fileno, _READ_BYTES)
         except BlockingIOError:
@@ -247,7 +253,7 @@ class TerminalDriver(LinuxDriver):
 class _StrayOutput:
     """Redirects standard output and standard error to a log file while the screen is drawn.
 
-    Libraries and add-ons may write there directly, which would destroy the screen.
+    Libraries and add-ons may write to them directly, which would corrupt the screen.
     """
 
     def __init__(self) -> None:
@@ -255,7 +261,7 @@ class _StrayOutput:
         """Duplicates of the terminal's descriptors, by the redirected descriptor (1 or 2)."""
 
     def divert(self) -> None:
-        """Redirect descriptors 1 and 2 to the log file, each only if it leads to a terminal."""
+        """Redirect each of the descriptors 1 and 2 to the log file if it leads to a terminal."""
         if self._terminals:
             return
         log = _open_log()
@@ -268,7 +274,8 @@ class _StrayOutput:
     def restore(self) -> None:
         """Point the redirected descriptors at the terminal again.
 
-        Programs that borrow the terminal, and messages printed at the end, need them.
+        This is necessary for programs that borrow the terminal, and for messages printed at the
+        end.
         """
         for descriptor, terminal in self._terminals.items():
             os.dup2(terminal, descriptor)
@@ -277,7 +284,7 @@ class _StrayOutput:
 
 
 def _open_log() -> int:
-    """Open the log file for stray output and return its descriptor; empty the file if it is large.
+    """Open the log file for stray output and return its descriptor. Empty the file if it is large.
 
     If it can't be opened, opens the null device instead.
     """

@@ -1,10 +1,10 @@
-"""Draws a prompt while the program starts, and collects the keys typed until the interface is ready.
+"""Draws a prompt while the program starts, and collects keys until the interface is ready.
 
-The terminal's modes stay unchanged: its line editing echoes and buffers the typed keys, and the
-interface reads them later. So if the program is killed, stopped or interrupted, only the alternate
-screen has to be left. The prompt drawn here is the prompt line of an earlier start's first frame:
-the driver passes that frame to `EarlyPrompt.keep`, which saves the line in a file. Imports neither
-Textual nor any other slow module.
+The terminal's modes stay unchanged, so its line editing echoes and buffers the typed keys, and the
+interface reads them later. Therefore, if the program is killed, stopped or interrupted, only the
+alternate screen has to be left. The prompt drawn here is the prompt line of an earlier start's
+first frame: the driver passes that frame to `EarlyPrompt.keep`, which saves the line in a file.
+This module imports neither Textual nor any other slow module.
 """
 
 import json
@@ -20,13 +20,13 @@ from typing import Any
 ALTERNATE_SCREEN = "\x1b[?1049h"
 NORMAL_SCREEN = "\x1b[0m\x1b[?1049l"
 MAX_TYPED_BYTES = 65_536
-"""Maximum bytes of early input; a terminal buffers 4,095 bytes of a line."""
+"""Maximum size of early input, in bytes. A terminal buffers at most 4,095 bytes of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
 """Matches an Escape byte that begins no key sequence. Buffered input lacks the pause that usually
 identifies a typed Escape."""
 ESCAPE_KEY = b"\x1b[27u"
-"""Unambiguous sequence of the Escape key."""
+"""Escape sequence that stands for the Escape key unambiguously."""
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
@@ -42,7 +42,7 @@ class EarlyPrompt:
 
     @contextmanager
     def shown(self, file: Path) -> Iterator[None]:
-        """Show the prompt line saved in ``file`` until `take` or the end of the ``with`` block.
+        """Show the prompt line saved in ``file`` until `take` is called or the ``with`` block ends.
 
         Shows nothing if ``file`` has no line for a terminal of this size, or the program is not in
         the terminal's foreground.
@@ -113,8 +113,8 @@ class EarlyPrompt:
     def _picture(self) -> str | None:
         """Return the saved terminal output that draws the prompt line.
 
-        None if none is saved for the terminal's size, or the program is not in the terminal's
-        foreground.
+        Returns None if no output is saved for the terminal's size, or the program is not in the
+        terminal's foreground.
         """
         try:
             kept = {}
@@ -139,8 +139,8 @@ class EarlyPrompt:
     def _end(self, number: int, _frame: object) -> None:
         """Handle signal ``number``: end the process at once, with exit code 128 + ``number``.
 
-        Raising an exception is not enough: in some callbacks, such as in Python's import system, it
-        would only be printed.
+        Raising an exception is not enough, because in some callbacks, such as in Python's import
+        system, it would only be printed.
         """
         if self.is_shown:
             self._leave()
@@ -154,8 +154,8 @@ class EarlyPrompt:
 def _line_of(frame: str, row: int, column: int) -> str | None:
     """Return output that clears the screen, then draws line ``row`` of a frame and a cursor.
 
-    The line is drawn up to ``column``. Both numbers count from 0. None if the frame has no such
-    line or the line is shorter.
+    The line is drawn up to ``column``. Both numbers count from 0. Returns None if the frame does
+    not contain this line or the line is shorter.
     """
     line = re.search(rf"\x1b\[{row + 1};1H(.*?)(?:\r|\n|\Z)", frame)
     ground = re.search(r"\x1b\[[0-9;]*48;[0-9;]*m", frame)
@@ -171,7 +171,7 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
             cells += 1
         style = part
         written.append(part)
-    # The cursor comes last: a cell in the text's style, reversed.
+    # The cursor comes last. It is a cell in the text's style, reversed.
     written[-1:] = [f"{style}\x1b[7m" if "48;" in style else "\x1b[0m"]
     if cells == column:
         return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}"

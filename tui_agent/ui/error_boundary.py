@@ -35,15 +35,15 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _BUILDING = (events.Load, events.Compose, events.Mount)
-"""Events that build a widget; if a handler of one fails, the widget's page is incomplete."""
+"""Events during which a widget is built. If handling one fails, the widget's page is incomplete."""
 _INPUT = (events.InputEvent, events.Paste)
-"""Events caused by the user."""
+"""Types of the events that the user causes."""
 
 _dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
 
 
 class ErrorBoundary(App[Result]):
-    """An application that reports failures of its pages, timers and workers, and continues."""
+    """Application that reports failures in its pages, timers and workers instead of ending."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -58,7 +58,7 @@ class ErrorBoundary(App[Result]):
         that toast is visible."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
-        """Return a function that runs the message's callback, and passes its error to `fail`."""
+        """Return a function that runs the message's callback and passes any error to `fail`."""
         callback = message.callback
 
         async def call() -> None:
@@ -104,7 +104,7 @@ class ErrorBoundary(App[Result]):
         if about is not None and isinstance(error, NoMatches):
             parts = [about, *about.walk_children()]
         if about is not None and not building and not all(part.is_running for part in parts):
-            log.info("Ignored, because the page is still being built: %s", error)
+            log.info("Ignored an error, because the page is still being built: %s", error)
             if (
                 isinstance(message, events.Key)
                 and message.key == "escape"
@@ -125,7 +125,7 @@ class ErrorBoundary(App[Result]):
         """
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):
-            log.info("Failed after its page was closed: %s: %s", type(error).__name__, error)
+            log.info("Error after the page was closed: %s: %s", type(error).__name__, error)
             return False
         problem = report(error)
         before = self._last_said
@@ -225,7 +225,10 @@ class PageScreen(BoundedScreen[Result]):
             self._endings.pop()()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Close this page with a result, and the pages over it; if already closed, do nothing."""
+        """Close this page with a result, and also close the pages over it.
+
+        Does nothing if it is closed already.
+        """
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:

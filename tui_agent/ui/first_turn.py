@@ -23,7 +23,7 @@ _TEXT = "A fewWords."
 def prepare_first_turn() -> None:
     """Call each function that builds something on its first use, and discard the results.
 
-    Takes 30 ms: call it in a thread.
+    This takes 30 ms, so call it in a thread.
     """
     parse_blocks("")
     token_at([_TEXT], 0, len(_TEXT))

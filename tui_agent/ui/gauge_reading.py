@@ -1,4 +1,7 @@
-"""Computes what the gauge shows: the next request's size, the session's cost, the prompt cache."""
+"""Computes what the gauge shows: size of the next request, cost of the session, prompt cache.
+
+The gauge is the line that shows how full the context window is.
+"""
 
 from dataclasses import replace
 
@@ -28,7 +31,8 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         if isinstance(entry, AssistantEntry) and entry.usage is not None:
             usages.append(entry.usage)
     known = [usage for usage in usages if usage.prompt]
-    # The share is unknown until something was read from a cache: many providers have no cache.
+    # The share is unknown until something was read from a cache, because many providers have no
+    # cache.
     share = None
     if any(usage.cache_read for usage in known):
         share = known[-1].cache_read / known[-1].prompt
@@ -45,9 +49,9 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 
 
 def budget_words(allowance: Allowance) -> tuple[str, str]:
-    """Return the texts about the session's and the day's budget; "" for a budget that is not set.
+    """Return the texts about the session's budget and the day's; "" for a budget that is not set.
 
-    Examples: " of $5.00" and "$3.10 of $20.00 today". The second is also "" if today's cost is
+    Examples: " of $5.00" and "$3.10 of $20.00 today". The second text is also "" if today's cost is
     unknown.
     """
     session = allowance.limit("session")

@@ -39,7 +39,7 @@ _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 @dataclass
 class AgentEvents(Message):
-    """Tells the receiver to take the agent's new events from ``inbox``."""
+    """Message that tells the receiver to take the agent's new events from ``inbox``."""
 
     inbox: "Inbox"
 
@@ -60,7 +60,8 @@ class Inbox:
         self._is_notified = False
         self._delayed = Later(receiver, self._notify)
         self._holds_words = False
-        """Whether the pending notification is for text only; any other event ends its wait."""
+        """Whether the pending notification is only about text. Any other event ends the wait before
+        it."""
 
     def put(self, event: AgentEvent) -> None:
         """Add an event, and notify the receiver now or after a pause (see the class).
@@ -92,7 +93,7 @@ class Inbox:
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return the events since the last call, in order; pieces of one text are joined."""
+        """Return the events since the last call, in order. Pieces of one text are joined."""
         self._delayed.stop()
         self._is_notified = False
         events = self._events

@@ -19,17 +19,21 @@ _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
-"""`Rebindable.place` of the main screen's actions; there the prompt usually has the focus."""
+"""Value of `Rebindable.place` for the main screen's actions, where the prompt usually has the
+focus."""
 PROMPT = "prompt"
-"""`Rebindable.place` of the prompt's actions. The keys of `PROMPT` and `MAIN` work together."""
+"""Value of `Rebindable.place` for the prompt's actions. Keys of `PROMPT` and `MAIN` work at the
+same time."""
 QUESTION = "question"
-"""`Rebindable.place` of the actions of a question above the prompt; other keys type text."""
+"""Value of `Rebindable.place` for the actions of a question above the prompt. Other keys type
+text."""
 EVERYWHERE_PLACE = "everywhere"
-"""`Rebindable.place` of the actions that work on every page, such as drawing the screen again."""
+"""Value of `Rebindable.place` for actions that work on every page, such as drawing the screen
+again."""
 _TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION, EVERYWHERE_PLACE})
-"""Places whose actions can't have plain characters as keys."""
+"""Values of `Rebindable.place` for the actions that can't have plain characters as keys."""
 _SEQUENCE_PLACES = frozenset({MAIN, PROMPT})
-"""Places whose actions can have sequences of two keys."""
+"""Values of `Rebindable.place` for the actions that can have sequences of two keys."""
 
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound, because the user needs them to leave a page or the program."""
@@ -38,16 +42,17 @@ LAST_KEY_NOTICE = "keys-told.txt"
 """Name of the file with the last notice about actions that lost a key."""
 
 NEW_KEY_HINT = 'You can set another key in [keys], or "" for no key.'
-"""Ends the notice about actions that have lost a key: what the user can do about it."""
+"""The last sentence of the notice about actions that have lost a key. It says what the user can
+do."""
 
 
 @frozen
 class Rebindable:
     """An action whose keys (comma-separated) can be changed.
 
-    ``help`` describes the action. Actions of the same ``place`` need different keys. Keys of the
-    main screen and the prompt can be sequences, such as ``ctrl+x ctrl+e``, which only work in the
-    prompt.
+    ``help`` describes the action. ``place`` is the part of the interface in which the keys work;
+    two actions of the same place can't share a key. Keys of the main screen and the prompt can be
+    sequences, such as ``ctrl+x ctrl+e``, which only work in the prompt.
     """
 
     id: str
@@ -60,7 +65,7 @@ class CheckedKeys(NamedTuple):
     """The result of `check_keymap`: the valid part of a keymap, and sentences about the rest."""
 
     keymap: dict[str, str]
-    """Keys by action id, comma-separated; "" for an action that has none."""
+    """The keys of each action by its id, separated by commas; "" for an action without a key."""
     problems: list[str]
     """A sentence for each setting that is ignored."""
     taken: list[str]
@@ -120,7 +125,7 @@ def _take_keys(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the remaining keys of actions that lose default keys, and a sentence for each loss.
 
-    ``good`` has the configured keys by action id; they are taken from other actions.
+    ``good`` contains the configured keys by action id, which are taken from all other actions.
     """
     lost: dict[str, str] = {}
     notices: list[str] = []
@@ -184,10 +189,10 @@ def _is_key(key: str) -> bool:
 
 
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
-    """Return the actions whose keys can be changed: those whose bindings have an id.
+    """Return the actions whose keys can be changed, that is, those whose bindings have an id.
 
-    They belong to the main screen (its bindings are ``own``), to the program, the prompt, questions,
-    the conversation and the context map.
+    They belong to the main screen (its bindings are ``own``), to the program, the prompt,
+    questions, the conversation and the context map.
     """
     from tui_agent.ui.screens.context import ContextScreen
     from tui_agent.ui.widgets.prompt import Prompt

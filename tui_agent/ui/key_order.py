@@ -1,4 +1,4 @@
-"""Delivers keys in order: each only after the previous one has taken effect."""
+"""Delivers keys in order, each one only after the previous key has taken effect."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_CHECKS: Final = 20
-"""How many times to check whether a key has been handled; after that, the next key is sent
+"""Maximum number of checks whether a key has been handled. After that, the next key is sent
 anyway."""
 CHECK_SECONDS: Final = 0.05
-"""Seconds between two checks."""
+"""Seconds between two checks whether a key has been handled or a page can take keys."""
 COMMAND_SECONDS: Final = 1.0
 """Maximum time, in seconds, that keys wait for the last command to open its page or question."""
 MAX_OPENING_CHECKS: Final = 200
-"""How many times to check whether an opening page can take keys; after that, keys are sent
+"""Maximum number of checks whether an opening page can take keys. After that, keys are sent
 anyway."""
 
 
@@ -54,7 +54,8 @@ class KeyOrder:
     def __init__(self, app: App[Any], shown: Callable[[], Awaitable[None]]) -> None:
         """Create an empty queue for the keys of ``app``.
 
-        ``shown`` waits until the last command has opened its page or question, or has ended.
+        ``shown`` is awaited until the last command has opened its page or its question, or has
+        ended.
         """
         self._app = app
         self._shown = shown
@@ -92,9 +93,9 @@ class KeyOrder:
 
         A key with Alt is delivered without its character, which a text field would insert. Two
         kinds of keys without a binding are replaced. A field in which Escape ends a mode receives
-        Escape, then the character: terminals send the same bytes for both. (In such a field, this
-        also applies to a letter or digit that the field itself binds.) Otherwise, a text field
-        receives the replacement in `WORD_KEYS`, if any.
+        Escape, then the character, because terminals send the same bytes for both. (In such a
+        field, this also applies to a letter or digit that the field itself binds.) Otherwise, a
+        text field receives the replacement in `WORD_KEYS`, if any.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
@@ -136,7 +137,10 @@ class KeyOrder:
                 await self._wait_until_handled(app.screen)
 
     async def _wait_until_open(self, app: App[Any]) -> None:
-        """Wait until the top screen has focused its field; a key sent earlier would be lost."""
+        """Wait until the top screen has focused its field.
+
+        A key that is sent earlier would be lost.
+        """
         while app.screen is not self._ready:
             self._ready = app.screen
             await self._wait_until_handled(app.screen, MAX_OPENING_CHECKS)
@@ -160,6 +164,9 @@ class KeyOrder:
 
 @dataclass
 class KeyDone(Message):
-    """Sent after a key; bubbles from its receiver up to the application, which sets ``done``."""
+    """Message sent after a key.
+
+    It bubbles from the key's receiver to the application, which sets ``done``.
+    """
 
     done: asyncio.Event

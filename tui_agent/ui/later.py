@@ -1,4 +1,4 @@
-"""Delayed calls for widgets: any number of requests during the delay cause one call."""
+"""Delays calls for widgets, so that many requests during the delay cause a single call."""
 
 from collections.abc import Callable
 
@@ -17,18 +17,18 @@ class Later:
         self.is_waiting = False
 
     def after(self, seconds: float) -> None:
-        """Schedule the call in ``seconds``, unless one is pending."""
+        """Schedule the call to run after ``seconds``, unless a call is already pending."""
         if not self.is_waiting:
             self.is_waiting = True
             self._timer = self._owner.set_timer(seconds, self._due)
 
     def debounce(self, seconds: float) -> None:
-        """Schedule the call in ``seconds``, and cancel a pending one."""
+        """Schedule the call to run after ``seconds``, and cancel a call that is already pending."""
         self.stop()
         self.after(seconds)
 
     def after_refresh(self) -> None:
-        """Schedule the call after the screen's next refresh, unless one is pending."""
+        """Schedule the call to run after the screen's next refresh, unless a call is pending."""
         if not self.is_waiting:
             self.is_waiting = True
             self._owner.call_after_refresh(self._due)

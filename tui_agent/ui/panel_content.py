@@ -1,6 +1,6 @@
 """Computes the side panel's content: outline of a session, to-dos, changed files, running jobs.
 
-Pure, except that `summarised_changes` reads summarised entries from the store.
+The functions are pure, except that `summarised_changes` reads summarised entries from the store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,16 +29,16 @@ from tui_agent.tools.todo import TodoTool, current_todos, done_of, is_of_newest_
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Maximum number of changed files that are listed; the most recently changed are kept."""
+"""Maximum number of changed files that are listed. The most recently changed files are kept."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
 """Kinds of entries that have a row in the outline. Other entries have one only if they are labelled
-or the leaf."""
+or are the leaf (the current entry)."""
 
 
 @frozen
 class OutlineRow:
-    """A row of the outline: a message of the path, a labelled entry, the leaf, or another branch.
+    """A row of the outline: a message on the active path, a labelled entry, the leaf, or a branch.
 
     ``is_branch`` marks the row of another branch. ``count`` is the number of entries in that
     branch, including branches of it; 0 for other rows. The ``entry_id`` of a branch's row is the id
@@ -75,7 +75,7 @@ class PanelFacts:
     """What the side panel shows besides the outline.
 
     ``todos`` are (status, text). ``todo_entry`` is the id of the newest result of the to-do tool,
-    None if there is none. ``files`` has at most `MAX_FILES`, the most recently changed last.
+    None if there is none. ``files`` contains at most `MAX_FILES`, the most recently changed last.
     ``jobs`` are the running jobs, as (number, command).
     """
 
@@ -86,10 +86,10 @@ class PanelFacts:
 
 
 def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with a new entry appended as the leaf; [] if no row is marked as the leaf.
+    """Return the rows with a new entry appended as the leaf; [] if no row is the leaf.
 
-    If the entry is not newer than the leaf, the rows are returned unchanged: they may have been
-    read after the entry was stored.
+    If the entry is not newer than the leaf, the rows are returned unchanged, because they may have
+    been read after the entry was stored.
     """
     leaf = next((row for row in reversed(rows) if row.is_leaf), None)
     if leaf is None or entry.id <= leaf.entry_id:
@@ -111,9 +111,10 @@ def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
     """Return the outline: the messages of the active path, oldest first, and the other branches.
 
-    Each other branch has one row, after the entry where it leaves the path. Labelled entries of the
-    path and the leaf also have a row. ``labels`` has the labels by entry id. Subagents' branches
-    and former attempts have no row.
+    Each other branch has one row, after the entry where it leaves the path. The active path leads
+    from the root of the session tree to the leaf (the current entry). Its labelled entries and the
+    leaf also have a row. ``labels`` contains the labels by entry id. Subagents' branches and former
+    attempts have no row.
     """
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
@@ -146,7 +147,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _branches(segments: Iterable[Segment]) -> list[Segment]:
-    """Return the segments that belong neither to a subagent nor to a former attempt."""
+    """Return the segments of the tree that belong neither to a subagent nor to a former attempt."""
     branches = []
     for segment in segments:
         if not segment.is_subagent and not segment.is_former_attempt:
@@ -157,7 +158,7 @@ def _branches(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield the outline's rows for the part of a segment that is on the path.
+    """Yield the outline's rows for the part of a segment that is on the active path.
 
     Entries of the kinds in `_OUTLINED`, labelled entries and the leaf have a row.
     """
@@ -188,7 +189,7 @@ def _text(header: EntryHeader | Entry) -> str:
 
 
 def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
-    """Return the to-dos and changed files of a path, and the running jobs among ``jobs``.
+    """Return the to-dos and changed files of a session path, and the running jobs among ``jobs``.
 
     To-dos that are all done are included only if they were set in the newest turn. Files named only
     by checkpoints are not included.
@@ -212,7 +213,7 @@ def summarised_changes(session: Session) -> list[Entry]:
     """Return the summarised tool results that may report a change to a file named in a summary.
 
     These are the results whose preview contains the path of a file that a compaction lists as
-    modified. They have the line counts, which the compaction lacks.
+    modified. They contain the line counts, which the compaction lacks.
     """
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()

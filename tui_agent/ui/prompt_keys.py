@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from tui_agent.ui.key_help import Rebindable
 
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
-"""Matches keys in the sentences of `PROMPT_KEYS`; other single letters there are words."""
+"""Matches keys in the sentences of `PROMPT_KEYS`, where any other single letter is a word."""
 _MEANT: Final = {"o": "transcript.open"}
-"""By key: the id of the action that `PROMPT_KEYS` describes, if that is not the first action that
-has this key by default."""
+"""Ids of actions that `PROMPT_KEYS` describes, by key. Contains only the keys for which the
+described action is not the first action that has this key by default."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send (during a run: after the step; twice: at once)"),
@@ -45,7 +45,7 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("ctrl+_ alt+_", "undo and redo edits of the prompt"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
-"""Default keys and what they do, most useful first."""
+"""The prompt's default keys, each with what it does. The most useful keys come first."""
 
 
 def prompt_keys(
@@ -54,7 +54,7 @@ def prompt_keys(
     """Return `PROMPT_KEYS` with the user's keys instead of the default ones.
 
     Rows that have no key left are omitted. ``actions`` are all actions whose keys can be changed;
-    ``keymap`` has the user's keys by action id.
+    ``keymap`` contains the user's keys by action id.
     """
     if not keymap:
         return PROMPT_KEYS

@@ -21,7 +21,7 @@ THEMES = "textual-dark", "textual-light"
 """Themes for a dark and for a light terminal background."""
 
 CLEAR = "\x1b[2J"
-"""Clears the terminal's screen."""
+"""Escape sequence that clears the terminal's screen."""
 PUSH_TITLE = "\x1b[22;2t"
 POP_TITLE = "\x1b[23;2t"
 """`PUSH_TITLE` saves the terminal's title, and `POP_TITLE` restores it."""
@@ -41,9 +41,10 @@ _NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("TERM", LazyPattern("xterm-kitty"), _OSC_99),
     ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _OSC_777),
 )
-"""Terminals with notifications: environment variable, pattern of its value, and sequence.
+"""Terminals that can show notifications, and how each is recognised and told to show one.
 
-Other terminals may print such a sequence or misunderstand it.
+Each row contains the environment variable that identifies the terminal, a pattern for its value,
+and the escape sequence. Other terminals may print such a sequence or misunderstand it.
 """
 
 _PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
@@ -57,7 +58,7 @@ _VTE_WITH_PROGRESS = 8_000
 class EnterKeys(Enum):
     """Name of the key Alt+Enter in terminals without the kitty keyboard protocol.
 
-    There, Textual drops the Alt (Textual issue 6378).
+    In these terminals, Textual drops the Alt modifier (Textual issue 6378).
     """
 
     ALT = "alt+enter"
@@ -76,9 +77,10 @@ def title_sequence(title: str) -> str:
 
 
 def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a sequence that reaches the outer terminal: wrapped if tmux or screen is running.
+    """Return a sequence in the form that reaches the outer terminal.
 
-    tmux passes the sequence on only if tmux's option ``allow-passthrough`` is on.
+    It is wrapped if tmux or screen is running. tmux passes the sequence on only if tmux's option
+    ``allow-passthrough`` is on.
     """
     if environment.get("TMUX"):
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
@@ -110,7 +112,7 @@ class Progress(Enum):
     NONE = "0"
     FAILED = "2"
     WORKING = "3"
-    """Busy, without a percentage."""
+    """Work is in progress, but no percentage is known."""
     WAITING = "4;100"
 
 

@@ -30,9 +30,11 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.whole_numbers import whole_number
 
 PIECE_SECONDS: Final = 0.25
-"""Seconds to wait for the rest of a sequence that the user may have typed as separate keys."""
+"""Seconds to wait for the rest of an escape sequence that the user may have typed as separate
+keys."""
 ANSWER_SECONDS: Final = 2.0
-"""Seconds to wait for the rest of a sequence that can't have been typed, before it is dropped."""
+"""Seconds to wait for the rest of an escape sequence that can't have been typed. Then it is
+dropped."""
 SLOW_PASTE_SECONDS: Final = 0.3
 """Seconds between reports about a paste that is still arriving."""
 
@@ -199,14 +201,14 @@ class InputParser(XTermParser):
         elif (written := f"\x1b{letter}") in ANSI_SEQUENCES_KEYS:
             yield from super().feed(written)
         else:
-            # Escape, then a control character: slow connections deliver both at once.
+            # Escape, then a control character. Slow connections deliver both at once.
             yield events.Key("escape", "\x1b")
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
         """Yield the messages of a complete sequence; most answers from the terminal yield none.
 
-        ``kind`` is the group of `_WHOLE` that matched, ``written`` the sequence.
+        ``kind`` is the group of `_WHOLE` that matched, and ``written`` is the sequence.
         """
         match kind:
             case "paste":

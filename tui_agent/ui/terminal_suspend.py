@@ -27,7 +27,10 @@ FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 
 
 class Lending:
-    """Tracks which program has the terminal; one per process, as there is one terminal."""
+    """Tracks which program has borrowed the terminal.
+
+    Created only once, as a process has one terminal.
+    """
 
     def __init__(self) -> None:
         self._lent = False
@@ -56,7 +59,8 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            # Set before the start: the other program may receive keys before the call returns.
+            # Set before the start, because the other program may receive keys before the call
+            # returns.
             self._lent = True
             try:
                 self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
@@ -147,4 +151,4 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
 
 
 lending = Lending()
-"""The only instance; tracks this process's terminal."""
+"""The only instance of `Lending`, which tracks this process's terminal."""

@@ -1,4 +1,4 @@
-"""Runs the user's own commands from the settings: ui.status_line and ui.notify_command."""
+"""Runs the commands that the user has set as ``ui.status_line`` and ``ui.notify_command``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from tui_agent.app.format import one_line
 
 ProblemOf = Callable[[Path, str], str]
-"""Takes a directory and a command; returns why the command must not run there, "" if it may."""
+"""A function that receives a directory and a command. It returns why the command must not run
+there, or "" if it may."""
 
 
 async def run(

@@ -1,4 +1,7 @@
-"""Completion in the prompt: finds the word at the cursor and ranks its candidates. Pure."""
+"""Finds the word at the prompt's cursor, and ranks the candidates that can complete it.
+
+The functions are pure.
+"""
 
 import heapq
 import re
@@ -19,24 +22,24 @@ if TYPE_CHECKING:
 CompletionSource: TypeAlias = (
     'tuple[Literal["mention", "entry", "path"], Callable[[str], Awaitable[Sequence[Candidate]]]]'
 )
-"""The kind of token that a source completes, and a function from a query to candidates, best first.
+"""A source of completions: the kind of token, and a function that returns the candidates.
 
-The function runs on the event loop, so it has to do slow work in a thread. `merged` combines the
-candidates of all sources of one kind.
+The function receives a query and returns its candidates, best first. It runs on the event loop, so
+it has to do slow work in a thread. `merged` combines the candidates of all sources of one kind.
 """
 
 _CAPITALS = LazyPattern("[A-Z]")
 LIMIT = 50
-"""Maximum candidates shown."""
+"""Maximum number of completion candidates that are shown."""
 _SCORED = 150
-"""Maximum candidates that are scored exactly."""
+"""Maximum number of completion candidates whose exact score is computed."""
 _NAME_BONUS = 12
-"""Points if the letters after the query's last slash are all in the path's last part, the name;
-`_NAME_LETTER_BONUS` is added for each letter."""
+"""Points for a path whose last part, the name, contains all letters after the query's last slash.
+`_NAME_LETTER_BONUS` is added for each of these letters."""
 _NAME_LETTER_BONUS = 6
 
 _MIN_WORD_QUERY = 3
-"""Minimum letters of a query that finds commands by alias or search word."""
+"""Minimum number of letters in a query that finds commands by an alias or a search word."""
 
 SIGNS = frozenset("/@#?$")
 """First characters of the words that open the completion list."""
@@ -51,7 +54,7 @@ _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
 class _Likeness(IntEnum):
-    """How well a command matches the typed text; the best match comes first."""
+    """How well a command matches the typed text, from the best match to the worst."""
 
     SAME_NAME = 0
     ALIAS = 1
@@ -64,8 +67,9 @@ class Token:
     """The word at the cursor to complete, at columns ``start`` to ``end`` of line ``row``."""
 
     kind: Literal["command", "mention", "entry", "path", "keys"]
-    """``command`` for a word after ``/`` or a skill after ``$``, ``mention`` after ``@``, ``entry``
-    after ``#``, ``path`` in a shell command, ``keys`` for ``?`` alone."""
+    """The kind of token: ``command`` for a word after ``/`` or a skill after ``$``, ``mention``
+    after ``@``, ``entry`` after ``#``, ``path`` in a shell command, and ``keys`` for ``?``
+    alone."""
     query: str
     row: int
     start: int
@@ -85,14 +89,15 @@ class Candidate:
     help: str = ""
     offsets: tuple[int, ...] = ()
     needs_argument: bool = False
-    """For a command: whether it needs an argument, so that Enter does not run it yet. False if the
-    command's whole name or an alias was typed."""
+    """Whether the candidate is a command that needs an argument, so that Enter does not run it yet.
+    False if the command's whole name or an alias was typed."""
     is_meant: bool = True
-    """For a command: whether its name begins with the typed text, or an alias equals that text.
-    Enter runs only such a command; any other is inserted into the prompt."""
+    """Whether the candidate is a command whose name begins with the typed text, or that has an
+    alias equal to that text. Enter runs only such a command, and inserts any other into the
+    prompt."""
     score: float = 0.0
-    """How well the candidate matches the query; 0 if not scored. Orders candidates of several
-    sources."""
+    """Score of the candidate for the query, by which the candidates of several sources are sorted;
+    0 if the candidate was not scored."""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
@@ -121,7 +126,10 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
-    """Return the token for the word of a shell command at the cursor; its query has no quotes."""
+    """Return the token for the word of a shell command at the cursor.
+
+    The token's query contains no quotes.
+    """
     start = 0
     if row == 0 and (signs := _SHELL_SIGNS.match(lines[0])):
         start = signs.end()
@@ -180,9 +188,9 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _rated(query: str, candidate: Candidate) -> Candidate:
-    """Return the candidate with ``score`` and ``offsets`` for the query; 0 and () without a match.
+    """Return the candidate with the given score and offsets, or with 0 and () if it doesn't match.
 
-    A match in the name, the part of the label after its last slash, scores more.
+    A match in the name, that is, the part of the label after its last slash, scores more.
     """
     label = candidate.label
     start = label.rstrip("/").rfind("/") + 1
@@ -216,7 +224,7 @@ def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
 
 
 class _CoarseOrder:
-    """Makes cheap sort keys that put paths roughly in the order of their fuzzy scores."""
+    """Creates cheap sort keys that put paths roughly in the order of their fuzzy scores."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -228,9 +236,9 @@ class _CoarseOrder:
             self._as_written = _letters_in_order(query)
 
     def key(self, path: str) -> tuple[int, int, int] | None:
-        """Return a path's sort key, smaller for a better match.
+        """Return a path's sort key, which is smaller for a better match.
 
-        None if the path doesn't contain the query's letters in order.
+        Returns None if the path doesn't contain the query's letters in order.
         """
         lower = lower_case(path)
         if self._in_order(lower) is None:
@@ -337,7 +345,7 @@ def _likeness(command: "Command", query: str) -> _Likeness:
 def _has_word(command: "Command", query: str) -> bool:
     """Return True if an alias or search word of a command begins with the query.
 
-    False for queries shorter than `_MIN_WORD_QUERY`.
+    Returns False for queries shorter than `_MIN_WORD_QUERY`.
     """
     words = " ".join((*command.aliases, command.words)).lower().split()
     return len(query) >= _MIN_WORD_QUERY and any(word.startswith(query.lower()) for word in words)

@@ -12,7 +12,7 @@ from tui_agent.path_checks import at_home, is_file
 from tui_agent.ui.prompting.completion import mention
 
 MAX_CHARACTERS = 16_384
-"""Maximum characters of a pasted text that is searched for paths."""
+"""Maximum number of characters in a pasted text that is searched for paths."""
 MAX_FILES = 50
 """Maximum number of dropped files."""
 

@@ -1,8 +1,8 @@
-"""Fuzzy matching, scored like fzf: word starts and capitals earn points, gaps cost some. Pure.
+"""Fuzzy matching with scores like those of fzf, as pure functions.
 
-Textual's own search is exponential in the length of the text; this one is linear in the number of
-times that the query's letters occur. Source of the points: https://github.com/junegunn/fzf,
-``algo.go``.
+Letters at the start of a word and capitals earn points, and gaps cost points. Textual's own search
+is exponential in the length of the text; this one is linear in the number of times that the query's
+letters occur. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _SEPARATORS = frozenset("_-. :,#()[]")
 
 @frozen
 class Match:
-    """A match: its score, and the offsets of the matched letters; 0 and () if nothing matched."""
+    """A match's score and the offsets of the matched letters; 0 and () if nothing matched."""
 
     score: float = 0.0
     offsets: tuple[int, ...] = ()
@@ -40,12 +40,12 @@ class _Place(NamedTuple):
     at: int
     score: int
     run: int
-    """Bonus for each letter in the run of adjacent letters that ends here."""
+    """Bonus for each letter in the run of adjacent letters that ends at this letter."""
     before: "_Place | None" = None
 
 
 def fuzzy_match(query: str, text: str) -> Match:
-    """Return the best match of a query's letters in a text, in order and ignoring case.
+    """Find a query's letters, in order and ignoring case, in a text; return the best match.
 
     Returns an empty match if the text does not contain the letters, or the query is empty.
     """
@@ -75,9 +75,9 @@ def _places_of(
 ) -> list[_Place]:
     """Return the occurrences of a query letter in the text, in order, each with its best score.
 
-    ``before`` has the places of the query's previous letter, None for the first letter. Only
-    occurrences after the first of these places count. ``written`` is the letter as the user wrote
-    it.
+    ``before`` contains the places of the query's previous letter; it is None for the first letter.
+    Only occurrences after the first of these places count. ``written`` is the letter as the user
+    wrote it.
     """
     row: list[_Place] = []
     passed = 0
@@ -103,7 +103,7 @@ def _places_of(
 def _joined(
     at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
 ) -> _Place:
-    """Return the place of a letter at ``at``, continued from a place of the previous letter.
+    """Return the `_Place` of a letter at ``at``, continued from a place of the previous letter.
 
     The previous place is ``adjacent``, directly before ``at``, or ``nearest``, the best place
     before a gap, whichever gives the higher score. ``own`` are the letter's points without its
@@ -123,14 +123,18 @@ def _joined(
 
 
 def _better(one: _Place | None, other: _Place) -> _Place:
-    """Return the place from which continuing after a gap scores higher."""
+    """Return whichever place gives the higher score if the match continues after a gap."""
     if one is None or other.score + _GAP_LETTER * other.at > one.score + _GAP_LETTER * one.at:
         return other
     return one
 
 
 def _bonus(text: str, at: int) -> int:
-    """Return the bonus of a letter that starts a name, word, number or run of capitals; else 0."""
+    """Return the bonus of the letter at ``at``.
+
+    The letter has a bonus if it starts a name, word, number or run of capitals; otherwise the bonus
+    is 0.
+    """
     before = "/"
     if at:
         before = text[at - 1]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 
 class PromptHistory:
-    """The earlier messages, and which of them the prompt shows.
+    """Keeps the earlier messages, and which of them the prompt shows.
 
     ``load`` returns the stored messages, newest first; it is called at the first step back.
     """
@@ -18,7 +18,7 @@ class PromptHistory:
         self.walking = False
         """Whether an earlier message is shown instead of the draft."""
         self.draft = ""
-        """The prompt's text before the first step back."""
+        """The prompt's text before the first step back in the history."""
 
     def older(self, shown: str) -> str | None:
         """Step back and return the next older message; None if there is none.
@@ -38,7 +38,7 @@ class PromptHistory:
     def newer(self) -> str | None:
         """Step forward and return the next newer message, or the draft after the newest one.
 
-        None if the prompt shows no earlier message.
+        Returns None if the prompt shows no earlier message.
         """
         if not self.walking:
             return None

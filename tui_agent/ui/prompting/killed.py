@@ -1,4 +1,4 @@
-"""Keeps the text that the prompt's word and line keys deleted last, for Ctrl+Y to insert. Pure."""
+"""Keeps the text that the prompt's word and line keys deleted last, so Ctrl+Y can insert it."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -19,7 +19,7 @@ class KilledText:
         """The prompt's text and cursor after the last deletion."""
 
     def add(self, text: str, *, forward: bool, before: Spot, after: Spot) -> None:
-        """Keep a deleted text; with ``forward``, the text was after the cursor.
+        """Keep a deleted text. ``forward`` says that it was after the cursor.
 
         ``before`` and ``after`` are the prompt's text and cursor before and after the deletion.
         """

@@ -8,9 +8,11 @@ from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
 
 FOLD_LINES = 12
-"""Maximum lines of a paste that is not shown as a chip."""
+"""Maximum number of lines in a paste that is inserted as it is, not as a chip (a short
+placeholder)."""
 FOLD_CHARACTERS = 2_000
-"""Maximum characters of a paste that is not shown as a chip."""
+"""Maximum number of characters in a paste that is inserted as it is, not as a chip (a short
+placeholder)."""
 MAX_KNOWN = 20
 """Maximum number of pastes that become chips again in a text from the history or the editor."""
 
@@ -22,7 +24,7 @@ def is_large(text: str) -> bool:
 
 
 def _lines_in(text: str) -> int:
-    """Return the number of lines; a line feed at the end does not begin another line."""
+    """Return the number of lines. A line feed at the end does not begin another line."""
     return text.removesuffix("\n").count("\n") + 1
 
 
@@ -35,7 +37,10 @@ class PasteStore(dict[str, str]):
         """The last pasted texts, newest last, including texts pasted into sent prompts."""
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the texts that `fold_known` looks for, not to the texts of chips."""
+        """Apply ``clean`` to the texts that `fold_known` looks for.
+
+        The texts of chips stay unchanged.
+        """
         self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
 
     def fold_known(self, text: str) -> str:
@@ -46,7 +51,10 @@ class PasteStore(dict[str, str]):
         return text
 
     def fold(self, text: str) -> str:
-        """Store a text and return its chip, which is numbered if another text has the same chip."""
+        """Store a pasted text and return its chip.
+
+        The chip is numbered if another text has the same chip.
+        """
         lines = _lines_in(text)
         if lines > FOLD_LINES:
             size = f"{lines} lines"

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from tui_agent.session.records import EntryHeader
 
 FILE_LIST_SECONDS = 5.0
-"""Seconds for which a list of files is reused."""
+"""Seconds for which the list of the project's files is reused."""
 _SESSION = "session"
 """First word of a mention of another session."""
 _FEWEST_LETTERS = 3
-"""Minimum letters of ``session`` that have to be typed before sessions are offered."""
+"""Minimum number of letters of ``session`` that the user has to type before sessions are
+offered."""
 _MAX_PREVIEW_CHARS = 72
-"""Maximum characters of a preview."""
+"""Maximum number of characters in the preview of an entry."""
 _ROLE_NAMES = {
     "user": "you",
     "assistant": "answer",
@@ -69,8 +70,8 @@ class FileSource:
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return candidates for the files and directories that match the query, best first.
 
-        Empty before a session is open. The list of files is read again if it is older than
-        `FILE_LIST_SECONDS` or belongs to another directory.
+        The result is empty before a session is open. The list of files is read again if it is older
+        than `FILE_LIST_SECONDS` or belongs to another directory.
         """
         controller = self._controller
         if not controller.attached.is_set():
@@ -94,7 +95,7 @@ async def _find_paths(files: FileSource, query: str) -> Sequence[Candidate]:
 async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:
     """Return candidates for the subagents and MCP resources that match the query, best first.
 
-    Empty before a session is open.
+    The result is empty before a session is open.
     """
     if controller.agent is None:
         return ()
@@ -112,9 +113,9 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
 async def _find_sessions(controller: Controller, query: str) -> Sequence[Candidate]:
     """Return the other sessions in this directory that match a query like ``session:1a2``.
 
-    For a query like ``session:1a2b3c4d#4``, return the matching entries of that session. Empty if
-    no session is open, or if the query does not begin with at least `_FEWEST_LETTERS` letters of
-    ``session``.
+    For a query like ``session:1a2b3c4d#4``, return the matching entries of that session. The result
+    is empty if no session is open, or if the query does not begin with at least `_FEWEST_LETTERS`
+    letters of ``session``.
     """
     is_meant = len(query) >= _FEWEST_LETTERS and query.startswith(_SESSION[: len(query)])
     if controller.agent is None or not is_meant:

@@ -1,4 +1,4 @@
-"""The vi keys of the prompt: the effect of each key on text and cursor. Pure.
+"""Computes the effect of vi's keys on the prompt's text and cursor, with pure functions.
 
 Positions are offsets in characters. In normal mode the cursor is on a character, never after the
 last one of its line.
@@ -14,15 +14,16 @@ _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
 _COUNT_DIGITS = 9
-"""Maximum digits of a count; further digits are ignored."""
+"""Maximum number of digits of a count, such as the 12 in ``12w``. Further digits are ignored."""
 _MOTIONS = frozenset("hl 0^$wWeEbB")
-"""Motions whose target depends only on text and cursor; a count repeats them."""
+"""Motions whose target depends only on the text and the cursor. A count before a motion repeats
+it."""
 _ABBREVIATIONS = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
-"""Keys that stand for an operator with a motion."""
+"""Keys that are short for an operator with a motion."""
 
 
 class Mode(StrEnum):
-    """The modes of vi; the value is the name on the screen."""
+    """The modes of vi. The value is the name that is shown on the screen."""
 
     INSERT = "insert"
     NORMAL = "normal"
@@ -32,11 +33,11 @@ class Mode(StrEnum):
 
 @frozen
 class Step:
-    """The effect of a key: the new text, cursor and selection.
+    """The effect of a vi key: the prompt's new text, cursor and selection.
 
-    ``selected`` has the selection's start and end, the end excluded; None if nothing is selected.
-    ``wants`` is an action that the prompt has to do instead, "" for none: undo or redo an edit, or
-    show an older or newer message of the history.
+    ``selected`` contains the selection's start and end, the end excluded; None if nothing is
+    selected. ``wants`` is an action that the prompt has to do instead, "" for none: undo or redo an
+    edit, or show an older or newer message of the history.
     """
 
     text: str
@@ -135,7 +136,7 @@ def _insert_position(key: str, text: str, at: int) -> int:
 
 
 class Vim:
-    """Interprets vi keys for one prompt: keeps mode, pending keys, register and last change.
+    """Interprets vi keys for one prompt. Keeps the mode, pending keys, register and last change.
 
     Every key has to be passed to ``press``.
     """
@@ -167,9 +168,9 @@ class Vim:
     def press(self, key: str, text: str, at: int) -> Step | None:
         """Return the effect of a key on ``text`` with the cursor at ``at``.
 
-        ``key`` is a character or Textual's name of the key. None if the prompt has to handle the
-        key: in insert mode, any key but escape; in the other modes, named keys that vi does not
-        use; and in normal mode, escape without pending keys.
+        ``key`` is a character or Textual's name of the key. Returns None if the prompt has to
+        handle the key. These are, in insert mode, all keys but escape; in the other modes, named
+        keys that vi does not use; and in normal mode, escape without pending keys.
         """
         if self.mode is Mode.INSERT:
             if key == "escape":
@@ -373,7 +374,7 @@ class Vim:
             number = len(lines) - 1
         to = {"j": row + self._number, "k": row - self._number}.get(key, number)
         if key in "jk" and not 0 <= to < len(lines) and self.mode is Mode.NORMAL:
-            # Beyond the first or last line: show the history; with an operator, do nothing.
+            # Beyond the first or last line, show the history; if there is an operator, do nothing.
             if self._operator:
                 self._wants = ""
             elif key == "j":

@@ -1,7 +1,7 @@
 """The page with the conversation of a subagent or of a race's runner, updated while it works.
 
-The user can continue a subagent's branch in a copy of the session. A runner has the same actions as
-on the page of its race (race.py).
+A race gives one task to several agents, its runners. The user can continue a subagent's branch in a
+copy of the session. A runner has the same actions as on the race page (race.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc bac
 
 
 class BranchScreen(FramedPage[None]):
-    """The conversation of a subagent or runner; the gauge shows the next request on its branch."""
+    """Shows the conversation of a subagent or runner.
+
+    The gauge shows the next request on its branch.
+    """
 
     AUTO_FOCUS = "Transcript"
     BINDINGS = [
@@ -144,7 +147,10 @@ class BranchScreen(FramedPage[None]):
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
 
     def _first_entry(self) -> SubagentEntry | None:
-        """Return the first entry of a subagent's branch; None for one with a separate session."""
+        """Return the first entry of a subagent's branch.
+
+        Returns None if the subagent has its own session.
+        """
         session = self._watched.session
         first = None
         if session.leaf is not None:

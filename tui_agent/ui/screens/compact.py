@@ -1,8 +1,8 @@
 """The compaction dialog: shows the plan and the new summary, which the user can edit and apply.
 
-The dialog holds the boundary, the draft and the edited text. The agent's compactor does the rest:
-it plans, has a model write the summary, computes the effect, commits, and keeps a prepared summary,
-which the dialog edits in place.
+The dialog keeps the boundary (the entry before which the history is summarised), the draft and the
+edited text. The agent's compactor does the rest: it plans, has a model write the summary, computes
+the effect, commits, and keeps a prepared summary, which the dialog edits in place.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ e      edit a list of what happened, made without a model, and use it as the sum
 m      have another model write this summary
 p      only clear old outputs, without a summary (/prune)
 esc    leave the history as it is"""
-"""The user's choices after a failure; ``model`` is the model that should have written the summary."""
+"""Template of the text with the user's choices after a failure. ``model`` is the model that should
+have written the summary."""
 
 
 class CompactPhase(StrEnum):
@@ -76,14 +77,18 @@ class CompactPhase(StrEnum):
     WRITING = "writing"
     EDIT = "edit"
     WAITING = "waiting"
-    """A prepared summary is edited while the agent works; the agent may apply it at any time."""
+    """The user edits a prepared summary while the agent works. The agent may apply it at any
+    time."""
     REFUSED = "refused"
     FAILED = "failed"
     """The model wrote no usable summary."""
 
 
 class CompactScreen(Dialog[None]):
-    """Plans, summarises and commits a compaction. Only the commit changes the session."""
+    """The dialog that plans, summarises and commits a compaction.
+
+    Only the commit changes the session.
+    """
 
     AUTO_FOCUS = None
     BINDINGS = [
@@ -107,9 +112,9 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
-        """Create the dialog; the summarised part ends before the entry with the id ``boundary``.
+        """Create the dialog. The summarised part ends before the entry with the id ``boundary``.
 
-        None means that the compactor chooses the entry.
+        If that is None, the compactor chooses the entry.
         """
         super().__init__("Compact the history")
         self._controller = controller
@@ -125,7 +130,7 @@ class CompactScreen(Dialog[None]):
         self._asked_about = ""
         """The command that the user was last asked about (see `_asks_about_command`)."""
         self._writer = ""
-        """The model that the user chose to write the summary; "" for the model of the settings."""
+        """The model that the user chose to write the summary; "" for the model in the settings."""
         self._showing = Later(self, self._flush)
         self._weighing = Later(self, self._weigh)
 
@@ -246,7 +251,7 @@ class CompactScreen(Dialog[None]):
     def action_summarise(self) -> None:
         """Start writing the summary; after a refusal, prune old outputs instead if that is offered.
 
-        While the agent works, only shows a warning. If the field of the plan has a command, asks
+        While the agent works, only shows a warning. If the text field contains a command, asks
         first whether it is meant as the focus.
         """
         if self._agent.running:
@@ -416,8 +421,8 @@ class CompactScreen(Dialog[None]):
     def action_back(self) -> None:
         """While the summary is written, go back to the plan; otherwise close the dialog.
 
-        If the summary was edited, asks first; changes to a prepared summary are kept. A command in
-        the field is put into the prompt if the prompt is empty.
+        If the user has edited the summary, asks first. Changes to a prepared summary are kept. A
+        command in the field is put into the prompt if the prompt is empty.
         """
         if self.phase is CompactPhase.WRITING:
             self._showing.stop()

@@ -1,8 +1,9 @@
-"""The page of the context map: shows every block of a request, and edits what the model sees.
+"""The context map page: shows every block of a request, and edits what the model sees.
 
-The timeline above the map plots the size of each request on the path; its cursor chooses the
-request that the map shows. Only the next request can be edited: the page asks first and shows the
-cost (`tui_agent.app.edit_cost`), then the agent makes the edit.
+The timeline above the map plots the size of each request on the session path (from the root of the
+session tree to the current entry). Its cursor chooses the request that the map shows. Only the next
+request can be edited: the page asks first and shows the cost (`tui_agent.app.edit_cost`), then the
+agent makes the edit.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 REST_SECONDS = 0.08
-"""Seconds from the last move of the timeline's cursor until the map follows it."""
+"""Seconds after the last move of the timeline's cursor until the map shows the cursor's request."""
 
 REDRAW_SECONDS = 0.5
 """Minimum seconds between an event and the redrawing of the timeline. If drawing is slow, the pause
@@ -102,7 +103,7 @@ OVERTAKEN = (
     "The conversation has continued since the last edit, so it can't be undone. Press b to"
     " bring back the block under the cursor."
 )
-PAST = "This request was already sent. Only the next one can be changed: press end on the timeline."
+PAST = "This request was already sent. To change the next one, press end on the timeline."
 NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
 
 
@@ -239,7 +240,7 @@ class ContextScreen(FramedPage[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot every request on the path; the cursor stays on its step if that still exists.
+        """Plot all requests on the session path; the cursor stays on its step if that still exists.
 
         Otherwise, the cursor moves to the last step.
         """

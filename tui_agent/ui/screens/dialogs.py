@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BESIDE_ANSWERS = 8
-"""Cells of the screen's width that are not available to the answers."""
+"""Number of cells in the screen's width that are not available for the answers."""
 
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
-    """Base class of dialogs. Subclasses define ``body``; Escape dismisses the dialog with None."""
+    """Base class of dialogs.
+
+    Subclasses define ``body``. Escape closes the dialog with the result None.
+    """
 
     KEYS = "esc back"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal")]
@@ -67,16 +70,19 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
     body: Callable[[], ComposeResult]
-    """Yields the widgets between the text and the keys."""
+    """Yield the widgets between the dialog's text and its line of keys."""
 
 
 class ReportScreen(Dialog[None]):
-    """Shows a text to read, such as the status."""
+    """Dialog that shows a text for the user to read, such as the session's status."""
 
     BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
-        """Create the dialog; line ``at`` of the content, from 0, is at the top when it opens."""
+        """Create the dialog.
+
+        It opens with line ``at`` of its content, counted from 0, at the top.
+        """
         super().__init__(title)
         self._content = content
         self._at = at
@@ -97,7 +103,7 @@ class ReportScreen(Dialog[None]):
 
 
 class ChoiceScreen(Dialog[str]):
-    """Asks the question of a `Choice`; dismissed with the name of the chosen answer."""
+    """Dialog that asks the question of a `Choice`. Its result is the name of the chosen answer."""
 
     KEYS = "enter choose  esc back"
     BINDINGS = [
@@ -155,7 +161,7 @@ class ChoiceScreen(Dialog[str]):
     def answer_for(self, character: str) -> str | None:
         """Return the name of the answer whose name, key or number is ``character``.
 
-        None if there is no such answer, or the answers are not shown with keys.
+        Returns None if there is no such answer, or the answers are not shown with keys.
         """
         if not self._is_keyed or not character:
             return None
@@ -173,7 +179,7 @@ class ChoiceScreen(Dialog[str]):
         self.dismiss(key)
 
     def action_scroll(self, pages: int) -> None:
-        """Scroll the text above the answers if it does not fit, otherwise the answers."""
+        """Scroll the text above the answers if it does not fit; otherwise, scroll the answers."""
         text: Widget = self.answers
         for part in self.query(".dialog-text"):
             if part.max_scroll_y:
@@ -183,7 +189,10 @@ class ChoiceScreen(Dialog[str]):
 
 
 class LineScreen(Dialog[str]):
-    """Asks for one line of text; dismissed with the text, stripped."""
+    """Dialog that asks for one line of text.
+
+    Its result is that text, without spaces at both ends.
+    """
 
     def __init__(self, question: TextLine) -> None:
         super().__init__(question.question, question.details, f"enter {question.confirm}  esc back")
@@ -197,7 +206,10 @@ class LineScreen(Dialog[str]):
 
 
 class LongTextScreen(Dialog[str]):
-    """Lets the user edit a text of several lines; dismissed with the text, stripped."""
+    """Dialog for editing a text of several lines.
+
+    Its result is the text, without white space at both ends.
+    """
 
     BINDINGS = [hidden("ctrl+s", "keep", "keep", priority=True)]
 

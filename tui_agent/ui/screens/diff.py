@@ -1,4 +1,4 @@
-"""The page of changed files: a list of files, and the diff of the highlighted one."""
+"""The page of changed files, which lists the files and shows the diff of the highlighted one."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 MAX_DRAWN = 200_000
-"""Maximum characters of a file's diff that are drawn."""
+"""Maximum number of characters of a file's diff that are drawn."""
 
 
 class DiffScreen(PanePage):

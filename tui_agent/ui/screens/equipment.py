@@ -1,8 +1,9 @@
 """The page of agents, skills, tools and MCP servers, with each server's state, tools and tokens.
 
-The agent's hub owns the servers. Through the hub, this page starts, restarts and reloads servers,
-signs out of them, lets them read hidden paths, and switches tools on and off. It saves in the
-settings which tools are off. To add a server or to switch the agent, it runs a command.
+The agent's hub manages the connections to the MCP servers. Through the hub, this page starts,
+restarts and reloads servers, signs out of them, lets them read hidden paths, and switches tools on
+and off. It saves in the settings which tools are off. To add a server or to switch the agent, it
+runs a command.
 """
 
 from __future__ import annotations
@@ -67,13 +68,13 @@ APPLIES_LATER = (
 )
 
 LOG_BYTES = 200_000
-"""Maximum bytes shown from the end of a server's log."""
+"""Maximum number of bytes that are shown from the end of a server's log."""
 
 MESSAGES_SHOWN = 3
-"""How many of a server's newest messages are shown. Its log has all of them."""
+"""Number of a server's newest messages that are shown. The server's log contains all messages."""
 
 MAX_NAMED = 6
-"""Maximum prompts, resources or templates of a server that are listed by name."""
+"""Maximum number of a server's prompts, resources or templates that are listed by name."""
 
 _REMEDIES: dict[Remedy, str] = {
     "restart": "r restarts it.",
@@ -85,7 +86,7 @@ _REMEDIES: dict[Remedy, str] = {
 
 
 class EquipmentList(LineList):
-    """The page's list: lines about agents, skills and tools, then the servers.
+    """The equipment page's list: lines about agents, skills and tools, then the MCP servers.
 
     A server can be unfolded to show its tools.
     """
@@ -108,7 +109,8 @@ class EquipmentList(LineList):
     def highlighted(self) -> _Row:
         """The row under the cursor as (line, server, tool); None for each part that the row lacks.
 
-        The row of a tool also has the tool's server. All are None if the list is empty.
+        In the row of a tool, the server is the one that offers the tool. All are None if the list
+        is empty.
         """
         if self._rows:
             return self._rows[self.cursor]
@@ -132,7 +134,7 @@ class EquipmentList(LineList):
         self.scroll_to(y=at, animate=False, force=True)
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
-        """List the servers; the cursor stays on its row if possible.
+        """List the servers. The cursor stays on its row if possible.
 
         If the list was empty and there is now a single server, unfolds it.
         """
@@ -145,7 +147,10 @@ class EquipmentList(LineList):
         self._arrange()
 
     def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - passed by the binding
-        """Fold the server under the cursor, or unfold it; None for ``folded`` toggles it."""
+        """Fold or unfold the server under the cursor, as ``folded`` says.
+
+        None toggles the state.
+        """
         if self.server is None:
             return
         name = self.server.name
@@ -210,9 +215,9 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return a row's server and tool names, to find it after a change; None if it has no server.
+    """Return the names of a row's server and tool, to find the row again after a change.
 
-    The tool's name is None in the row of a server.
+    Returns None if the row belongs to no server. The tool's name is None in the row of a server.
     """
     _line, server, tool = row
     if server is None:
@@ -248,7 +253,10 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
 
 
 class EquipmentScreen(FramedPage[None]):
-    """The page of an agent's equipment, updated when the state of its servers changes."""
+    """The page of an agent's skills, tools and MCP servers.
+
+    The page is updated when a server's state changes.
+    """
 
     HEADING = "Agents and tools"
     KEYS = "esc back"
@@ -258,7 +266,7 @@ class EquipmentScreen(FramedPage[None]):
         "space on/off  a add  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     )
     HIDDEN_KEYS = "p allow reading  r restart  ctrl+r reload  o log  enter unfold  esc back"
-    """The keys for a server that failed because the sandbox hides paths."""
+    """The line of keys for a server that failed because the sandbox hides paths."""
     AUTO_FOCUS = "EquipmentList"
     BINDINGS = [
         hidden("a", "add", "add a server", id="mcp.add"),
@@ -339,7 +347,7 @@ class EquipmentScreen(FramedPage[None]):
                 self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
-        """Switch a tool on or off; save the change if the server is from the user's settings."""
+        """Switch a tool on or off. Save the change if the server is from the user's settings."""
         try:
             settings = self._hub.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
@@ -401,7 +409,7 @@ class EquipmentScreen(FramedPage[None]):
 
     @work(group="let_read", exclusive=True)
     async def action_let_read(self) -> None:
-        """Ask whether the server may read the paths that the sandbox hid; if it may, restart it."""
+        """Ask whether the server may read the paths that the sandbox hid. If it may, restart it."""
         server = self.servers.server
         if server is None:
             return
@@ -454,7 +462,7 @@ class EquipmentScreen(FramedPage[None]):
             self._say(done)
 
     async def _attempt(self, action: Awaitable[None]) -> bool:
-        """Await ``action``; return True if it succeeds, otherwise show why it failed."""
+        """Await ``action``. Return True if it succeeds; otherwise, show why it failed."""
         try:
             await action
         except (McpError, ConfigError) as error:

@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_KEYS_ABOVE = 10
-"""Number of keys of the prompt shown above the list."""
+"""Number of the prompt's keys that are shown above the list."""
 MIN_HEIGHT_FOR_KEYS = 20
-"""Minimum height of the screen, in rows, to show keys above the list."""
+"""Minimum height of the screen, in rows, at which keys are shown above the list."""
 MIN_WIDTH_FOR_KEY_COLUMN = 60
-"""Minimum width of the screen, in cells, to show a column of keys in the list."""
+"""Minimum width of the screen, in cells, at which the list shows a column of keys."""
 SMALL_WORD = 2
-"""Maximum length of words, such as do, I and a, that a search ignores if it has longer words."""
+"""Maximum length of the words, such as do, I and a, that a search ignores if it also has longer
+words."""
 NAME_CELLS = 20
 KEY_CELLS = 14
 
@@ -55,7 +56,8 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     needs_argument: bool = False
-    """Whether the command needs an argument, so that choosing it only puts it into the prompt."""
+    """Whether the command needs an argument. If so, choosing the row only puts the command into the
+    prompt."""
     also: str = ""
     """Additional text that a search looks through."""
 
@@ -135,7 +137,10 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
 
 
 def _sort_key(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
-    """Return a sort key: first commands whose name begins with a word, then rows with all words."""
+    """Return a sort key for a search.
+
+    Commands whose name begins with one of the words come first, then rows that contain all words.
+    """
     is_named = any(row.name.startswith(f"/{word}") for word in words)
     has_all = has_words(f"{row.name} {row.text}", words)
     return not is_named, not has_all
@@ -149,7 +154,7 @@ def details_of(row: HelpRow) -> str:
 
 
 class HelpScreen(PickerScreen[HelpRow]):
-    """The help page with a search field; dismissed with the chosen row."""
+    """The help page, which has a search field. Its result is the row that the user chose."""
 
     HEADING = "Help"
     PLACEHOLDER = "Type to find commands, keys, settings"

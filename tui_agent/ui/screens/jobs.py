@@ -1,4 +1,4 @@
-"""The page of background jobs: shows state and output, stops jobs, types into their terminals."""
+"""The jobs page, which shows background jobs, stops them and types into their terminals."""
 
 import time
 
@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum characters shown from the end of a job's output."""
+"""Maximum number of characters that are shown from the end of a job's output."""
 
 TAKEN_KEYS = "ctrl+] give the terminal back"
 RELEASE = "ctrl+right_square_bracket"
@@ -33,13 +33,15 @@ REDRAW_SECONDS = 0.1
 """Seconds between redraws of a terminal that the user types into."""
 
 MAX_PASTED_CHARS = 1_000
-"""Maximum characters of a paste that are typed into a job's terminal; the rest is dropped."""
+"""Maximum number of characters of a paste that are typed into a job's terminal. The rest is
+dropped."""
 
 _SIGNS = {"backslash": "\\", "circumflex_accent": "^", "underscore": "_"}
-"""The signs that can be combined with Ctrl, by Textual's names."""
+"""Signs that can be typed together with Ctrl, by Textual's names of their keys."""
 
 TEXT_PAUSE_SECONDS = 0.5
-"""Seconds for which the agent's text events are collected: long, as this page doesn't show them."""
+"""Seconds for which the agent's text events are collected. The time is long, because this page
+doesn't show the text."""
 
 
 def state_words(state: JobState, now: float) -> str:
@@ -58,7 +60,7 @@ def state_words(state: JobState, now: float) -> str:
 def text_of_key(event: Key) -> str:
     """Return a key as text for `Job.type`: its character, or a name such as <up> or <C-a>.
 
-    "" if the terminal has no such key.
+    Returns "" if the terminal has no such key.
     """
     if event.is_printable and event.character:
         return event.character
@@ -83,7 +85,10 @@ def terminal_content(terminal: Terminal) -> Content:
 
 
 class JobsScreen(PanePage):
-    """The page of jobs, updated while they run. The user can type into a job's terminal."""
+    """The page that shows background jobs while they run.
+
+    The user can type into a job's terminal.
+    """
 
     KEYS = "x stop it  w take over  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
@@ -128,7 +133,7 @@ class JobsScreen(PanePage):
         self._show_output()
 
     def _show_list(self) -> None:
-        """List the jobs with their present states; the selected job stays selected."""
+        """List the jobs with their current states. The selected job stays selected."""
         jobs = list(self._agent.jobs)
         names = [str(job.id) for job in jobs]
         if names != [option.id for option in self.listing.options]:

@@ -1,4 +1,4 @@
-"""The main screen: header, open session, prompt, gauge and status line; the controller's frontend.
+"""The main screen, which is the controller's frontend: header, session, prompt, gauge, status line.
 
 It is painted before the modules for sessions are imported; ``attach`` adds the session's view. The
 screen decides when a page or question opens over it, what Escape does, where typed keys go, and
@@ -56,22 +56,25 @@ T = TypeVar("T")
 WARNING_SECONDS = 20
 """Seconds for which a warning about the start of the program is shown."""
 DOUBLE_PRESS_SECONDS = 1.5
-"""Maximum seconds between two presses of a key that count as a double press."""
+"""Maximum time, in seconds, between two presses of a key that count as a double press."""
 SEND_NOW_DELAY = 0.5
-"""After a message, Enter sends no waiting messages for this many seconds: the key may bounce."""
+"""Seconds after a message for which Enter sends no waiting messages, because the key may bounce."""
 PRESSED_TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Binding ids of a block's actions whose key must be pressed twice.
 
-These actions cost money, move the leaf or change the context.
+These actions cost money, go to another entry or change the context.
 """
 REWIND_HINT = "Press Escape again to go back to an earlier message."
 
 _answered_at: ContextVar[float] = ContextVar("_answered_at", default=float("-inf"))
-"""When the user last answered or left a question of the current task: a ``clock`` time."""
+"""Time, by ``clock``, at which the user last answered or left a question of the current task."""
 
 
 class MainScreen(SessionFrame):
-    """The controller's full-screen frontend: shows the session, and opens pages over itself."""
+    """The main screen, the controller's full-screen frontend.
+
+    It shows the session and opens pages.
+    """
 
     has_screen = True
     keeps_asides = True
@@ -104,15 +107,16 @@ class MainScreen(SessionFrame):
         super().__init__(self._on_agent_event)
         self._apply_look = apply_look
         self.view: SessionView | None = None
-        """The view of the open session; None until ``attach``."""
+        """The view of the open session; None until ``attach`` is called."""
         self._escape_at = float("-inf")
         self._command_at = float("-inf")
         self._sending = Later(self, self._message_settled)
-        """Pending for `SEND_NOW_DELAY` after a message, while Enter sends no waiting messages."""
+        """The call that ends the pause after a message. While it is pending, for `SEND_NOW_DELAY`,
+        Enter sends no waiting messages."""
         self._typing_pause = 0.0
         self._grace = 0.0
         self._key_at = float("-inf")
-        """When a key was last pressed outside the prompt: a ``clock`` time."""
+        """Time, by ``clock``, of the last key press outside the prompt."""
         self._held_letter = ""
         self._is_writing = False
         self._cooled_at: float | None = None
@@ -121,9 +125,11 @@ class MainScreen(SessionFrame):
         self._late: list[object] = []
         """Identities of the pages that open once the user pauses typing."""
         self._moved_up = asyncio.Event()
-        """Wakes the pages in `_late` when this screen is on top again or a page left the list."""
+        """Event that is set when this screen is on top again or a page has left `_late`. It wakes
+        the pages in `_late`."""
         self._unseen: tuple[Screen[Any] | None, float] = (None, 0.0)
-        """The last page that opened without the user's request, and when it may first take keys."""
+        """The last page that opened without the user's request, and the time from which it may take
+        keys."""
 
     async def attach(self, services: AppServices) -> None:
         """Connect the services to the controller, show their warnings, and add the session's view."""
@@ -132,7 +138,7 @@ class MainScreen(SessionFrame):
         self.controller.attach(services)
         self.apply_settings(services.config())
         for warning in services.warnings:
-            # A notice above the prompt would not do: the first message clears it.
+            # Shown as a toast, because the first message would clear a notice above the prompt.
             self.controller.warnings.said.append((self.clock(), warning))
             self.notify(warning, severity="warning", timeout=WARNING_SECONDS)
         view = SessionView(self, services)
@@ -275,14 +281,17 @@ class MainScreen(SessionFrame):
         return max(0.0, typed + self._typing_pause - self.clock())
 
     def _is_awaited(self) -> bool:
-        """Return True if the user requested the current task's question and pressed no key since."""
+        """Return True if the user requested the question and has pressed no key since.
+
+        The question is the one that the current task asks.
+        """
         asked_at = requested_at.get()
         if asked_at is None or asked_at == UNREQUESTED:
             return False
         return self._last_key() <= max(asked_at, _answered_at.get())
 
     def _last_key(self) -> float:
-        """Return when a key was last pressed anywhere: a ``clock`` time."""
+        """Return the time, by ``clock``, of the last key press anywhere in the program."""
         return max(self._key_at, self.prompt.last_typed)
 
     def key_pressed(self) -> None:
@@ -408,7 +417,7 @@ class MainScreen(SessionFrame):
             self.view.transcript.show_message(step)
 
     def action_tab(self) -> None:
-        """Move the focus from the prompt to the open question, else to the recent sessions.
+        """Move the focus from the prompt to the open question, or else to the recent sessions.
 
         If there is neither, or the prompt does not have the focus, focuses the next widget.
         """
@@ -466,7 +475,7 @@ class MainScreen(SessionFrame):
             self.view.question.draft_changed()
             self.view.waiting.has_draft = has_draft
         if has_draft and not self._is_writing:
-            # Only once per message, when its first character is typed.
+            # Done only once per message, when its first character is typed.
             self.controller.warn_if_taken_over()
         self._is_writing = has_draft
         warm_until = None
@@ -533,7 +542,10 @@ class MainScreen(SessionFrame):
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
     async def _paste_asked(self) -> None:
-        """Paste the image in the system's clipboard, else the text last copied in this program."""
+        """Paste the image in the system's clipboard.
+
+        Without an image, pastes the text that was last copied in this program.
+        """
         from tui_agent.ui.clipboard import read_image
 
         await self.controller.attached.wait()
@@ -635,8 +647,8 @@ class MainScreen(SessionFrame):
         """Handle a key that no widget took: Escape goes one step back, text goes to the prompt.
 
         A character that is bound to an action of the focused block is left to that action.
-        Characters may arrive here although the prompt has the focus: in a quick burst, they are
-        sent to a block before the first of them moves the focus.
+        Characters may arrive here although the prompt has the focus, because in a quick burst they
+        are sent to a block before the first of them moves the focus.
         """
         if (
             event.key == "escape"
@@ -683,7 +695,7 @@ class MainScreen(SessionFrame):
     def _useless_here(self, key: str) -> str:
         """Return what a key of the conversation does on blocks other than the focused one.
 
-        "" if the key has no such action, or no block has the focus.
+        Returns "" if the key has no such action, or no block has the focus.
         """
         view = self.view
         if view is None or not view.transcript.has_focus or not view.transcript.focused_target():

@@ -1,4 +1,4 @@
-"""The page of the project's memory: proposals as a diff, and below them the kept lines.
+"""The memory page, which shows proposed changes as a diff and, below them, the lines kept so far.
 
 The `MemoryView` makes the changes; this page calls it in threads.
 """
@@ -32,7 +32,7 @@ _STYLES = {"+": "added", "-": "removed", " ": "kept"}
 
 
 class MemoryScreen(FramedPage[None]):
-    """The page of the project's memory, with keys to accept, drop and edit its lines."""
+    """The page that shows the project's memory, with keys to accept, drop and edit its lines."""
 
     HEADING = "Memory of this project"
     KEYS = "t take  x drop  e edit  u undo  enter show the source  ↑↓ move  esc back"

@@ -31,12 +31,18 @@ SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this sessi
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key: the model's id and server, as two servers may use the same id."""
+    """Return a row's unique key, made from the model's id and server.
+
+    Two servers may use the same id.
+    """
     return f"{row.id} {row.server}".rstrip()
 
 
 def price(row: ModelRow) -> str:
-    """Return the prices of a million input and output tokens: "$3 / $15", "free"; "" if unknown."""
+    """Return the price of a million tokens of input and of output; "" if it is unknown.
+
+    Examples: "$3 / $15" and "free".
+    """
     if row.input_price is None or row.output_price is None:
         return ""
     if not row.input_price and not row.output_price:
@@ -47,8 +53,8 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return the models in this order: the current, the used, the usable, and the other models.
 
-    ``current`` is a model id. ``used`` has the ids of used models, the most recent first; an id may
-    occur more than once. A model is usable if it needs no API key or its key is set.
+    ``current`` is a model id. ``used`` contains the ids of used models, the most recent first; an
+    id may occur more than once. A model is usable if it needs no API key or its key is set.
     """
     places: dict[str, int] = {}
     for place, model in enumerate(used):
@@ -108,7 +114,7 @@ def _host_of(row: ModelRow) -> str:
 
 
 class ModelPicker(PickerScreen[ModelPick]):
-    """The model picker; dismissed with the picked model."""
+    """The model picker. Its result is the model that the user picked."""
 
     BINDINGS = [hidden("ctrl+s", "pick_here", "this session only", priority=True)]
 
@@ -143,7 +149,8 @@ class ModelPicker(PickerScreen[ModelPick]):
         await self._read()
         services = self._services
         said: list[str] = []
-        # Show each result as it arrives: a gateway may take seconds, a local server does not.
+        # Show each result as it arrives, because a gateway may take seconds and a local server does
+        # not.
         for asked in asyncio.as_completed((services.find_servers(), services.ask_servers(None))):
             if rows := await asked:
                 said += rows
@@ -164,7 +171,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         self.show_facts(visible(text))
 
     async def _read(self) -> None:
-        """Read and show the models again; a highlight that the user has moved stays on its row."""
+        """Read and show the models again. A highlight that the user has moved stays on its row."""
         usable = {key_of(row) for row in self._usable()}
         self._models = order(
             await asyncio.to_thread(self._services.models), self._current, self._used

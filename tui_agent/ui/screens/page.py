@@ -18,7 +18,10 @@ ResultT = TypeVar("ResultT")
 
 
 class FramedPage(PageScreen[ResultT | None], Generic[ResultT]):
-    """Base class of pages. Subclasses define ``body``; Escape dismisses the page with None."""
+    """Base class of pages.
+
+    Subclasses define ``body``. Escape closes the page with the result None.
+    """
 
     HEADING = ""
     KEYS = "esc back"
@@ -52,7 +55,7 @@ class FramedPage(PageScreen[ResultT | None], Generic[ResultT]):
             yield KeyLine(self._keys_shown, keep=self.LAST_KEYS, id="keys")
 
     body: Callable[[], ComposeResult]
-    """Yields the widgets between the facts and the keys."""
+    """Yield the widgets between the lines of facts and the line of keys."""
 
     def show_facts(self, facts: str) -> None:
         self.facts.update(facts)

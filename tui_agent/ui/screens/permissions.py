@@ -1,4 +1,7 @@
-"""The page of permission rules with their origins; removes rules, or keeps them for all sessions."""
+"""The permissions page, which lists all rules with their origins.
+
+The user can remove a rule, or keep a session's rule for all sessions.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ _BUILT_IN_DECISIONS: tuple[tuple[str, str, str], ...] = (
     ("ask", "git commit, hosts, outside paths", "in the sandbox, too"),
     ("allow", "everything: never ask", '[permissions] "*" = "allow"'),
 )
-"""Built-in decisions that can't be written as rules, each as action, subject and condition."""
+"""Built-in decisions that can't be written as rules, each with its action, subject and
+condition."""
 
 _DECISION_NOTE = (
     "This is not a rule, but a decision based on what a tool call does. It comes before the "
@@ -35,7 +39,7 @@ _DECISION_NOTE = (
 
 
 class PermissionsScreen(PickerScreen[None]):
-    """The page of permission rules, in the order in which they apply."""
+    """The page that lists the permission rules in the order in which they apply."""
 
     HEADING = "Permissions"
     KEYS = "↑↓ move  enter remove or keep  ctrl+z undo a removal  esc back"

@@ -20,13 +20,13 @@ from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 
 MAX_ROWS = 200
-"""Maximum rows shown; the user can narrow the list by typing."""
+"""Maximum number of rows that are shown. The user can narrow the list by typing."""
 
 MAX_SCORED = 5_000
-"""Maximum rows that are searched for fuzzy matches if no row contains the typed words."""
+"""Maximum number of rows that are searched for fuzzy matches if no row contains the typed words."""
 
 MIN_WIDTH_FOR_FACTS = 60
-"""Minimum width of the page, in cells, to show facts at the right of the rows."""
+"""Minimum width of the page, in cells, at which facts are shown at the right of the rows."""
 
 RowT = TypeVar("RowT")
 
@@ -91,9 +91,10 @@ class PickerList(Options):
 
 
 class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
-    """Base class of pickers; dismissed with the picked value.
+    """Base class of pickers. The result of a picker is the value that the user picked.
 
-    Subclasses define ``refill``. `show_note` shows a text about the highlighted row below the list.
+    Subclasses define ``refill``. `show_note` shows, below the list, a note about the highlighted
+    row.
     """
 
     PLACEHOLDER = "Type to filter"
@@ -131,17 +132,21 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         self.refill("")
 
     refill: Callable[..., object]
-    """Finds the rows for a filter text and calls `show`; ``at`` is the row to highlight."""
+    """Find the rows that match a filter text and pass them to `show`; ``at`` is the row to
+    highlight."""
 
     def redraw(self) -> None:
-        """Find and draw the rows again; the highlight stays on its row."""
+        """Find and draw the rows again. The highlight stays on its row."""
         self.refill(self.typed, at=self.highlighted)
 
     def on_resize(self) -> None:
         self.redraw()
 
     def pick(self, key: str) -> None:
-        """Handle a picked row; by default, dismiss the page with ``key``, the row's id."""
+        """Handle a picked row.
+
+        By default, close the page with ``key``, the row's id, as the result.
+        """
         self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
@@ -151,7 +156,10 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         """
 
     def show_note(self, text: str, tone: str = "") -> None:
-        """Show a text below the list; "" hides it. ``tone`` is the text's style class."""
+        """Show a note below the list, or hide it if the text is "".
+
+        ``tone`` is the note's style class.
+        """
         self.about.query_one(PlainText).update(visible(text))
         self.about.display = bool(text)
         self.about.set_classes(f"-{tone}" if tone else "")
@@ -160,8 +168,8 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
     def show(self, rows: Iterable[Option], *, count: int, at: str | None = None) -> None:
         """Show at most `MAX_ROWS` rows; highlight the row with the id ``at``, else the first.
 
-        ``count`` is the number of rows that can be picked. Takes only the rows that it shows from
-        ``rows``, which can make them one by one.
+        ``count`` is the number of rows that can be picked. Only the rows that are shown are taken
+        from ``rows``, so that an iterator can create them one by one.
         """
         shown = list(islice(rows, MAX_ROWS))
         left = count - sum(not row.disabled for row in shown)
@@ -183,7 +191,10 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
             self.listing.scroll_home(animate=False)
 
     def heading_row(self, name: str, style: str) -> Option:
-        """Return a heading, a row that can't be picked; ``style`` is a name for `styled`."""
+        """Return a heading row, which can't be picked.
+
+        ``style`` is one of the names that `styled` takes.
+        """
         return Option(self.styled(visible(name), style), id=f"[{name}]", disabled=True)
 
     @property
@@ -236,7 +247,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
 
 
 class PickScreen(PickerScreen[str]):
-    """Asks the question of a `Pick`; dismissed with the key of the picked row."""
+    """Picker that asks the question of a `Pick`. Its result is the key of the picked row."""
 
     PLACEHOLDER = "Type to search"
 
@@ -266,7 +277,7 @@ class PickScreen(PickerScreen[str]):
 
 
 class ThemePicker(PickerScreen[str]):
-    """The theme picker; applies the highlighted theme. Dismissed with the picked theme's name.
+    """The theme picker, which applies the highlighted theme. Its result is the picked theme's name.
 
     Going back restores the previous theme.
     """

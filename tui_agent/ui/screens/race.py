@@ -1,6 +1,7 @@
-"""The page of a race: shows the runners' progress, and lets the user compare them and take one.
+"""The race page, which shows and compares the runners, and lets the user take one of them.
 
-The `RaceView` does the work: it stops, steers, compares, merges and takes runners, and ends the race.
+A race gives one task to several agents, its runners. The `RaceView` does the work: it stops,
+steers, compares, merges and takes runners, and ends the race.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 REFRESH_SECONDS: Final = 0.25
 """Seconds for which events of the runners are collected before the page is redrawn."""
 MARK: Final = "▸"
-"""Marks the runner that the next diff compares with."""
+"""Character that marks the runner with which the next diff compares."""
 MIN_WIDTH_FOR_COLUMNS: Final = 100
-"""Minimum width, in cells, to show runners side by side."""
+"""Minimum width, in cells, at which the runners are shown side by side."""
 
 TONES: Final = {
     RunnerState.WAITING: "faint",
@@ -74,10 +75,10 @@ HELD_UP: Final = frozenset(
 async def act_on_runner(
     controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
 ) -> bool:
-    """Perform ``act`` ("stop", "diff", "steer", "take") on a runner; return True if this takes it.
+    """Perform an action on a runner; return True if the runner was taken.
 
-    Runners are numbered from 1. ``other`` is the runner that a diff compares with; None means the
-    start of the race.
+    ``act`` is "stop", "diff", "steer" or "take". Runners are numbered from 1. ``other`` is the
+    runner that a diff compares with; None means the start of the race.
     """
     runner = race.runners[number - 1]
     match act:
@@ -99,7 +100,7 @@ async def act_on_runner(
 
 
 class RaceScreen(PanePage):
-    """The page of a race. Leaving the page does not stop the runners."""
+    """The race page. Closing it does not stop the runners."""
 
     AUTO_FOCUS = "TableList"
     BINDINGS = [
@@ -222,7 +223,7 @@ class RaceScreen(PanePage):
         return OVER_KEYS
 
     def _show_live(self, number: int) -> bool:
-        """Show live conversations: all if they fit side by side, else only runner ``number``'s.
+        """Show live conversations: all if they fit side by side, else that of runner ``number``.
 
         When all runners have ended, shows only the conversation of runner ``number``, or none if
         this runner has a check or a problem. Shows none while the answers are compared. Returns
@@ -251,7 +252,8 @@ class RaceScreen(PanePage):
             if not pane.display:
                 continue
             if not pane.is_mounted:
-                # A new pane follows no runner yet: draw the page again once it is mounted.
+                # A new pane follows no runner yet, so the page is drawn again once the pane is
+                # mounted.
                 self._draw_soon()
                 continue
             agent = agents[shown[place] - 1]
@@ -333,7 +335,10 @@ class RaceScreen(PanePage):
         return all(runner.state.is_over for runner in self._race.runners)
 
     def action_stop_all(self) -> None:
-        """Stop all runners; if all have ended, ask whether to end the race without taking one."""
+        """Stop all runners.
+
+        If all have ended, ask whether to end the race without taking one of them.
+        """
         if self._is_over:
             self.action_runner("end")
         else:
@@ -348,7 +353,7 @@ class RaceScreen(PanePage):
             self._controller.soon(self._act(act, self.number), changes_files=True)
 
     async def _act(self, act: str, number: int) -> None:
-        """Perform an action on a runner or the race; leave the page if that ends the race."""
+        """Perform an action on a runner or the race. If that ends the race, leave the page."""
         try:
             match act:
                 case "watch":

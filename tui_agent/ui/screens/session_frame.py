@@ -44,7 +44,7 @@ MAX_HISTORY = 1_000
 
 
 class SessionFrame(BoundedScreen[None], Frontend):
-    """The controller's frontend without the transcript and pages; it works without an open session.
+    """The controller's frontend without transcript and pages; it works without an open session.
 
     Methods that need the session's agent do nothing until a session is open.
     """
@@ -70,13 +70,14 @@ class SessionFrame(BoundedScreen[None], Frontend):
         """Create the frame; ``on_event`` is called with the events of the open session's agent."""
         super().__init__()
         self.controller = Controller(self, on_event)
-        """Owns the open session, and runs the commands."""
+        """The controller, which owns the open session and runs the commands."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self, self.controller, lambda: self.prompt.last_typed)
-        """Shows the agent's state in the terminal's title and notifies a user who is away."""
+        """The notifier, which shows the agent's state in the terminal's title and notifies a user
+        who is away."""
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
-        """Saves the prompt's draft and waiting messages for the next start."""
+        """The object that saves the prompt's draft and the waiting messages for the next start."""
         self._was_shown = False
 
     def compose(self) -> ComposeResult:
@@ -137,7 +138,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Skip restyling when the screen is shown for the first time: mounting has styled it."""
+        """Skip restyling when the screen is shown for the first time.
+
+        Mounting it has already styled it.
+        """
         event.refresh_styles = event.refresh_styles and self._was_shown
         self._was_shown = True
 
@@ -191,7 +195,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.attention.notify_about_aside(aside, sentence)
 
     def show_live_size(self) -> None:
-        """Add the streaming answer's size to the gauge; do nothing if no answer is streaming."""
+        """Add the streaming answer's size to the gauge. Do nothing if no answer is streaming."""
         from tui_agent.ui.gauge_reading import with_live
 
         shown = self.gauge.reading
@@ -323,7 +327,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.prompt.focus()
 
     def take_back(self) -> bool:
-        """Put the last waiting message back into the prompt; return False if none is waiting."""
+        """Put the last waiting message back into the prompt. Return False if none is waiting."""
         if self.agent is None or (text := self.agent.take_back()) is None:
             return False
         self.put_back(text)

@@ -1,4 +1,4 @@
-"""The page of sessions: searches, opens, renames, forks, exports, deletes and restores sessions.
+"""The sessions page: searches, opens, renames, forks, exports, deletes and restores sessions.
 
 The page itself renames, deletes and restores sessions in the store. Its result is the session to
 open or fork; the command that opened the page then opens or forks it.
@@ -34,21 +34,21 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 
 MAX_HITS = 200
-"""Maximum entries that a search returns."""
+"""Maximum number of entries that a search returns."""
 HITS_PER_SESSION = 3
-"""Maximum matching entries shown per session."""
+"""Maximum number of matching entries that are shown for each session."""
 MIN_WIDTH_FOR_MODEL = 100
-"""Minimum width of the page, in cells, to show a session's model."""
+"""Minimum width of the page, in cells, at which a session's model is shown."""
 
 
 Hits = Mapping[str, Sequence[SearchHit]]
 """Entries that match a search, newest first, by session id."""
 
 MIN_NAME_WIDTH = 16
-"""Minimum width of a session's name, in cells; facts are omitted to make room for it."""
+"""Minimum width of a session's name, in cells. Facts are omitted to make room for the name."""
 
 SEARCH_DELAY_SECONDS = 0.12
-"""Seconds without a key after which a search starts."""
+"""Seconds without a key press after which a search starts."""
 
 
 def find(
@@ -78,7 +78,7 @@ def session_name(info: SessionInfo) -> str:
 
 
 class SessionPicker(PickerScreen[OpenRequest]):
-    """The page of sessions; dismissed with the session to open, how, and at which entry.
+    """The sessions page. Its result is the session to open, how to open it, and at which entry.
 
     The list has the focus at first, so that single keys act on the highlighted session. ``/`` moves
     the focus to the filter. So does a letter that is not a key of the page, and the search begins
@@ -119,7 +119,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._totals: dict[str, SessionTotals] = {}
         self._only_here = False
         self._to_highlight: str | None = None
-        """Session to highlight after the next refill."""
+        """The session to highlight the next time the list is filled."""
 
     # -- finding
 
@@ -240,7 +240,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @work(group="fork")
     async def action_fork(self) -> None:
-        """Fork the highlighted session if the user confirms: the key is easily hit by mistake."""
+        """Fork the highlighted session if the user confirms. The key is easily hit by mistake."""
         if (info := self._info(self.highlighted)) is None:
             return
         answers = [("f", "Continue in a copy"), ("", "Stay here")]
@@ -257,7 +257,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.refill(self.typed)
 
     def action_delete(self) -> None:
-        """Ask whether to delete the highlighted session; refuse if it is open or is an aside."""
+        """Ask whether to delete the highlighted session.
+
+        Refuse if it is open, or is an aside that works beside the open session.
+        """
         info = self._info(self.highlighted)
         if info is None:
             return

@@ -1,4 +1,4 @@
-"""The page of settings: shows each setting's value, origin and meaning; saves and applies changes."""
+"""The settings page: shows each setting's value, origin and meaning; saves and applies changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _value_text(row: SettingRow) -> str:
 
 
 class SettingsScreen(PickerScreen[None]):
-    """The page of settings; Enter edits the highlighted one."""
+    """The settings page. Enter edits the highlighted setting."""
 
     HEADING = "Settings"
     EMPTY = "No setting has this name."
@@ -193,7 +193,10 @@ class SettingsScreen(PickerScreen[None]):
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
-        """Save and apply a value, or show why it is not accepted; None restores the default."""
+        """Save and apply a setting's value, or show why it is not accepted.
+
+        None restores the default.
+        """
         try:
             if key in MODEL_SETTINGS and isinstance(value, str):
                 self._save_model(key, value)
@@ -229,7 +232,10 @@ class SettingsScreen(PickerScreen[None]):
         self._show_saved(key)
 
     def _show_saved(self, key: str, saved: str = "") -> None:
-        """Apply the saved settings; show ``saved`` or, if that is "", when they take effect."""
+        """Apply the saved settings.
+
+        Show ``saved`` or, if that is "", say when the settings take effect.
+        """
         when = _when_effective(key)
         try:
             reread_settings(self._controller)

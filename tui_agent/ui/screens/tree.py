@@ -1,8 +1,9 @@
-"""The page of the session tree: shows every branch; moves, merges, forks, labels and summarises.
+"""The session tree page: shows every branch; moves, merges, forks, labels and summarises.
 
-The page asks the questions, stores labels, and copies sessions in the store. `tui_agent.app.moves`
-makes the moves and changes the files for them; the agent's navigator makes the merges. For
-compactions, races and undo, it runs commands.
+A move makes another entry the current one. The page asks the user's questions, stores labels, and
+copies sessions in the store. `tui_agent.app.moves` moves to other entries and changes the files for
+that; the agent's navigator merges branches. For compactions, races and undo, the page runs
+commands.
 """
 
 import asyncio
@@ -92,31 +93,34 @@ esc                      back without a change"""
 
 NO_SUMMARY = "\0none"
 FOCUS = "\0focus"
-"""Names of the answers “No summary” and “Summarise with focus…”; no focus text can equal them."""
+"""Names of the answers “No summary” and “Summarise with focus…”. A focus text can't equal one of
+them."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """Seconds without a cursor move after which the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
-"""Seconds for which the open tree collects new entries before a redraw."""
+"""Seconds for which the session tree page collects new entries before it is redrawn."""
 
 PAUSE_FACTOR = 9
 """Minimum pause after a redraw, as a multiple of its duration, so that redraws use at most a tenth of
 a core."""
 TREE_EVENTS = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
-"""Events that change the tree."""
+"""Types of the events that change the session tree."""
 LARGE_TREE_ENTRIES = 20_000
-"""Number of entries from which a tree is painted before its costs are read."""
+"""Number of entries from which on the page paints a session tree before it reads the tree's
+costs."""
 PAINT_SECONDS = 0.12
 """Seconds between updates of a growing summary."""
 MAX_SUMMARY_LINES = 8
-"""Maximum lines shown from the end of the growing summary."""
+"""Maximum number of lines that are shown from the end of the growing summary."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
-"""Work that writes a summary. It is called with a function that receives each piece of the text."""
+"""A function that writes a summary. Its argument is a function that receives each piece of the
+text."""
 
 
 class TreeScreen(FramedPage[None]):
-    """The page of the open session's tree; dismissed after a move, or by Escape."""
+    """The session tree page. Closes after the user has moved to another entry, or with Escape."""
 
     AUTO_FOCUS = "SessionTree"
     LAST_KEYS = 2
@@ -160,7 +164,8 @@ class TreeScreen(FramedPage[None]):
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._focus = ""
-        """Focus typed for the last summary, offered again if the summary failed."""
+        """The focus that the user typed for the last summary. It is offered again if that summary
+        failed."""
         self._wants_preview: bool | None = None
         self._priced = False
         self._pause = REFRESH_SECONDS
@@ -367,15 +372,16 @@ class TreeScreen(FramedPage[None]):
 
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        """Move to an entry, after the necessary questions about a summary and files."""
+        """Move to an entry.
+
+        If necessary, first ask the user about a summary and about changed files.
+        """
         agent = self._agent
         controller = self._controller
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
         focus: str | None = NO_SUMMARY
         if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
-            about = (
-                f"Left behind: {plural(len(plan.abandoned), 'entry')}. The tree keeps everything."
-            )
+            about = f"You leave {plural(len(plan.abandoned), 'entry')} behind. The tree keeps everything."
             focus = await self._ask_for_focus("Summarise this branch?", about, may_skip=True)
         if focus is None:
             return
@@ -402,10 +408,10 @@ class TreeScreen(FramedPage[None]):
     async def _ask_for_focus(
         self, question: str, about: str, *, may_skip: bool = False
     ) -> str | None:
-        """Ask whether to summarise, and with which focus; return the focus, "" for none.
+        """Ask whether to summarise, and with which focus; return the focus.
 
-        Returns `NO_SUMMARY` if the user wants no summary (offered only with ``may_skip``), and None
-        if the user cancels.
+        The focus is "" if the user enters none. Returns `NO_SUMMARY` if the user wants no summary
+        (offered only with ``may_skip``), and None if the user cancels.
         """
         answers = []
         if may_skip:
@@ -450,7 +456,9 @@ class TreeScreen(FramedPage[None]):
     def action_merge(self) -> None:
         line = self.session_tree.line
         if line is not None and line.active:
-            self.notice.say_briefly("This is on the path you are on; highlight another branch.")
+            self.notice.say_briefly(
+                "This entry is on the current branch. Highlight another branch."
+            )
         elif line is not None and not self._refuses():
             self._when_idle(partial(self._merge, line.segment.last))
 
@@ -464,7 +472,10 @@ class TreeScreen(FramedPage[None]):
             self.reload(at=self._session.leaf)
 
     def action_fork(self) -> None:
-        """Fork the session at the highlighted entry; a user's message is put into the prompt."""
+        """Fork the session at the highlighted entry.
+
+        If it is a user's message, put it into the prompt.
+        """
         if (line := self.session_tree.line) is not None:
             entry = line.entry
             self._when_idle(lambda: self._controller.soon(self._fork(entry)))
@@ -492,7 +503,7 @@ class TreeScreen(FramedPage[None]):
         if line is not None and line.active:
             self._controller.soon(compact_up_to(self._controller, line.entry))
         elif line is not None:
-            self.notice.say_briefly("This is not on the path you are on: go there first.")
+            self.notice.say_briefly("This entry is not on the current branch. Go to it first.")
 
     def _refuses(self) -> bool:
         """Return True, and show a notice, if the session is read-only."""
@@ -501,7 +512,7 @@ class TreeScreen(FramedPage[None]):
         return self._session.read_only
 
     def _when_idle(self, act: Callable[[], object]) -> None:
-        """Call ``act`` now; if the agent works, offer to interrupt it first."""
+        """Call ``act``. If the agent works, first offer to interrupt it."""
         if self._agent.running:
             self._controller.soon(self._offer_interrupt(act))
         else:
@@ -537,12 +548,15 @@ class TreeScreen(FramedPage[None]):
         if (line := self.session_tree.line) is None:
             return
         if line.entry == self._session.leaf:
-            self.notice.say_briefly("This is where you are: choose another entry.")
+            self.notice.say_briefly("This is the current entry. Choose another one.")
         else:
             await self._controller.attempt(show_contexts(self._controller, [line.entry]))
 
     def action_subagent(self) -> None:
-        """Open the runner, race or subagent of the highlighted row; show a notice if there is none."""
+        """Open the runner, race or subagent of the highlighted row.
+
+        If there is none, show a notice.
+        """
         line = self.session_tree.line
         entries = self._highlighted_entries()
         results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
@@ -583,7 +597,7 @@ class TreeScreen(FramedPage[None]):
 class SummarisingScreen(Dialog[str]):
     """Shows the growing summary of a branch that is left or merged.
 
-    Dismissed with the reason for a failure, or "" on success. If Escape cancels the work, nothing
+    The result is the reason for a failure, or "" on success. If Escape cancels the work, nothing
     changes and the result is None.
     """
 

@@ -18,7 +18,8 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 TAB_WIDTH = 4
 
 MAX_CHARS = 5_000_000
-"""Maximum characters shown; below a longer text, a line says how many more there are."""
+"""Maximum number of characters that are shown. Below a longer text, a line says how many more it
+contains."""
 
 
 @frozen
@@ -31,7 +32,7 @@ class _Row:
 
 
 class TextLines(LineList):
-    """The text, wrapped to the width, with scrolling and search (`find`)."""
+    """Shows the text, wrapped to the widget's width, with scrolling and search (see `find`)."""
 
     CURSOR = "never"
     BINDINGS = [
@@ -54,7 +55,7 @@ class TextLines(LineList):
         self._width = 0
         self._query = ""
         self.matches: list[tuple[int, int]] = []
-        """(line, character) where each match begins, counted from 0, in the order of the text."""
+        """Position of each match as (line, character), counted from 0, in the order of the text."""
         self.current: int | None = None
         """Index in ``matches`` of the current match, None if there is none."""
 
@@ -101,8 +102,8 @@ class TextLines(LineList):
     def find(self, query: str) -> int:
         """Mark all matches of a text, ignoring case, and return their number.
 
-        Scrolls to the first match in or below the visible rows, else to the first match of all. ""
-        removes the marks.
+        Scrolls to the first match in or below the visible rows, else to the first match of all. An
+        empty text removes the marks.
         """
         self._query = lower_case(query)
         self.matches = []
@@ -156,7 +157,7 @@ class TextLines(LineList):
 
 
 class ViewerScreen(FramedPage[None]):
-    """The page of a long text; ``/`` searches it."""
+    """The page that shows a long text. The key ``/`` searches the text."""
 
     KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
     AUTO_FOCUS = "TextLines"

@@ -1,4 +1,4 @@
-"""The list of the images mentioned in the draft, above the prompt: name, size in pixels, tokens."""
+"""The list above the prompt of the draft's images: each image's name, size in pixels and tokens."""
 
 from __future__ import annotations
 
@@ -109,7 +109,10 @@ def _image_names(text: str) -> tuple[str, ...]:
 
 
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
-    """Return the image mentioned as ``name``, with its size. None if its file can't be read."""
+    """Return the image mentioned as ``name``, with its size.
+
+    Returns None if the file can't be read.
+    """
     try:
         path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):

@@ -24,23 +24,28 @@ Listed: TypeAlias = "ListedBlock | ListedGroup"
 _Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
-"""Name of the group with the blocks of the head. The group is shown even without grouping."""
+"""Name of the group of the request's head, that is, of the system prompt and the tool definitions.
+The group is shown even without grouping."""
 
 REST = "not in a block (overhead)"
 """Name of the last row, which is shown if the request's size differs from the sum of its blocks."""
 
 MIN_WIDTH_FOR_AGE = 64
-"""Minimum width, in cells, to show the age column: the number of answers after the block."""
+"""Minimum width, in cells, at which the age column is shown: the number of answers after the
+block."""
 
 MIN_WIDTH_FOR_SHARE = 50
-"""Minimum width, in cells, to show the share and cache columns."""
+"""Minimum width, in cells, at which the columns for share and cache are shown."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
 
 class SortOrder(StrEnum):
-    """Orders of the blocks. The key for sorting steps through them in this order."""
+    """The orders in which the blocks can be listed.
+
+    The key for sorting switches to the next one.
+    """
 
     REQUEST = "request order"
     SIZE = "largest first"
@@ -48,7 +53,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """Groupings of the blocks. The key for grouping steps through them in this order."""
+    """The ways in which blocks can be grouped. The key for grouping switches to the next one."""
 
     NONE = "none"
     KIND = "by kind"
@@ -116,7 +121,7 @@ def arrange(
 def _ungrouped(
     blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
 ) -> list[Listed]:
-    """Return a row for each block in the order of ``places``, and one group for the head's blocks.
+    """Return a row for each block in the order of ``places``, and a group for prompt and tools.
 
     The group comes first in request order and last if sorted by age. If sorted by size, its place
     depends on the sum of its tokens.
@@ -194,7 +199,8 @@ class BlockList(LineList):
         """List the blocks of a context map, with the blocks in ``new`` marked as new.
 
         The cursor moves to the first new block, if any. Otherwise it stays on its block. At the
-        first call, it moves to the last block, unless the request is only the head.
+        first call, it moves to the last block, unless the request contains only the system prompt
+        and the tools.
         """
         self._new = frozenset(block.address for block in new)
         kept = self._address(self._at(self.cursor))
@@ -210,9 +216,10 @@ class BlockList(LineList):
         self._arrange(kept if newest is None else shown.blocks[newest].address)
 
     def arrange_by_next(self, by: Literal["order", "grouping"]) -> None:
-        """Switch to the next order or grouping; the last one is followed by the first.
+        """Switch to the next order or grouping. After the last one comes the first.
 
-        A new grouping unfolds all groups, except that `Grouping.NONE` folds the head's group.
+        A new grouping unfolds all groups, except that `Grouping.NONE` folds the group of the system
+        prompt and the tools.
         """
         if by == "order":
             self.order = next_member(SortOrder, self.order)
@@ -267,7 +274,7 @@ class BlockList(LineList):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Indices, in the request, of the blocks under the cursor; a group may have several."""
+        """Indices, in the request, of the blocks under the cursor; a group may contain several."""
         row = self._at(self.cursor)
         if isinstance(row, ListedBlock):
             return (row.place,)

@@ -1,7 +1,7 @@
 """The list above the prompt that offers commands, files and entries while the user types.
 
-It searches its sources for candidates and shows them, but never has the focus: the prompt handles the
-keys, moves the highlight and inserts the highlighted candidate.
+It searches its sources for candidates and shows them, but never has the focus. The prompt handles
+the keys, moves the highlight and inserts the highlighted candidate.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 KEYS_SHOWN = 7
-"""Number of keys listed after a question mark; more would need scrolling."""
+"""Maximum number of keys that are listed after a question mark. More keys would require
+scrolling."""
 ARGUMENT_SHOWN = 60
 """Maximum length, in characters, of the argument shown for a command."""
 HELP = ".completion--help"
@@ -51,7 +52,10 @@ class CompletionPopup(Options, can_focus=False):
         sources: Sequence[CompletionSource],
         keys: Callable[[], Sequence[tuple[str, str]]],
     ) -> None:
-        """``keys`` returns the prompt's keys, each with what it does, most useful first."""
+        """Create the list.
+
+        ``keys`` returns the prompt's keys, each with what it does, most useful first.
+        """
         super().__init__()
         self._keys = keys
         self._commands = commands
@@ -106,7 +110,7 @@ class CompletionPopup(Options, can_focus=False):
     def argument_of(self, name: str) -> str:
         """Return the argument of the command ``name``, cut at `ARGUMENT_SHOWN` characters.
 
-        "" if there is no such command or it takes no argument.
+        Returns "" if there is no such command or the command takes no argument.
         """
         command = find(name, self._commands())
         if command is None:

@@ -21,7 +21,7 @@ class CursorWidget(Widget):
 
     ALLOW_SELECT = False
     STYLE_PREFIX: ClassVar[str]
-    """The beginning of the names of the widget's component classes, up to ``--``."""
+    """Prefix of the names of the widget's component classes, without the ``--`` that follows it."""
 
     cursor: var[int] = var(0, init=False)
 
@@ -44,7 +44,7 @@ class CursorWidget(Widget):
 
     @property
     def page_step(self) -> int:
-        """Number of positions by which a page key moves the cursor."""
+        """Number of positions by which a key such as Page Down moves the cursor."""
         raise NotImplementedError
 
     def validate_cursor(self, cursor: int) -> int:
@@ -55,7 +55,7 @@ class CursorWidget(Widget):
         self.post_message(self.Highlighted(cursor))
 
     def draw_cursor(self, before: int) -> None:
-        """Redraw after the cursor left the position ``before``; by default, redraw everything."""
+        """Redraw after the cursor left the position ``before``. By default, redraw everything."""
         del before
         self.refresh()
 

@@ -56,8 +56,8 @@ def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
 def paint_now(widget: Widget) -> None:
     """Draw a widget's changes immediately instead of in the next frame.
 
-    Use it for changes that the user is waiting for: the next frame may be 8 ms away, and other work
-    may delay it further. Does nothing while another screen covers the widget's screen.
+    Use it for changes that the user is waiting for, because the next frame may be 8 ms away, and
+    other work may delay it further. Does nothing while another screen covers the widget's screen.
     """
     screen = widget.screen
     screen._dirty_widgets.add(widget)  # noqa: SLF001 - Textual has no public way to draw at once

@@ -28,7 +28,7 @@ KEYS = "n older  N newer  esc back"
 
 
 class FindBar(Horizontal, can_focus=True):
-    """Takes the text to find, and shows the matches one by one, the newest first."""
+    """The find bar, which takes the text to find and shows the matches one by one, newest first."""
 
     BINDINGS = [
         hidden("escape", "end", "end the search"),
@@ -48,7 +48,10 @@ class FindBar(Horizontal, can_focus=True):
         transcript: Transcript,
         give_back: Callable[[Widget | None], None],
     ) -> None:
-        """``give_back`` is called when the search ends, with the widget that had the focus before."""
+        """Create the find bar.
+
+        ``give_back`` is called when the search ends, with the widget that had the focus before.
+        """
         super().__init__()
         self._give_back = give_back
         self._before: Widget | None = None
@@ -112,7 +115,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show()
 
     def action_step(self, step: int) -> None:
-        """Go to the next older (1) or newer (-1) match; after the last match, start over."""
+        """Go to the next older (1) or newer (-1) match. After the last match, start over."""
         if not self._found:
             return
         # The lines may have moved, because the terminal was resized or a block was folded.
@@ -127,7 +130,8 @@ class FindBar(Horizontal, can_focus=True):
     def _show(self, *, first: bool = False) -> None:
         """Go to the last matching line of the current entry, or, with ``first``, to the first one.
 
-        If no line contains the whole text, go to the entry. If there are no matches, say so.
+        If no line contains the whole text, go to the entry. If there are no matches, show a
+        message.
         """
         query = self.field.value.strip()
         if not self._found:

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from tui_agent.session.store import Store
 
 MAX_BEGINNER_MESSAGES = 5
-"""Number of sent messages from which a user sees a single tip instead of the beginner's hints."""
+"""Number of sent messages from which on a user sees a single tip instead of the beginner's
+hints."""
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""The user's sent messages, in all sessions, are counted up to this number."""
+"""Maximum count of the messages that the user has sent, in all sessions."""
 
 _BEGINNER_HINTS = {
     "mode": "plan first, change later",
@@ -60,11 +61,12 @@ MARGIN = (GLYPHS[Standing.SENT], "the model sees this block")
 
 
 ROOM_FOR_TITLE = 18
-"""Minimum number of terminal rows to show the title."""
+"""Minimum number of terminal rows at which the title is shown."""
 ROOM_FOR_FACTS = 23
-"""Minimum number of terminal rows to show model, directory and sandbox."""
+"""Minimum number of terminal rows at which the model, the directory and the sandbox are shown."""
 ROOM_FOR_ALL = 30
-"""Minimum number of terminal rows to show the beginner's hints below the recent sessions."""
+"""Minimum number of terminal rows at which the beginner's hints are shown below the recent
+sessions."""
 
 
 @frozen
@@ -97,7 +99,7 @@ class FirstHints(Widget, can_focus=True):
     """Names and values of the model, the directory and the sandbox."""
     recent: reactive[tuple[Recent, ...]] = reactive((), layout=True)
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """The hints: keys and what each does."""
+    """The hints, each as a key and a description of what the key does."""
 
     is_brief: reactive[bool] = reactive(default=False, layout=True)
     """Whether to show only title and facts, because a question above the prompt needs the room."""
@@ -124,7 +126,7 @@ class FirstHints(Widget, can_focus=True):
             self.post_message(self.Chosen(self.recent[place].id))
 
     def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
-        """Show the hints for the agent's session; if it has entries or is read-only, hide them.
+        """Show the hints for the agent's session, or hide them if it has entries or is read-only.
 
         For an empty session of the demo, show the demo's hints, even if it is read-only.
         """
@@ -168,7 +170,7 @@ class FirstHints(Widget, can_focus=True):
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show the beginner's hints, or one tip if the user has sent enough ``messages``.
 
-        Commands without a key are left out. ``keymap`` has the user's keys by action id.
+        Commands without a key are left out. ``keymap`` contains the user's keys by action id.
         """
         self.title = f"tui-agent {__version__}"
         known = {}

@@ -45,7 +45,7 @@ GLYPHS = {
     "reserve": "╱",
     "tick": "│",
 }
-"""The character of each part of the bar.
+"""The character with which each part of the bar is drawn.
 
 The parts can be told apart without color. A context status has the same character as in the margin
 of the conversation.
@@ -63,11 +63,11 @@ LOW_CACHE_SHARE = 0.5
 this (0 to 1)."""
 
 MIN_WIDTH_FOR_LABEL = 140
-"""Minimum width, in cells, to add “of the context” to the numbers."""
+"""Minimum width, in cells, at which “of the context” is added to the numbers."""
 NUMBERS_WIDTH = 24
-"""Cells reserved for the numbers, so that the bar's length doesn't depend on them."""
+"""Number of cells reserved for the numbers, so that the bar's length doesn't depend on them."""
 EXTRAS_WIDTH = 28
-"""Cells reserved for the texts after the numbers."""
+"""Number of cells reserved for the texts after the numbers."""
 
 _SENT = style_of(Standing.SENT)
 
@@ -95,10 +95,8 @@ class GaugeReading:
     shares: Mapping[Standing, int] = field(default_factory=dict)
     """Tokens of the history by context status. The rest of the history is in context (``SENT``)."""
     pinged: float | None = None
-    """US dollars spent since the last answer on pings that keep the prompt cache warm.
-
-    None without pings.
-    """
+    """US dollars spent since the last answer on pings that keep the prompt cache warm. None if
+    there were no pings."""
     has_summary: bool = False
     """Whether a prepared summary is ready for the next compaction."""
     can_compact: bool = False
@@ -126,8 +124,8 @@ def bar(
     """Return the parts of a bar of ``width`` cells, from left to right, as (part, cells).
 
     A part that contains tokens has at least one cell, as long as the used part of the bar has room;
-    ``SENT`` has the cells that the others leave. The tick of the threshold replaces the cell at its
-    position. Returns an empty list if the window is unknown or ``width`` is less than 4.
+    ``SENT`` receives the cells that the others leave. The tick of the threshold replaces the cell
+    at its position. Returns an empty list if the window is unknown or ``width`` is less than 4.
     """
     if not size.window or width < 4:
         return []
@@ -226,7 +224,7 @@ class Gauge(Widget):
     }
 
     reading: reactive[GaugeReading | None] = reactive(None)
-    """The values shown; None before a session is open."""
+    """The reading that is shown; None before a session is open."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()

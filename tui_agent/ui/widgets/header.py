@@ -29,7 +29,7 @@ class SessionHeader(Widget):
     """Text after the title, such as “read only” or how to leave a subagent; "" for none."""
 
     cramped: reactive[bool] = reactive(default=False)
-    """Whether the terminal is smaller than `MIN_TERMINAL_SIZE`; only that size is shown then."""
+    """Whether the terminal is smaller than `MIN_TERMINAL_SIZE`. If so, only that size is shown."""
 
     def __init__(self, directory: str) -> None:
         super().__init__()
