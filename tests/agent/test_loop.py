@@ -75,7 +75,7 @@ async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_eac
     found = harness.results()
     assert len(found) == 600
     assert [entry.status for entry in found].count(ToolStatus.COMPLETED) == MAX_CALLS == 64
-    assert all("one answer may make 64 calls" in entry.output for entry in found[64:])
+    assert all("one answer may contain 64 calls" in entry.output for entry in found[64:])
 
 
 async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> None:

@@ -430,7 +430,7 @@ async def test_a_number_that_is_no_subagents_is_refused(tmp_path: Path) -> None:
     ]
     harness = with_subagents(tmp_path, ScriptedClient([Reply(calls=tuple(wrong)), Reply("Done.")]))
     assert (await harness.say("go")).reason == "done"
-    assert all("is no subagent's entry" in result.output for result in harness.results())
+    assert all("is not an entry of a subagent" in result.output for result in harness.results())
 
 
 async def test_the_check_and_the_format_of_a_run_are_not_its_subagents(tmp_path: Path) -> None:

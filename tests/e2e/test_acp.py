@@ -481,5 +481,5 @@ async def test_an_open_session_follows_changed_settings_with_the_next_prompt(
         assert editor.of("usage_update")[-1].size == 20_000
         told = editor.text("agent_thought_chunk")
         assert told.count("is not valid TOML") == 1
-        assert "The settings stay as they were." in told
+        assert "The settings were not changed." in told
     assert editor.text().endswith("You said: four")

@@ -70,25 +70,25 @@ UNEVEN = "    if x:\n          go()\n      stop()\n"
         ("a \nb\na\t\nb\n", "a\nb", "c", "2 times"),
         ("a\n" * 9, "a", "b", r"9 times \(lines 1, 2, 3, 4, 5, 6, 7, 8, \.\.\.\)"),
         ("a" * 600_000, "a" * 100_000, "b", "at least 100 times"),
-        ("foobar\n", "foo ", "x", "Closest is"),
-        ("xab\n", "\nab\n", "c", "Closest is"),
+        ("foobar\n", "foo ", "x", "The closest"),
+        ("xab\n", "\nab\n", "c", "The closest"),
         (UNEVEN, "if x:\n    go()\nstop()\n", "if y:\n    go()\n", "only in white space"),
         (UNEVEN, "if x:\n\tgo()\nstop()\n", "if y:\n    go()\n", "only in white space"),
         (UNEVEN, "  if x:\n\t  go()\nstop()\n", "if y:\n    go()\n", "only in white space"),
         (TABS, "  if x:\n    go()", "  if x:\n   go()", "only in white space"),
         # One line tells no scale, and which of the two is meant stays open.
         ("      go()\n    go()\n", "        go()\n", "        go()\nend\n", "only in white space"),
-        ('a = "x"\n', 'a = \\"x\\"', 'a = "\\"y\\""', "Closest is"),
+        ('a = "x"\n', 'a = \\"x\\"', 'a = "\\"y\\""', "The closest"),
         ("a\nb\n", "a\\nb", "a\nb\\nc", "not found"),
-        ("a < b\n", "a &lt; b", "a &lt; b < c", "Closest is"),
-        ("one\ntwo\n", "1: one\n1: two", "x", "Closest is"),
+        ("a < b\n", "a &lt; b", "a &lt; b < c", "The closest"),
+        ("one\ntwo\n", "1: one\n1: two", "x", "The closest"),
         ("ab\n", "   ", "x", "only white space, and the file doesn't have exactly that"),
         (CODE, "    x = 1\n    return z", "pass",
-         "^old was not found. Closest is this, but line 3 in old is 'return z':\n2\t    x = 1\n3\t    return x$"),
+         "^old was not found. The closest is this, but line 3 in old is 'return z':\n2\t    x = 1\n3\t    return x$"),
         (CODE, "    y = 2\n    return y\nmore", "pass",
          r"ends after line 8, but old continues with 'more':\n7\t.*\n8\t    return y$"),
-        ("a\n  b\n c\n", "a\n b\n  c", "x", r"Lines 1-3 differ from it only in white space.*:\n1\ta\n2\t  b\n3\t c$"),
-        (CODE, "    x == 1", "pass", r"Closest is:\n2\t    x = 1$"),
+        ("a\n  b\n c\n", "a\n b\n  c", "x", r"Lines 1-3 differ from old only in white space.*:\n1\ta\n2\t  b\n3\t c$"),
+        (CODE, "    x == 1", "pass", r"The closest line is:\n2\t    x = 1$"),
         (CODE, "@@@@@@@@", "pass", "no line is similar to it"),
     ],
 )  # fmt: skip
@@ -198,5 +198,5 @@ def test_places_whose_indentation_fits_nowhere_end_in_time() -> None:
 @pytest.mark.timeout(60)
 def test_the_closest_of_many_lines_that_are_alike_is_told_in_time() -> None:
     text = "".join(f"{'abcdef ' * 20}{number}\n" for number in range(20_000))
-    with pytest.raises(NoMatchError, match="Closest is"):
+    with pytest.raises(NoMatchError, match="The closest"):
         replace(text, Replacement("abcdef abcdfe " * 10, "x"))

@@ -263,7 +263,7 @@ def test_edit_asks_with_the_diff_and_says_at_once_what_cannot_work(space: Worksp
     assert need.permission is Permission.EDIT
     assert "+    return 9" in need.detail
     bad = parse_arguments(EDIT, '{"path": "a.py", "edits": [{"old": "def a(x):", "new": "x"}]}')
-    with pytest.raises(ToolError, match=r"Closest is:\n1\tdef a"):
+    with pytest.raises(ToolError, match=r"The closest line is:\n1\tdef a"):
         EDIT.needs(bad, space.context())  # type: ignore[arg-type]
     # The last of the three makes a repository, whose settings git obeys.
     for name in ("bare/HEAD", "bare/refs/x", "bare/objects/x"):

@@ -1,4 +1,4 @@
-"""Converts the model's questions to forms of the Agent Client Protocol, and forms to answers."""
+"""Converts questions of the model to forms of the Agent Client Protocol, and forms to answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from acp.schema import (
 from tui_agent.tools.questions import Answer, FormField, ModelQuestions, Value, as_text
 
 _WORDS = "-words"
-"""Suffix of the name of the field in which a question is answered in the user's own words."""
+"""Suffix of a field's name. The field is for an answer to a question in the user's own words."""
 
 Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchema
 

@@ -103,7 +103,7 @@ class Introduction(InitializeRequest):
 
 
 class SessionFactory(Protocol):
-    """Builds what an editor's sessions need; implemented by the command line."""
+    """Builds the services for an editor's sessions. The command line implements it."""
 
     store: Store
     demo: bool
@@ -130,7 +130,7 @@ class SessionFactory(Protocol):
 def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """Decorate a method to raise every exception as an error of the protocol.
 
-    The error has the exception's message. Without this, the SDK would send no response for
+    The error contains the exception's message. Without this, the SDK would send no response for
     exceptions whose values JSON can't hold.
     """
 
@@ -161,7 +161,7 @@ class EditorAgent:
         self._settings_problem = ""
         self._capabilities = ClientCapabilities()
         self.notify: Notify | None = None
-        """Sends a notification that the SDK has no class for; None if that is not possible."""
+        """Sends a notification for which the SDK has no class; None if that is not possible."""
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -385,7 +385,7 @@ class EditorAgent:
         problem = self._factory.follow_settings(session.agent for session in self._open.values())
         if problem and problem != self._settings_problem:
             opened.queue_update(
-                helpers.update_agent_thought_text(f"{problem} The settings stay as they were.\n")
+                helpers.update_agent_thought_text(f"{problem} The settings were not changed.\n")
             )
         self._settings_problem = problem
         return PromptResponse(stop_reason=await opened.prompt(message))
@@ -526,7 +526,10 @@ def _server(server: Any) -> McpServerSettings:
 
 
 class MessageLines(asyncio.StreamReader):
-    """Reads the editor's lines. Skips JSON that isn't a message, as it would end the connection."""
+    """Reads the editor's lines.
+
+    Skips JSON that isn't a message, because it would end the connection.
+    """
 
     _overrun = False
 

@@ -292,7 +292,8 @@ class EditorSession:
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.queue_update = self._waiting.put_nowait
         self._sender: asyncio.Task[None] | None = None
-        """Sends queued updates. Started once the session is open, as updates contain its id."""
+        """Sends queued updates. Started once the session is open, because updates contain its
+        id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._run_ends: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
@@ -499,7 +500,7 @@ class EditorSession:
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Send the editor a permission request; return the id of the chosen option, or None."""
+        """Send the editor a permission request; return the id of the chosen option or None."""
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)

@@ -72,10 +72,11 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, TodoTool, parse
 
 MAX_RESOURCE_CHARS = 200_000
-"""Maximum characters of a resource that the editor embeds in a prompt."""
+"""Maximum characters that are used of a resource that the editor embeds in a prompt."""
 
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum characters of an output sent to the editor; the session keeps the whole output."""
+"""Maximum characters of a tool's output that are sent to the editor. The session keeps all of
+it."""
 
 OUTPUT_STEP_CHARS = 400
 """Minimum number of new characters after which a running command's output is sent again."""
@@ -133,7 +134,7 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
 
 
 def _spaced(texts: Sequence[str], name: str) -> str:
-    """Return a resource's name to append to ``texts``, with a space before it if one is missing."""
+    """Return a resource's name to append to ``texts``, after a space if ``texts`` needs one."""
     if not texts or texts[-1][-1:].isspace():
         return name
     return f" {name}"
@@ -186,7 +187,7 @@ def _name(uri: str, cwd: Path) -> str:
 
 
 def invalid(sentence: str) -> RequestError:
-    """Return the error of the protocol for a request whose values can't be used."""
+    """Return the protocol's error for a request that contains invalid values."""
     return RequestError(-32602, sentence)
 
 
@@ -213,7 +214,7 @@ class CompactionUpdate:
 
 
 class Updates:
-    """Makes the updates of one session, with a unique id for each tool call.
+    """Creates the updates of one session, with a unique id for each tool call.
 
     ``cwd`` is the session's directory. ``blob`` returns an image's bytes by digest, None if they no
     longer exist. With ``compactions``, compactions are reported in updates of their own, which the
@@ -395,7 +396,7 @@ class Updates:
     # -- loading a session
 
     def replay(self, entry: Entry) -> Iterator[Any]:
-        """Yield the updates that show the editor a stored entry, when a session is loaded."""
+        """Yield the updates that show the editor a stored entry while a session is loaded."""
         match entry:
             case UserEntry(synthetic=None) if (line := command_line(entry.parts)) is not None:
                 yield helpers.update_user_message_text(line)

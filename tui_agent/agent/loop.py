@@ -80,7 +80,8 @@ class Loop:
     """
     lost_jobs: LostJobs
     held_back: list[Entry] = field(default_factory=list)
-    """Entries made outside the run; appended before the next step, when all calls have results."""
+    """Entries created outside the run. They are appended before the next step, when all tool calls
+    have results."""
     step: int = 0
     """Number of the current step in the run, from 1."""
     sent_back: int = 0
@@ -88,10 +89,10 @@ class Loop:
     _stepping: asyncio.Task[Any] | None = None
     """The run's task during a step, None between steps."""
     _is_step_stopped: bool = False
-    """Whether `stop_step` has cancelled the current step."""
+    """Whether `stop_step` has already cancelled the current step."""
 
     async def run(self) -> RunEnded:
-        """Carry out one run and return how it ended: errors and a cancellation are returned, not raised.
+        """Carry out one run and return how it ended; errors and cancellation are not raised.
 
         Emits `RunStarted`, but not the returned `RunEnded`: the caller emits it.
         """
@@ -208,7 +209,8 @@ class Loop:
     def stop_step(self) -> None:
         """End the current step now: the run goes on, and takes in the waiting messages.
 
-        What the step has made so far is kept, as after an interrupt. Does nothing between steps.
+        What the step has produced so far is kept, as after an interrupt. Does nothing between
+        steps.
         """
         if self._stepping is not None and not self._is_step_stopped:
             self._is_step_stopped = True
@@ -247,7 +249,7 @@ class Loop:
         return bool(message)
 
     async def _take_step(self) -> RunEnded | None:
-        """Get one answer and run its calls; return how the run ended, None if this step doesn't end it.
+        """Request an answer and run its calls; return how the run ended, or None if it goes on.
 
         No call is run in the last step that the step limit allows, or if the provider refused to
         answer.
@@ -296,7 +298,7 @@ class Loop:
                 return
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path as a request; append the answer and return it.
+        """Send the session path to the model as a request; append the answer and return it.
 
         If the context overflows, makes room and retries. After another error, retries with a
         fallback model. ``wrap_up`` tells the model that this is its last step, and allows no tools.
@@ -340,7 +342,7 @@ class Loop:
         )
 
     def _is_paused(self) -> bool:
-        """Return True if the provider paused its newest answer, which no message may follow yet."""
+        """Return True if the provider paused the newest answer, so no message may follow it yet."""
         entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and verdict_on(entry) is Verdict.PAUSED
 

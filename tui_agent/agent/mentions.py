@@ -41,7 +41,7 @@ class."""
 
 @frozen
 class FileMention:
-    """A file named as ``@path`` or ``@path:10-40``.
+    """A mention of a file in a message, such as ``@path`` or ``@path:10-40``.
 
     ``written`` is the whole name after the ``@``; ``first`` and ``last`` are line numbers from 1,
     both included, None without a range.
@@ -52,7 +52,8 @@ class FileMention:
     first: int | None = None
     last: int | None = None
     in_code: bool = False
-    """Whether the text may be code instead: within backticks, or like a decorator or a call."""
+    """Whether the text may be code, because it is in backticks or looks like a decorator or
+    call."""
 
 
 def has_mention(text: str) -> bool:
@@ -61,7 +62,7 @@ def has_mention(text: str) -> bool:
 
 
 def file_mentions(text: str) -> list[FileMention]:
-    """Return the files that a message names, each once, in order of first mention.
+    """Return the files that a message names, without duplicates, in order of first mention.
 
     Punctuation at the end of a name is left out, except in quoted names. In a quoted name, ``""``
     stands for a quote.
@@ -103,7 +104,7 @@ def mention_of(name: str) -> str:
 
 
 def entry_mentions(text: str) -> list[int]:
-    """Return the numbers of the entries that a message names (``#412``), each once."""
+    """Return the numbers of the entries that a message names (``#412``), without duplicates."""
     return list(dict.fromkeys(int(match[1]) for match in _words(_ENTRY, text)))
 
 

@@ -19,9 +19,10 @@ from tui_agent.web.searching import Found, WebQuery, pages_of
 MAX_TOKENS = 4_000
 """Maximum tokens of the searching model's answer."""
 SECONDS = 120.0
-"""Timeout of a search, in seconds: the provider reads the pages before it answers."""
+"""Timeout of a search, in seconds. It is long because the provider reads pages before it
+answers."""
 _SAID_CHARS = 300
-"""Maximum characters shown of a model's answer if it names no pages."""
+"""Maximum number of characters shown of the searching model's answer if it names no pages."""
 
 
 @frozen
@@ -46,7 +47,7 @@ class ModelSearch:
         """
         after = ""
         if query.after is not None:
-            after = f"Only pages from {query.after.isoformat()} on count."
+            after = f"Use only pages from {query.after.isoformat()} or later."
         asked = Template(self.ports.prompt("websearch")).substitute(query=query.words, after=after)
         levels = self.ports.directory.traits(self.model).efforts
         request = ModelRequest(
@@ -76,8 +77,8 @@ class ModelSearch:
 def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
     """Return a search that asks the small model or, if that can't search, ``model``.
 
-    None if ``model`` can't search, even if the small model can: the tool is offered only to models
-    that can.
+    Returns None if ``model`` can't search, even if the small model can: the search tool is offered
+    only to models that can search.
     """
     if not ports.directory.traits(model).searches:
         return None

@@ -1,8 +1,10 @@
-"""Moves the leaf in a session's tree (moves, undo, redo), and summarises branches for moves and merges.
+"""Moves the leaf, the current entry of a session's tree, for moves, undo and redo.
 
-A summary is written before anything changes: if it fails or is cancelled, the leaf stays. Files are
-not restored here: ``app.moves`` plans their restoration before a move and carries it out afterwards
-(``checkpoints.rewind``).
+Also summarises branches for moves and merges.
+
+A summary is written before anything changes: if it fails or is cancelled, the leaf doesn't change.
+Files are not restored here: ``app.moves`` plans their restoration before a move and carries it out
+afterwards (``checkpoints.rewind``).
 """
 
 import asyncio
@@ -40,7 +42,7 @@ from tui_agent.tools.registry import tool_traits
 
 
 class NavigationError(UserFacingError):
-    """Raised when a move, or the summary that it needs, can't be made."""
+    """Raised if moving to another entry fails, or if the summary for the move fails."""
 
 
 class Navigator:
@@ -66,10 +68,10 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return the plan of a move to the entry ``target``; changes nothing.
+        """Return a plan for moving to the entry ``target``, without changing anything.
 
-        If ``target`` is None, the move goes to the beginning. If the target is a user message, its
-        parent becomes the leaf and the message goes back into the prompt; with
+        If ``target`` is None, the move leads to the beginning of the session. If the target is a
+        user message, its parent becomes the leaf and the message goes back into the prompt; with
         ``continue_from_here``, the message itself becomes the leaf. Raises EntryNotFound.
         """
         session = self._session
@@ -83,12 +85,12 @@ class Navigator:
         focus: str | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        """Carry out a planned move.
+        """Carry out a planned move to another entry.
 
         ``focus`` says what the summary of the abandoned branch should pay attention to ("" for
         nothing special); None moves without a summary. ``progress`` is called with every piece of
-        the summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError;
-        nothing is changed then.
+        the summary. Files are not changed; see ``checkpoints.rewind``. Raises NavigationError; in
+        that case, nothing is changed.
         """
         self._refuse()
         here = self._session.leaf
@@ -108,7 +110,7 @@ class Navigator:
         self._context.follow_path()
 
     async def go(self, leaf: int | None) -> None:
-        """Make the entry ``leaf`` the leaf, without a summary. None moves to the beginning.
+        """Move to the entry ``leaf`` without a summary; None moves to the session's beginning.
 
         Raises EntryNotFound, NavigationError.
         """
@@ -132,7 +134,7 @@ class Navigator:
         return await self._step(self._session.history.target("redo"), self._session.redo)
 
     async def _step(self, target: int | None, act: Callable[[], object]) -> int | None:
-        """Move to ``target`` by calling ``act``, with the hooks for moves before and after it.
+        """Move to the entry ``target`` by calling ``act``, and run the hooks before and after it.
 
         Returns the new leaf. Raises NavigationError if a hook cancels the move.
         """
@@ -147,10 +149,10 @@ class Navigator:
         return self._session.leaf
 
     def _refuse(self, here: int | None = None) -> None:
-        """Raise NavigationError during a run, or if the entry ``here`` is no longer on the path.
+        """Raise NavigationError during a run, or if entry ``here`` is no longer on the path.
 
-        After a wait for hooks or a summary, call it again with the leaf from before the wait:
-        meanwhile a run may have begun, or the user may have moved.
+        After a wait for hooks or a summary, call it again with the leaf from before the wait: in
+        the meantime, a run may have begun, or the user may have moved.
         """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
@@ -187,8 +189,8 @@ class Navigator:
         """Append to the current branch a summary of the branch that ends at the entry ``other``.
 
         Returns the summary's entry. ``focus`` says what the summary should pay attention to;
-        ``progress`` is called with every piece of it. Raises NavigationError; nothing is changed
-        then.
+        ``progress`` is called with every piece of it. Raises NavigationError; in that case, nothing
+        is changed.
         """
         self._refuse()
         here = self._session.leaf
@@ -198,15 +200,15 @@ class Navigator:
             raise NavigationError("Every entry of that branch is already on this branch.")
         entry = await self._summarise(plan, focus, progress)
         if entry is None:
-            raise NavigationError("That branch has nothing to summarise.")
+            raise NavigationError("That branch contains nothing to summarise.")
         self._refuse(here)
         return self._append(entry)
 
     def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
         """Append a summary and return it as stored.
 
-        Its cost was added to the session's cost when it was written. That is undone here, because
-        the stored entry counts the cost again.
+        The summary's cost was added to the session's cost when it was written. This is undone here,
+        because the stored entry counts the cost again.
         """
         stored = self._journal.append(entry)
         if stored.cost:
@@ -214,7 +216,7 @@ class Navigator:
         return stored
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
-        """Return the entries that a move takes off the path; loads them in a thread."""
+        """Return the entries that a move removes from the path. They are loaded in a thread."""
         return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
@@ -222,9 +224,9 @@ class Navigator:
     ) -> BranchSummaryEntry | None:
         """Return the summary of the branch that a move leaves or a merge brings in.
 
-        The summary is not appended. None if there is nothing to summarise. ``supplied`` is a
-        summary from a hook, used instead of the model's; "" for none. The model's cost is added to
-        the session's cost, even on failure. Raises NavigationError if the model fails.
+        The summary is not appended. Returns None if there is nothing to summarise. ``supplied`` is
+        a summary from a hook, used instead of the model's; "" for none. The model's cost is added
+        to the session's cost, even on failure. Raises NavigationError if the model fails.
         """
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:

@@ -1,4 +1,4 @@
-"""Makes the message with the instruction files of a directory in which the model begins to work.
+"""Creates the message with the instruction files of a directory in which the model begins to work.
 
 `Loop` asks for it after each answer's calls and appends it. Files that have left the context are
 attached again.
@@ -21,15 +21,15 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import since
 
 REASON = "instructions"
-"""Value of ``UserEntry.synthetic`` in the entries made here."""
+"""Value of ``UserEntry.synthetic`` in the entries that this module creates."""
 
 
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:
-    """Return an entry with the instructions for the files that the newest answer's calls touched.
+    """Return an entry with the instructions for files that calls of the newest answer used.
 
-    The entry is not appended. None if there are no such instruction files, or if the model already
-    has them: in the head, attached here before, or because these calls read or changed them.
-    Problems with the files are shown to the user as a notice.
+    The entry is not appended. Returns None if there are no such instruction files, or if the model
+    already has them: in the head, attached here before, or because these calls read or changed
+    them. Problems with the files are shown to the user as a notice.
     """
     path = journal.session.active_path()
     touched: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Compares the results of tool calls and decides which bring something new. Pure.
+"""Compares the results of tool calls, and decides which results are new. Pure.
 
 Used by ``doom_loop``, which decides what is a loop, and by ``goals`` (`brings_news`).
 
@@ -32,16 +32,16 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.registry import tool_traits
 
 MAX_CALLS_EXAMINED = 80
-"""Maximum number of calls that are examined; only the newest are."""
+"""Maximum number of tool calls that are examined; older calls are ignored."""
 TELLING_CHARS = 40
-"""Minimum characters of a result for it to be compared with the results of different calls.
+"""Minimum length, in characters, of results that are compared with results of different calls.
 
 Shorter results ("yes") are compared only with the results of equal calls.
 """
 TELLING_ERROR_CHARS = 8
-"""Minimum characters of a failure, without its call's words, to compare it with other failures."""
+"""Minimum length, in characters and without words of the call, of failures that are compared."""
 COMPARED_CHARS = 4_000
-"""Maximum characters compared at each end of a result."""
+"""Number of characters that are compared at each end of a long result."""
 
 _TIMES = LazyPattern(
     r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|m|min|sec|secs|seconds?|minutes?)\b"
@@ -53,7 +53,7 @@ _PASSING = LazyPattern(
     r"|\b(?:attempt|try|retry|request|run|pid|port|process|thread|chunk id)[\s=:#]*\d+\b(?!\s*(?:of\b|/))",
     re.IGNORECASE,
 )
-"""Matches addresses, identifiers, temporary files and counters, which differ each time."""
+"""Matches addresses, identifiers, temporary files and counters, which differ from call to call."""
 _PLACES = LazyPattern(
     r":\s?\d+(?=[:,)\s])|\bline \d+|\bexit(?:ed)?(?: with)?(?: code| status):? \d+"
 )
@@ -67,7 +67,7 @@ _ECHO = LazyPattern(r"\s*(?:;|&&|\|\|)\s*echo\b[^;&|]*$")
 _WAITING = LazyPattern(
     r"\bsleep\s+[\d.$]|\bwait(?:-for)?\b|\bwatch\b|\btail\s+-\w*[fF]|\binotifywait\b"
 )
-"""Matches parts of a command line that wait for something, so the result is slow to appear."""
+"""Matches parts of a command line that wait for something, so that the result appears late."""
 _COMMANDS = ("command", "cmd")
 """Names of arguments that are command lines."""
 _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
@@ -75,17 +75,18 @@ _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
 _SILENT = ("", "[No output.]")
 
 UNREADABLE = "unreadable"
-"""`ComparedCall.mark` of every call whose arguments can't be read."""
+"""Value of `ComparedCall.mark` for every call whose arguments can't be read."""
 
 ProblemOf = Callable[[str, str], str]
-"""Returns why a tool can't read its arguments, given its name and the JSON text; "" if it can."""
+"""Function that returns why a tool, given by name, can't read a JSON text as its arguments; "" if
+it can."""
 
 
 def call_key(tool: str, arguments: str) -> str:
     """Return a text that is the same for equal calls: the tool and its arguments as canonical JSON.
 
-    A command's spaces, an ``echo`` at its end and its timeout make no difference. Arguments that
-    aren't a JSON object are used unchanged.
+    A command's spaces, an ``echo`` at its end and its timeout are ignored. Arguments that aren't a
+    JSON object are used unchanged.
     """
     values = parse_object(arguments or "{}")
     if values is None:
@@ -114,7 +115,7 @@ class Call:
 
     @cached_property
     def key(self) -> str:
-        """The text that equal calls share; see `call_key`."""
+        """The text that identifies equal calls; see `call_key`."""
         return call_key(self.part.tool, self.part.arguments)
 
     @cached_property
@@ -127,7 +128,7 @@ class Call:
 
     @cached_property
     def is_unreadable(self) -> bool:
-        """Whether the tool can't read the call's arguments; False if the call succeeded."""
+        """Whether the tool can't read the call's arguments. This is False if the call succeeded."""
         if self.answer is not None and not self.failed:
             return False
         return bool(self.problem_of(self.part.tool, self.part.arguments))
@@ -146,7 +147,10 @@ class Call:
 
     @property
     def waits(self) -> bool:
-        """Whether the call waits for something slow; equal results are then no sign of a loop."""
+        """Whether the call waits for something slow.
+
+        In that case, equal results are no sign of a loop.
+        """
         if self.traits.waits:
             return True
         return self._runs and bool(_WAITING.search(self.part.arguments))
@@ -181,17 +185,17 @@ class Call:
 
 @frozen
 class ComparedCall:
-    """A call, compared with the calls before it.
+    """A tool call, compared with the calls before it.
 
-    Calls whose results are equal have an equal ``mark``; None for a call that is not compared.
-    ``is_news``: whether no earlier call had that mark; True for calls that are not compared.
+    ``mark`` is equal for calls with equal results, and None for a call that is not compared.
+    ``is_news`` is True if no earlier call had that mark, or if the call is not compared.
     """
 
     call: Call
     mark: Hashable | None
     is_news: bool
     changes: bool = False
-    """Whether the call changed something, and no equal call is among those compared."""
+    """Whether the call changed something, and is the only such call among those compared."""
 
 
 def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
@@ -221,23 +225,23 @@ def compare_calls(calls: Sequence[Call]) -> Iterator[ComparedCall]:
 
 @dataclass
 class _Comparer:
-    """Compares each call with those before it; call `compare` for all of them, oldest first."""
+    """Compares each tool call with earlier ones; pass all calls to `compare`, oldest first."""
 
     times: Counter[str]
-    """How often each call is made, by its key."""
+    """Number of times that each call is made, by the call's key."""
     changes: int = 0
-    """Number of successful changes so far."""
+    """Number of successful changes in the calls so far."""
     changed: Counter[str | None] = field(default_factory=Counter)
     """Number of changes so far, by file."""
     looked: dict[str, int] = field(default_factory=dict)
-    """The value of ``changes`` when each file was last looked at.
+    """For each file, the value of ``changes`` when a call last read it.
 
-    For a call without a file, the value when the call was last made, by the call's key.
+    For each call without a file, by the call's key, the value when the call was last made.
     """
     marks: dict[str, Hashable] = field(default_factory=dict)
-    """The last mark of each call, by its key, and of each file."""
+    """The last mark of each call, by the call's key, and the last mark of each file."""
     known: set[Hashable] = field(default_factory=set)
-    """All marks so far."""
+    """The marks of all calls compared so far."""
 
     def compare(self, call: Call) -> ComparedCall:
         said = call.said
@@ -265,9 +269,9 @@ class _Comparer:
     def _earlier_mark(self, call: Call) -> Hashable:
         """Return the mark of a call whose result has no content of its own (see `Call.said`).
 
-        This is the last mark of an equal call. If there is none and the result refers to an earlier
-        one, it is the last mark of the call's file. Otherwise it is a mark that only equal calls
-        share.
+        This is the last mark of an equal call. If there is none, and the result refers to an
+        earlier result, it is the last mark of the call's file. Otherwise it is a mark that only
+        equal calls share.
         """
         subject = call.key
         is_known = call.answer is not None and call.answer.metadata.is_known
@@ -276,7 +280,7 @@ class _Comparer:
         return self.marks.get(subject, ("unknown", call.key))
 
     def _acts(self, call: Call, said: ToolResultEntry) -> bool:
-        """Return True if a successful call probably changed something, and was made only once.
+        """Return True if a successful call probably changed something, and is made only once.
 
         Calls that write, or that printed nothing, probably changed something.
         """
@@ -284,9 +288,9 @@ class _Comparer:
         return self.times[call.key] == 1 and (call.traits.writes or is_silent)
 
     def _note_look(self, call: Call) -> bool:
-        """Record a look at the call's file; return True if something changed since the last look.
+        """Record when a call last read a file; return True if anything changed since.
 
-        Always False for calls that write or whose tool has a ``state`` trait; these are not
+        Always returns False for calls that write or whose tool has a ``state`` trait; these are not
         recorded.
         """
         if call.traits.writes or call.traits.state:
@@ -326,7 +330,10 @@ def _decoded(arguments: str) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return an output without times, addresses and counters; of a long output, only both ends."""
+    """Return a tool's output without times, addresses and counters.
+
+    Of a long output, only the beginning and the end are returned.
+    """
     if len(output) > 2 * COMPARED_CHARS:
         output = output[:COMPARED_CHARS] + output[-COMPARED_CHARS:]
     return _without_passing(output)

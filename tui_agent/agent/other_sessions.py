@@ -26,11 +26,11 @@ from tui_agent.session.session import Session, session_to_read
 
 _NAME = LazyPattern(r"session(?::([\w-]{4,36}))?(?:#(\d{1,9}))?")
 _MOST_CHARS = 40_000
-"""Maximum characters of an entry or a session that are attached."""
+"""Maximum number of characters of an attached entry or session overview."""
 _MESSAGE_CHARS = 500
 """Maximum characters of each user message in a session's overview."""
 _MOST_MESSAGES = 20
-"""Maximum number of user messages in a session's overview, which has only the newest."""
+"""Maximum number of user messages in a session's overview, which contains only the newest ones."""
 
 
 def names_session(name: str) -> bool:
@@ -42,10 +42,10 @@ def names_session(name: str) -> bool:
 
 
 def attached_part(name: str, session: Session) -> FilePart | str:
-    """Return what ``name`` stands for as an attachment: a session's overview, or one entry.
+    """Return the attachment for ``name``: the overview of a session, or one of its entries.
 
-    ``session`` is the open one. If there is nothing to attach, returns a clause that says why.
-    Reads the store; call it in a thread.
+    ``session`` is the session that is open. If there is nothing to attach, returns a clause that
+    says why. Reads the store; call it in a thread.
     """
     found = _NAME.fullmatch(name)
     if found is None:
@@ -71,7 +71,7 @@ def attached_part(name: str, session: Session) -> FilePart | str:
 
 
 def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
-    """Return other sessions of the same directory that have entries, the most recently used first.
+    """Return other sessions of the same directory that contain entries, most recently used first.
 
     Only the ``limit`` most recently used sessions are considered.
     """

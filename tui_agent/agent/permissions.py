@@ -1,6 +1,6 @@
 """Decides by permission rules and the mode whether a call's need is allowed, asked about or denied.
 
-A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source the last
+A need is one thing that a tool call wants to do (`PermissionNeed`). Within a source, the last
 matching rule counts, and a stronger source overrides a weaker one. There are two exceptions. A
 denial that is not built in holds unless a rule from the command line matches. Not every rule that
 allows covers unusual needs (secrets, files that configure programs, commands that can't be
@@ -11,7 +11,7 @@ What a mode does without asking: ``plan`` changes nothing, ``build`` writes buil
 user may still be asked about repeated calls, and hooks may ask). In the sandbox the mode limits
 where any command may write.
 
-Also parses rules, describes them to the user, and makes the rules offered with a question. Changes
+Also parses rules, describes them to the user, and creates the rules that a question offers. Changes
 nothing, and only `files_under_rules` looks at the disk: `Gate` collects a session's rules, asks the
 user and keeps the answers.
 """
@@ -50,8 +50,8 @@ Source = Literal["default", "other", "user", "project", "here", "session", "flag
 """Where a rule comes from, in rising precedence; ``here`` is a user's own rule for this project."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
-"""How a pattern is read: as a glob, literally, as a line of a ``.gitignore`` in the project's root
-(``//`` begins an absolute path), or as a glob for the host of an address."""
+"""How a rule's pattern is read: as a glob, literally, as a line of a ``.gitignore`` in the
+project's root (``//`` begins an absolute path), or as a glob for the host of an address."""
 
 STORED: dict[Source, str] = {
     "default": "built in",
@@ -79,7 +79,7 @@ _WORDS = {
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
     Permission.DOOM_LOOP: ("this repetition", "this repetition"),
 }
-"""What a rule is about, as shown to the user: for the pattern ``*``, and for another pattern."""
+"""Phrases for what a permission's rule covers: one for the pattern ``*``, one for others."""
 
 _BELOW = {
     Permission.BASH: ("commands that begin with “{}”", " *"),
@@ -89,7 +89,7 @@ _BELOW = {
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 _MAX_FOLDERS = 16
-"""Maximum number of directories in which the names in a command line are looked for."""
+"""Maximum number of directories in which names from a command line are looked up."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -114,7 +114,7 @@ _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
 
 class Action(StrEnum):
-    """A rule's decision."""
+    """The decision of a permission rule."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -191,16 +191,17 @@ class Rule:
     def names_tool(self, tool: str) -> bool:
         """Return True if the rule's ``permission`` is the tool's name, or a glob that matches it.
 
-        False if it is the name of a permission, even if a tool has the same name.
+        Returns False if ``permission`` is the name of a permission, even if a tool has the same
+        name.
         """
         if not tool or self.permission in set(Permission):
             return False
         return fnmatchcase(tool, self.permission)
 
     def _spares(self, need: PermissionNeed) -> bool:
-        """Return True if ``unless`` excludes a need from the rule.
+        """Return True if a pattern in ``unless`` excludes a need from the rule.
 
-        Always False for a command that can't be understood.
+        Always returns False for a command that can't be understood.
         """
         if need.unclear:
             return False
@@ -357,9 +358,10 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
 
 
 def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
-    """Yield the rules, with a copy of each one that names a file in the project by absolute path.
+    """Yield the rules, and a copy of each rule that names a project file by its absolute path.
 
-    In the copy the path is relative to the project, as needs name the project's files.
+    In the copy, the path is relative to the project, because needs name the project's files this
+    way.
     """
     start = f"{project.as_posix()}/"
     for rule in rules:
@@ -371,9 +373,9 @@ def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
 
 
 def _winner(verdicts: Mapping[Source, Rule]) -> Rule | None:
-    """Return the rule that decides; None if no rule matches.
+    """Return the rule that decides about a need; None if no rule matches.
 
-    ``verdicts`` has the last matching rule of each source. A denial that is not built in wins,
+    ``verdicts`` contains the last matching rule of each source. A denial that is not built in wins,
     unless a rule from the command line matches; otherwise the rule of the strongest source wins.
     """
     denied: list[Rule] = []
@@ -394,7 +396,7 @@ def files_under_rules(
 ) -> Iterator[PermissionNeed]:
     """Yield a need for each file that a command line names and ``reading`` denies or asks about.
 
-    A file that ``reading`` asks about is skipped if it doesn't exist. Relative names are taken from
+    Files that ``reading`` asks about are skipped if they don't exist. Relative names are taken from
     ``cwd``, and from the directories that the command changes to (``cd``). Files that the command
     reaches without naming them are left to the sandbox.
     """
@@ -418,7 +420,7 @@ def files_under_rules(
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
     """Return the rule that denies a tool by its name, whatever its calls need.
 
-    None if there is none.
+    Returns None if no rule denies the tool.
     """
     verdicts: dict[Source, Rule] = {}
     for rule in rules:
@@ -436,10 +438,10 @@ def is_harmless(need: PermissionNeed) -> bool:
 
 
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
-    """Return True if a need is to run something that the sandbox limits to what the mode allows.
+    """Return True if a need runs something that the sandbox limits to what the mode allows.
 
-    False for a command that can't be understood if rules ask about or deny particular commands: it
-    might be one of them.
+    Returns False for a command that can't be understood if rules ask about or deny particular
+    commands, because it might be one of them.
     """
     if not need.permission.is_confinable or not need.sandboxed or need.changes:
         return False
@@ -475,11 +477,11 @@ def is_protected(need: PermissionNeed) -> bool:
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
     """Return True if a rule that matches a need may decide it.
 
-    This is always so for a rule that asks or denies. A rule that allows doesn't decide about a
-    command with an option that the rule does not cover. A command that can't be understood is
-    covered only by a catch-all that is not built in. Secrets and protected files are covered only
-    by rules that are not built in, and by a catch-all only if it comes from the user's settings or
-    the command line.
+    A rule that asks or denies may always decide. A rule that allows doesn't decide about a command
+    with an option that the rule does not cover. A command that can't be understood is covered only
+    by a catch-all that is not built in. Secrets and protected files are covered only by rules that
+    are not built in, and by a catch-all only if it comes from the user's settings or the command
+    line.
     """
     if rule.action is not Action.ALLOW:
         return True
@@ -560,7 +562,7 @@ def _program(need: PermissionNeed) -> str:
 
 
 class Mode(StrEnum):
-    """How much a session may do without asking."""
+    """A mode: how much a session may do without asking the user."""
 
     BUILD = "build"
     AUTO_EDIT = "auto-edit"
@@ -579,7 +581,7 @@ MODE_HELP: dict[Mode, str] = {
 }
 """Descriptions of the modes for the user, as clauses."""
 PLAN_RULE = Rule("*", "*", Action.DENY)
-"""The rule returned for needs that plan mode refuses."""
+"""The rule that is returned for needs that plan mode refuses."""
 
 
 def next_mode(mode: str) -> Mode:
@@ -603,9 +605,9 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 @frozen
 class _RuleOfReading:
-    """Returns "ask" or "deny" for a file whose reading the rules do not allow, else "".
+    """Returns "ask" or "deny" for a file that the rules don't allow reading, otherwise "".
 
-    Each group of rules decides on its own; the strictest decision counts.
+    Each group of rules decides independently; the strictest decision counts.
     """
 
     groups: tuple[tuple[Rule, ...], ...]
@@ -623,11 +625,11 @@ class _RuleOfReading:
 
 
 def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
-    """Return the function by which the sandbox decides whether a command may read a file.
+    """Return the function with which the sandbox decides whether a command may read a file.
 
-    None if no rule asks about or denies particular files; a rule for all files is not applied to
-    commands. Rules whose permission is a glob that matches ``read`` count, too: they can hide more
-    files from commands, but can't show a file that the rules of ``read`` itself hide.
+    Returns None if no rule asks about or denies particular files; a rule for all files is not
+    applied to commands. Rules whose permission is a glob that matches ``read`` count, too: they can
+    hide more files from commands, but can't show a file that the rules of ``read`` itself hide.
     """
     covering = tuple(rule for rule in rules if rule.covers(Permission.READ))
     own = tuple(rule for rule in covering if rule.permission == Permission.READ.value)
@@ -686,8 +688,8 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 def offered_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
     """Return the rules that allow these needs for the rest of the session.
 
-    ``asked`` has each need with the rule that asks about it. Returns () if any need is a command
-    that can't be understood, or a change that /undo can't restore.
+    ``asked`` contains each need with the rule that asks about it. Returns () if any need is a
+    command that can't be understood, or a change that /undo can't restore.
 
     A rule may cover more than its need: all files of the project, a directory's content, commands
     with the same beginning.
@@ -723,7 +725,7 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
 def _family(need: PermissionNeed, rule: Rule) -> str:
     """Return the pattern that covers a need and similar ones.
 
-    "" if a rule can cover this need only.
+    Returns "" if a rule can cover only this need.
     """
     match need.permission:
         case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):

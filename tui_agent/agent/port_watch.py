@@ -1,4 +1,4 @@
-"""Tells the user about servers that jobs run in the sandbox, where no browser can reach them.
+"""Tells the user about servers that jobs start in the sandbox, where browsers can't reach them.
 
 `/ports` opens their ports to this machine.
 """
@@ -16,7 +16,7 @@ SILENT_SECONDS = 3.0
 
 
 class PortWatch:
-    """Tells the user when a session's jobs start to listen on ports.
+    """Tells the user when the jobs of a session begin to listen on ports.
 
     Call `changed` whenever a job changes.
     """
@@ -31,7 +31,7 @@ class PortWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def changed(self) -> None:
-        """Look at the ports now, and once more after `SILENT_SECONDS`."""
+        """Check the ports now, and once more after `SILENT_SECONDS`."""
         self._look()
         if self._timer is None and self._jobs.running:
             self._timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._look_again)

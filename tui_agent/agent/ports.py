@@ -1,7 +1,7 @@
 """Defines an agent's ports: everything it needs from outside, such as clients, tools and settings.
 
 Ports are passed in, so that tests and other frontends can replace them. ``assembly`` and
-``cli.agent_making`` make the ports; `Agent.adopt` replaces the `Adjustable` ones when the user
+``cli.agent_making`` create the ports; `Agent.adopt` replaces the `Adjustable` ones when the user
 changes settings, and `Gate.remove` removes rules from them.
 """
 
@@ -54,7 +54,7 @@ class RunCheck:
 
 @dataclass(kw_only=True)
 class Adjustable:
-    """The ports that can change while the program runs, because the user changed a setting."""
+    """The ports that change while the program runs when the user changes a setting."""
 
     settings: ContextSettings = field(default_factory=ContextSettings.model_construct)
     retry: RetrySettings = field(default_factory=RetrySettings.model_construct)
@@ -77,18 +77,18 @@ class Adjustable:
     None if there is none; most questions then go to the conversation's model.
     """
     proposes_memory: bool = False
-    """Whether lines for the memory are proposed at the end of a run, by a model or by rules."""
+    """Whether a model or rules propose lines for the memory after a run."""
     fallback_models: tuple[str, ...] = ()
     """Fallback models, in order of preference, used while the chosen model is unavailable."""
     sandbox: Sandbox | None = None
     """The sandbox for the model's commands; None to run them without a sandbox."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None
-    """Returns the effort that the settings give a model; None to leave it to the model."""
+    """Function that returns the effort that the settings give a model; None for the model's own."""
 
 
 @dataclass(kw_only=True)
 class AgentPorts(Adjustable):
-    """Everything an agent works with besides its session.
+    """Everything that an agent uses, apart from its session.
 
     ``clock`` returns milliseconds since the epoch; ``sleep`` takes seconds. ``environment`` is the
     environment of child processes, without secrets. ``prompt`` returns the text of a prompt by its
@@ -106,9 +106,9 @@ class AgentPorts(Adjustable):
     blob: Callable[[str], bytes | None]
     environment: Mapping[str, str] = field(default_factory=dict)
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
-    """Saves a permission rule for this project; returns why it can't be saved, None if it was."""
+    """Function that saves a permission rule for this project; returns an error message or None."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
-    """Counts what the current run uses; subagents share their agent's meter."""
+    """The meter that counts what the current run uses. Subagents share their agent's meter."""
     check: RunCheck | None = None
     """The check that runs when the model says that it is done; None if there is no check."""
     answer_format: AnswerFormat | None = None
@@ -116,12 +116,12 @@ class AgentPorts(Adjustable):
     agents: tuple[AgentSpec, ...] = ()
     """Built-in kinds of subagents."""
     kind: AgentSpec | None = None
-    """The subagent's kind if the model is offered tools that the kind isn't allowed to use, else
-    None."""
+    """The subagent's kind, if the model is offered tools that this kind isn't allowed to use;
+    otherwise None."""
     pause_after: int | None = None
-    """Number of steps after which a run is paused; None to run to the end."""
+    """Number of steps after which a run is paused; None if runs aren't paused."""
     is_subagent: bool = False
-    """Whether the agent works for another agent; it then starts no subagents itself."""
+    """Whether the agent works for another agent; if so, it can't start subagents itself."""
     cache_session: str = ""
     """Session id that tells the provider which prompt cache to use; "" for the session's own."""
     titles: bool = False
@@ -131,7 +131,8 @@ class AgentPorts(Adjustable):
     knowledge: Knowledge = field(default_factory=Knowledge)
     """Knowledge from files: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
-    """The Model Context Protocol servers, whose tools are offered in addition to ``tools``."""
+    """The MCP (Model Context Protocol) servers, whose tools are offered in addition to
+    ``tools``."""
     tool_files: ToolFiles = field(default_factory=ToolFiles)
     """Files whose functions are offered as tools in addition to ``tools``."""
     hooks: Hooks = field(default_factory=Hooks)
@@ -158,7 +159,7 @@ class AgentPorts(Adjustable):
         return self.stands_for / path.relative_to(self.project)
 
     def context_meter(self, model: str) -> Meter:
-        """Return the meter that measures requests to a model, under the settings for that model."""
+        """Return the meter that measures requests to a model, using the model's settings."""
         limits = self.directory.limits(model)
         return Meter(limits, self.settings.for_model(model), self.directory.counter(model))
 
@@ -173,7 +174,7 @@ class AgentPorts(Adjustable):
         )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the MCP servers' ``tools``, except those with the name of one of `own_tools`."""
+        """Return the MCP servers' ``tools``, except any with the name of one of `own_tools`."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
@@ -217,5 +218,5 @@ class Owner(Protocol):
     def running(self) -> bool: ...
 
     def keep(self, *entries: Entry, then: Callable[[], None] = ...) -> None:
-        """Append entries now; during a run, before its next step. See `Agent.keep`."""
+        """Append entries now or, during a run, before the run's next step. See `Agent.keep`."""
         ...

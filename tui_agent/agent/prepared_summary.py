@@ -1,6 +1,7 @@
 """The summary of the next compaction, written in the background while the run goes on.
 
-`ContextKeeper` decides when it is begun; `Compactor` commits it. This module appends nothing.
+`ContextKeeper` decides when the summary is begun, and `Compactor` appends it to the session. This
+module appends nothing.
 """
 
 import asyncio
@@ -41,24 +42,25 @@ _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
 
 @frozen
 class _Place:
-    """The range of a prepared summary for ``model``: the entries before the one with id ``cut``."""
+    """The entries that a prepared summary for ``model`` covers: those before the entry ``cut``."""
 
     cut: int
     model: str
     changes: tuple[int, ...] | None
-    """Ids of the edits and compactions that had changed the range when the summary was begun.
+    """Ids of the edits and compactions that had already changed these entries when the summary was
+    begun.
 
-    None if the cut was not on the path.
+    None if the entry ``cut`` was not on the session path.
     """
     begun: int
     """Id of the newest entry when the summary was begun."""
 
 
 class PreparedSummary:
-    """The summary of the next compaction, written in the background so that the run need not wait.
+    """The summary of the next compaction, written in the background so that the run doesn't wait.
 
-    There is at most one. It can be used while its cut is on the path and no entry before the cut
-    has been changed.
+    There is at most one. It can be used while its cut, the first entry after the summarised ones,
+    is on the session path and no entry before the cut has been changed.
     """
 
     def __init__(self, drafter: Drafter, journal: Journal, ports: AgentPorts) -> None:
@@ -70,12 +72,15 @@ class PreparedSummary:
         """The task that writes the summary; None if none is being written."""
         self._place: _Place | None = None
         self.ready: Draft | None = None
-        """The finished summary, None if there is none; ``holds`` returns whether it can be used."""
+        """The finished summary; None if there is none. Call ``holds`` to check that it can be
+        used."""
         self._model = ""
         self._failed_attempt: tuple[int, ...] | None = None
-        """What `_attempt_key` returned for the last attempt that failed; None if none has."""
+        """What `_attempt_key` returned for the last attempt that failed; None if no attempt has
+        failed."""
         self.was_refused = False
-        """Whether the last plan was refused or could not help; the next step may then try again."""
+        """Whether the last plan of a summary was refused or could not help. In that case, the next
+        step may try again."""
         self.seconds = SUMMARY_SECONDS
         """Seconds that the last summary took to write; before the first one, an estimate."""
         self._put_off_at: int | None = None
@@ -83,7 +88,7 @@ class PreparedSummary:
         did."""
 
     def holds(self, model: str) -> bool:
-        """Return True if the summary, finished or not, is for this model and still fits the path.
+        """Return True if the summary, finished or not, is for this model and fits the session path.
 
         It fits while its cut is on the path and no entry before the cut has been changed since.
         """
@@ -98,10 +103,10 @@ class PreparedSummary:
             self.drop("the history that it covers has changed")
 
     def is_wanted(self) -> bool:
-        """Return True if a summary may be begun.
+        """Return True if a prepared summary may be begun.
 
-        False if one is finished or being written, if the user put the compaction off, or if an
-        attempt failed and nothing relevant has changed since.
+        Returns False if one is finished or being written, if the user put the compaction off, or if
+        an attempt failed and nothing relevant has changed since.
         """
         is_open = self.task is None and self.ready is None and not self.is_put_off
         return is_open and self._failed_attempt != self._attempt_key()
@@ -112,7 +117,10 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary; until the user's next message, compact only if requests don't fit."""
+        """Drop the summary.
+
+        Until the user's next message, the context is compacted only if a request doesn't fit.
+        """
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
@@ -122,11 +130,11 @@ class PreparedSummary:
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: CompactionOrder) -> Draft | None:
-        """Return the finished summary as a draft for the current path.
+        """Return the finished summary as a draft of a compaction of the current path.
 
-        None if there is none, if it no longer fits the path or the order's model, if the order has
-        a focus or a boundary, if hooks take part in compactions, or if a plan with the summary's
-        cut is refused.
+        Returns None if no summary is finished, if it no longer fits the path or the order's model,
+        if the order has a focus or a boundary, if hooks take part in compactions, or if a plan with
+        the summary's cut is refused.
         """
         ready = self.ready
         place = self._place
@@ -156,14 +164,14 @@ class PreparedSummary:
         return await self.draft(order)
 
     def committed(self, draft: Draft) -> None:
-        """Forget the summary if ``draft``, which was just committed, was made from it."""
+        """Forget the summary if it is the source of ``draft``, which was just committed."""
         if self.ready is not None and self.ready.spent is draft.spent:
             self._forget()
 
     def drop(self, why: str) -> None:
         """Forget the summary and cancel its task.
 
-        If it was finished, a notice gives its cost and ``why``.
+        If the summary was finished, a notice gives its cost and the reason ``why``.
         """
         draft = self.ready
         self._forget()
@@ -183,7 +191,7 @@ class PreparedSummary:
         try:
             await self._wait_for_answer()
             drafted = await self._written(order, needless, spent)
-        except Exception:  # A failure here must not end the run, which then compacts without it.
+        except Exception:  # A failure must not end the run: it can compact without this summary.
             log.exception("no summary prepared")
         finally:
             is_current = self.task is asyncio.current_task()
@@ -227,7 +235,7 @@ class PreparedSummary:
             self._channel.say(text, action="compact", label="to read it")
 
     def edit(self, draft: Draft, text: str) -> bool:
-        """Replace the finished summary's text; return False if ``draft`` was not made from it."""
+        """Replace the finished summary's text; return False if ``draft`` came from another."""
         if self.ready is None or self.ready.spent is not draft.spent:
             return False
         # A provider's own compaction can't be edited, so only the text is used.
@@ -239,8 +247,8 @@ class PreparedSummary:
     ) -> Draft | None:
         """Write the summary and return it as a draft.
 
-        None if it is not needed or can't help, if hooks take part in compactions, if it would
-        exceed the budget, if the path changed meanwhile, or if the model failed.
+        Returns None if the summary is not needed or can't help, if hooks take part in compactions,
+        if it would exceed the budget, if the path changed meanwhile, or if the model failed.
         """
         self.was_refused = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
@@ -272,7 +280,7 @@ class PreparedSummary:
     def _attempt_key(self) -> tuple[int, ...]:
         """Return the ids of the newest user message, compaction and prune, 0 for none.
 
-        After a failed attempt, another one is made only when these have changed.
+        After a failed attempt, another attempt is made only when these ids have changed.
         """
         path = self._session.active_path()
         made = (newest(path, kind) for kind in (CompactionEntry, PruneEntry))

@@ -1,4 +1,4 @@
-"""Makes a message from the user's text: fills in a command or skill, and attaches what it names.
+"""Creates a message from the user's text: fills in a command or skill, and attaches what it names.
 
 Runs the shell commands in a template (outside the sandbox, as the user's own) and asks MCP servers
 for prompts and resources. This module neither switches to the message's model and mode nor sends
@@ -33,7 +33,7 @@ _COMMAND = LazyPattern(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
     """Return the message for a user's text, with the files that it names attached.
 
-    For ``/NAME …`` it is the message of the command or skill NAME, if there is one. ``piped`` is
+    For ``/NAME …``, this is the message of the command or skill NAME, if there is one. ``piped`` is
     the program's standard input, which is added unchanged. Raises CommandError if the command can't
     be carried out.
     """
@@ -65,8 +65,8 @@ async def prepare_command(
 ) -> Prepared | None:
     """Return the message of the command, skill, MCP prompt or built-in prompt with this name.
 
-    ``name`` has no slash; for a skill it is ``skill:NAME``. None if there is none. Raises
-    CommandError if it can't be carried out.
+    ``name`` has no slash; for a skill it is ``skill:NAME``. Returns None if there is no such
+    command, skill or prompt. Raises CommandError if it can't be carried out.
     """
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
@@ -133,7 +133,10 @@ async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
 
 
 def _refuse_held_back(name: str, knowledge: Knowledge) -> None:
-    """Raise CommandError if ``name`` is a command or skill of a project that isn't trusted. Reads files."""
+    """Raise CommandError if ``name`` is a command or skill of a project that isn't trusted.
+
+    Reads files.
+    """
     for item in knowledge.held_back():
         shown = item.name
         if isinstance(item, Skill):
@@ -173,7 +176,7 @@ class Named:
     name: str
     description: str
     kind: Literal["agent", "resource", "template"]
-    """"template": a resource whose name has ``{placeholders}`` that the user fills in."""
+    """"template": a resource whose name contains ``{placeholders}`` that the user fills in."""
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
@@ -195,8 +198,8 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
     """Return the message parts for the name of a subagent or of an MCP server's resource.
 
-    Empty if the name is unknown, or if the server can't return the resource. For a subagent, the
-    part asks the model to give that subagent the task.
+    Returns no parts if the name is unknown, or if the server can't return the resource. For a
+    subagent, the part asks the model to give that subagent the task.
     """
     if ports.gives_tasks and name in ports.subagent_kinds():
         text = fill(ports.prompt("agent_mention"), name=name)

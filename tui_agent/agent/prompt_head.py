@@ -1,10 +1,11 @@
-"""Owns the head of a session: the system text, the opening and the tool schemas of every request.
+"""Owns the head of a session, that is, the part of every request before the conversation.
 
-After a new head, the provider reads the whole next request uncached. So a new head is rendered only
-when it is needed or the cache is lost anyway; until then a notice tells the user which changes the
-model does not see yet. A head is stored as a system entry, which `Head.ensure` appends when
-`ContextKeeper` calls it before a request. ``mcp.hub`` decides which of the MCP servers' tools are
-in a head.
+The head consists of the system text, the opening (environment, skills, instructions) and the tool
+schemas. After a new head, the provider reads the whole next request uncached. So a new head is
+rendered only when it is needed or the cache is lost anyway; until then, a notice tells the user
+which changes the model does not see yet. A head is stored as a system entry, which `Head.ensure`
+appends when `ContextKeeper` calls it before a request. ``mcp.hub`` decides which of the MCP
+servers' tools are in a head.
 """
 
 import platform
@@ -36,15 +37,15 @@ Adding them loses the cache.
 """
 _JOINS = "The model can use them from its next step."
 _HOW_TO_TELL = (
-    "In a long conversation the model gets the tools only after /mcp reload or a change of model, "
+    "In a long conversation, the model receives the tools only after /mcp reload or a change of model, "
     "to keep the prompt cache."
 )
 _NAMED_FILES = 40
-"""Maximum number of files listed in the head for a model that is too small for tools."""
+"""Maximum number of files listed in the head for a model that is too small to use tools."""
 
 
 class Head:
-    """Renders the heads of one session, and decides when a new one is needed."""
+    """Renders the heads of one session's requests, and decides when a new head is needed."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -57,17 +58,19 @@ class Head:
         self._known_tools: set[str] | None = None
         """Names of the MCP servers' tools that the model knows of; None before the first head."""
         self._has_late_tools = False
-        """Whether servers have brought tools that are new to the model since the last request."""
+        """Whether MCP servers have offered tools since the last request that are new to the
+        model."""
         self.tools_wanted = False
         """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if the path needs one, or if it is free because the cache is lost.
+        """Append a new head if one is needed, or if it costs nothing because the cache is lost.
 
-        A head is needed if there is none, or if the model, the mode or the program's own tools have
-        changed (with ``tools_wanted`` also if the MCP servers' tools have). After a compaction or
-        with a cold cache, a new head is appended if it differs from the newest on the path.
-        Otherwise a notice names the instruction files that have changed since the head was made.
+        A new head is needed if there is none on the path, or if the model, the mode or the
+        program's own tools have changed (with ``tools_wanted`` also if the MCP servers' tools
+        have). After a compaction or with a cold cache, a new head is appended if it differs from
+        the newest on the path. Otherwise a notice names the instruction files that have changed
+        since the head was made.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -101,11 +104,11 @@ class Head:
             )
             self._channel.say(text)
         elif not traits.tools:
-            text = f"The server of {model} takes no tools, so the model writes tool calls as text."
+            text = f"The server of {model} doesn't support tools, so the model writes tool calls as text."
             self._channel.say(text, action="tools")
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
-        """Set ``tools_wanted`` if MCP servers have brought new tools and the context is small.
+        """Set ``tools_wanted`` if MCP servers have offered new tools and the context is small.
 
         ``answer`` is the newest answer, whose usage gives the context's size. If no user can reload
         the servers (`McpHub.joins_always`), ``tools_wanted`` is set even if the context is large.
@@ -120,7 +123,7 @@ class Head:
         self.tools_wanted = self.tools_wanted or joins
 
     def servers_tools_came(self, server: str, names: AbstractSet[str]) -> None:
-        """Tell the user if a server that became ready has tools that are new to the model."""
+        """Tell the user if a server that became ready offers tools that are new to the model."""
         if self._known_tools is None or names <= self._known_tools:
             return
         self._known_tools |= names
@@ -129,13 +132,13 @@ class Head:
         self._channel.say(f"Tools of the MCP server {server} are now available. {how}")
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
-        """Warn the user if the head takes too much of the window, and name its largest parts."""
+        """Warn the user if the head is too large for the context window; name its largest parts."""
         ports = self._ports
         limits = ports.directory.limits(head.model)
         load = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
         if load.crowded:
             text = describe_overhead(load.tokens, limits.window, overhead_parts(load.parts))
-            text += " Every request begins with that."
+            text += " They are part of every request."
             if load.early is not None:
                 text += f" Compaction starts at {load.early:,} tokens (compaction.threshold),"
                 text += f" so {load.budget:,} are left for the work."
@@ -153,9 +156,9 @@ class Head:
             self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools that a model is offered in a mode: own tools, then MCP servers' tools.
+        """Return the tools that a model is offered in a mode. MCP servers' tools come last.
 
-        Empty for a model that is too small for tools.
+        Returns no tools for a model that is too small to use them.
         """
         directory = self._ports.directory
         if directory.traits(model).tiny:
@@ -186,9 +189,9 @@ class Head:
     def _check_tools(self, head: SystemEntry, mode: str) -> bool:
         """Return True if the head's tools are those that its model should be offered.
 
-        The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this is first
-        called and no server is still starting. Otherwise, the check is only that none of them has
-        the name of one of the program's own tools. Resets ``tools_wanted``.
+        The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this method is
+        called for the first time and no server is still starting. Otherwise, the check is only that
+        none of them has the name of one of the program's own tools. Resets ``tools_wanted``.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = False
@@ -225,7 +228,7 @@ class Head:
         return known
 
     def _render(self, model: str, mode: str) -> SystemEntry:
-        """Return the head to append now; record that its skills and MCP tools are offered."""
+        """Return the head to append now, and record that its skills and MCP tools are offered."""
         skills = self._ports.knowledge.skills.values()
         self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
         self._known_tools = self._ports.mcp.ready_names()

@@ -1,9 +1,9 @@
-"""Makes messages by which the program corrects or continues the model's work; they repeat the task.
+"""Creates the messages in which the program asks the model to correct or continue its work.
 
-`nudge` appends its message, or ends the run if an earlier such message had no effect; callers
-append the other messages. Messages that only state facts (jobs, instructions, hooks) are made
-elsewhere. The task is repeated because a small model that has to correct a mistake forgets what it
-was doing.
+The messages repeat the user's task. `nudge` appends its message, or ends the run if an earlier such
+message had no effect; callers append the other messages. Messages that only state facts (jobs,
+instructions, hooks) are created elsewhere. The task is repeated because a small model that has to
+correct a mistake forgets what it was doing.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +25,14 @@ from tui_agent.session.entries import (
 )
 
 UNREAD_CALL = "unread_call"
-"""Value of ``UserEntry.synthetic`` in the message after an answer with calls as unreadable text."""
+"""Value of ``UserEntry.synthetic`` in the message sent after an answer whose calls are unreadable
+text."""
 SAYS_NOTHING = "says_nothing"
-"""Value of ``UserEntry.synthetic`` in the message after an answer that is empty, or that promises a
-call without making it."""
+"""Value of ``UserEntry.synthetic`` in the message sent after an answer that is empty, or that
+promises a call without making it."""
 _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
-"""Maximum characters of the user's task in a reminder."""
+"""Maximum characters of the user's task that a reminder repeats."""
 _STOPPED = {
     Verdict.SILENT: "The model answered nothing, even after a reminder.",
     Verdict.THINKING: "The model only thought and answered nothing, even after a reminder.",
@@ -72,7 +73,7 @@ def nudge(
 ) -> None:
     """Append a message that asks the model to correct its newest answer.
 
-    ``unread`` says why calls in the answer can't be read; "" if it has none.
+    ``unread`` says why calls in the answer can't be read; "" if it contains no such calls.
 
     Raises:
         StopRunError: the model was asked before and has made no call since.

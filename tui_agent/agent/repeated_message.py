@@ -1,8 +1,8 @@
 """Sends one message at intervals, except while a run is in progress (``/loop``).
 
 Manual compactions and the user's shell commands don't delay the message. `Agent.interrupt` ends the
-repetition. ``loop`` carries out runs; ``calls.repetition`` and ``repeated_text`` detect a model that
-repeats itself.
+repetition of the message. ``loop`` carries out runs; ``calls.repetition`` and ``repeated_text``
+detect a model that repeats itself.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from tui_agent.errors import report
 
 MAX_ROUNDS = 100
-"""Maximum number of times that a message is sent, so that a forgotten repetition ends."""
+"""Maximum number of times that a message is sent, so that a forgotten loop ends."""
 
 
 class RepeatedMessage:
@@ -35,7 +35,7 @@ class RepeatedMessage:
         self.message = ""
         """The repeated message; "" for none."""
         self.rounds = 0
-        """Number of times the message was sent."""
+        """Number of times that the repeated message was sent."""
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, message: str, seconds: float) -> None:

@@ -13,14 +13,14 @@ from tui_agent.session.entries import Entry, UserEntry
 CHECKED_CHARS = 200
 """Characters streamed between two checks for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Shortest repetition of prose that stops an answer, in characters; phrases need fewer."""
+"""Shortest repetition of prose that stops an answer, in characters. Phrases need fewer."""
 MIN_REPEATED_ROUNDS = 4
 """Minimum number of times in a row that a text must appear to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
 _PHRASE_WORDS = 2
 """Minimum values at which a repeated phrase stops an answer: the number of repetitions, their total
-characters, and the words in the phrase."""
+number of characters, and the number of words in the phrase."""
 _DATA_CHARS = 6_000
 """Shortest repetition of data that stops an answer, in characters.
 
@@ -28,32 +28,34 @@ Equal rows of a table, dump, drawing, JSON or code in a fence may be intended, a
 differ in numbers, such as a list of results.
 """
 _ROW_WORDS = 2
-"""Maximum number of words of a repeated row that counts as data without any other sign of data."""
+"""Maximum number of words in a repeated row that counts as data although nothing else shows
+that."""
 MAX_EQUAL_CALLS = 3
 """Number of consecutive equal lines with tool calls that stops an answer, outside a code fence."""
 MAX_LIKE_CALLS = 12
 """Number of consecutive lines with tool calls that stops an answer if the lines differ only in
-digits, or are in a code fence (they may be a log)."""
+digits, or are in a code fence, where they may be a log."""
 MAX_REPEATED_ANSWERS = 5
-"""Number of repeating answers since the user's last message that ends the run."""
+"""Number of repetitive answers since the user's last message at which the run ends."""
 REPEATING = "repeating"
-"""Value of ``UserEntry.synthetic`` in the message after an answer stopped for repeating itself."""
+"""Value of ``UserEntry.synthetic`` in the message sent after an answer that was stopped because it
+repeats itself."""
 LOOKED_AT_CHARS = 16_000
-"""Characters at the end of an answer that are searched for repetition."""
+"""Number of characters at the end of an answer that are searched for repetition."""
 _SAID_CHARS = 4_000
-"""Characters at the end of an answer that are searched for repeated sentences. If the sentences
-differ in numbers, `LOOKED_AT_CHARS` are searched instead."""
+"""Number of characters at the end of an answer that are searched for repeated sentences. If the
+sentences differ in numbers, `LOOKED_AT_CHARS` are searched instead."""
 _SUFFIX = 64
-"""Characters at a text's end that are searched for earlier in the text, to find the repeated
-part."""
+"""Number of characters at a text's end that are searched for in the text before them, to find the
+repeated part."""
 MAX_SAID = 12
-"""Average number of times that each of a few sentences must be repeated to stop an answer.
+"""Average number of times that each of a few sentences has to occur to stop an answer.
 
 Sentences that differ only in digits or word order count as the same; if they differ in digits, the
 repetition must be as long as a repetition of data.
 """
 _SENTENCE_WORDS = 4
-"""Minimum words of repeated sentences, on average; shorter ones are taken for rows of data."""
+"""Minimum average number of words in repeated sentences. Shorter ones count as rows of data."""
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """Matches a row of JSON, of a list in code or of XML."""
@@ -62,7 +64,7 @@ _CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
 _BETWEEN_CALLS = LazyPattern(r"\s*(?:</?[\w|]+>|```\w*)?\s*")
 """Matches a line that may be between calls: empty, a tag, or the beginning or end of a fence."""
 _CALL_STARTS = ("{", "[", "<", "`")
-"""First characters of lines that may become a call or a part of one."""
+"""First characters of lines that may become a call or part of a call."""
 _QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
 _SENTENCE = LazyPattern(r"[^\n.!?]*(?:[.!?](?=\S)[^\n.!?]*)*(?:[.!?\n]\s*|$)")
 _SENTENCE_ENDS = (".", "!", "?", "\n")
@@ -71,7 +73,7 @@ _NUMBERS = LazyPattern(r"\d+")
 
 @frozen
 class Repetition:
-    """A repetition at the end of an answer: the text ``unit``, ``rounds`` times.
+    """A repetition at the end of an answer: the text ``unit``, repeated ``rounds`` times.
 
     ``extra`` is the number of characters after the second of these rounds, up to the text's end.
     """
@@ -80,8 +82,8 @@ class Repetition:
     rounds: int
     extra: int
     is_exact: bool = True
-    """False if the rounds differ in digits or the order of words, or have several sentences, of which
-    ``unit`` is one."""
+    """False if the repetitions differ in digits or the order of words, or if they consist of
+    several different sentences, of which ``unit`` is one."""
 
     @property
     def reason(self) -> str:
@@ -135,20 +137,23 @@ def _find_period(text: str) -> Repetition | None:
 
 @frozen
 class _Sentence:
-    """A sentence of an answer; ``end`` is its end in the answer, with the white space after it."""
+    """A sentence of an answer.
+
+    ``end`` is the position in the answer after the sentence and the white space that follows.
+    """
 
     text: str
     end: int
     word_count: int
     kind: frozenset[str]
-    """The words, in lower case; sentences with the same words are of one kind."""
+    """The words, in lower case; sentences with the same words are of the same kind."""
     numbers: tuple[str, ...]
 
 
 def _find_said(text: str) -> Repetition | None:
     """Return the repetition of a few sentences, which may differ in digits and word order.
 
-    None if there is none.
+    Returns None if there is none.
     """
     run = _few_at_end(text, _SAID_CHARS)
     least = MIN_REPEATED_CHARS
@@ -169,10 +174,10 @@ def _find_said(text: str) -> Repetition | None:
 
 
 def _few_at_end(text: str, chars: int) -> list[_Sentence]:
-    """Return the longest run of sentences at a text's end in which a few are said again and again.
+    """Return the longest run of sentences at a text's end in which a few sentences are repeated.
 
-    Looks at the last ``chars`` characters. Empty if none is said often enough. An unfinished last
-    sentence and sentences without words are left out.
+    Looks at the last ``chars`` characters. Returns [] if none is repeated often enough. An
+    unfinished last sentence and sentences without words are left out.
     """
     tail = text[-chars:]
     matches = list(_SENTENCE.finditer(tail))
@@ -200,13 +205,13 @@ def _few_at_end(text: str, chars: int) -> list[_Sentence]:
 
 
 def _differ_in_numbers(run: Sequence[_Sentence]) -> bool:
-    """Return True if sentences are said often enough only because their numbers aren't compared."""
+    """Return True if sentences repeat often enough only because their numbers are ignored."""
     versions = {(sentence.kind, sentence.numbers) for sentence in run}
     return len(run) < MAX_SAID * len(versions)
 
 
 def _is_prose(run: Sequence[_Sentence]) -> bool:
-    """Return False for rows of a table, JSON, a list in code or XML, and for short sentences."""
+    """Return True if sentences are prose, not short items, rows of a table, JSON, code or XML."""
     if sum(sentence.word_count for sentence in run) < _SENTENCE_WORDS * len(run):
         return False
     texts = [sentence.text for sentence in run]
@@ -239,7 +244,7 @@ def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
 
 @frozen
 class _Row:
-    """A line of an answer that may be a call; ``end`` is its end in the answer."""
+    """A line of an answer that may be a tool call; ``end`` is the position where it ends."""
 
     text: str
     end: int
@@ -270,7 +275,7 @@ def _names_tool(row: str, tools: Collection[str]) -> bool:
 
 
 def _run_at_end(same: Sequence[bool]) -> int:
-    """Return the number of consecutive true values at the end."""
+    """Return the number of consecutive true values at the end of a sequence."""
     count = 0
     for value in reversed(same):
         if not value:
@@ -280,7 +285,7 @@ def _run_at_end(same: Sequence[bool]) -> int:
 
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
-    """Return True if the rounds of a unit from ``start`` on are enough to stop the answer.
+    """Return True if a unit repeated from ``start`` on is repeated enough to stop the answer.
 
     Rows of data and text in a code fence may be repeated more often than prose.
     """

@@ -32,15 +32,15 @@ class RunBudget:
     """
 
     cost: float | None = None
-    """US dollars that a run may cost."""
+    """US dollars that one run may cost."""
     tokens: int | None = None
-    """Tokens of all of a run's requests and answers, as the provider counts them, cached ones
-    included."""
+    """Tokens of all requests and answers of a run as counted by the provider, including cached
+    tokens."""
     seconds: float | None = None
     session: float | None = None
     """US dollars that a session may cost."""
     day: float | None = None
-    """US dollars that all sessions together may cost on one day."""
+    """US dollars that all sessions together may cost in one day."""
 
 
 class BudgetUsedUpError(Exception):
@@ -53,7 +53,7 @@ class BudgetUsedUpError(Exception):
 
 @frozen
 class Used:
-    """US dollars and tokens that were used."""
+    """The US dollars and tokens that were used."""
 
     cost: float = 0.0
     tokens: int = 0
@@ -68,10 +68,10 @@ class BudgetMeter:
     def __init__(
         self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None
     ) -> None:
-        """Make a meter; ``has_price`` returns whether a model's price is known.
+        """Create a meter. ``has_price`` returns whether a model's price is known.
 
-        With ``before`` (what was used so far) all runs together have one budget; with None each run
-        has its own.
+        With ``before`` (what was used so far), all runs share one budget; with None, each run has
+        its own budget.
         """
         self.has_price = has_price
         self._before = before
@@ -87,11 +87,12 @@ class BudgetMeter:
         Negative if part of the session's cost is older than today.
         """
         self.asking = asyncio.Lock()
-        """Held while the user is asked about a budget, so that parallel subagents ask only once."""
+        """Lock that is held while the user is asked about a budget, so that parallel subagents ask
+        only once."""
 
     @contextmanager
     def run(self, budget: RunBudget) -> Iterator[None]:
-        """Count from zero within this context. Cancel the current task when the time is up.
+        """Count from zero within this context, and cancel the current task when the time is up.
 
         ``is_time_up`` is then set to True. A run within another run (a subagent's) counts as part
         of the outer run.
@@ -142,14 +143,14 @@ class BudgetMeter:
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
         """Raise BudgetUsedUpError if a request of about ``next_request`` tokens is not allowed.
 
-        It is not allowed if the cost budget is spent or can't be checked because the price is
-        unknown, or if the request would exceed the token budget.
+        The request is not allowed if the cost budget is spent or can't be checked because the price
+        is unknown, or if the request would exceed the token budget.
         """
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(
                 "cost",
-                f"Stopped: the price of {model} is unknown, so a cost budget can't be kept. Set a token budget.",
+                f"Stopped: the price of {model} is unknown, so a cost budget can't be enforced. Set a token budget.",
             )
         if budget.cost is not None and (spent := before.cost + self.cost) >= budget.cost:
             raise BudgetUsedUpError(

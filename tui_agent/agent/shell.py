@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 SHELL_CALL = "shell:"
 """Prefix of the call ids in the events of the user's own commands."""
 INTERRUPTED = "(interrupted)"
-"""Last line of an interrupted command's output."""
+"""Line that is appended to the output of an interrupted command."""
 MAX_LIVE_CHARS = 20_000
-"""Maximum characters of an interrupted command's output that are kept, from its end."""
+"""Number of characters at the end of an interrupted command's output that are kept."""
 
 CHECK_SECONDS = 600
 """Timeout of a check, in seconds."""
 
 _OUTPUT_CHARS = 8_000
-"""Maximum characters of a check's output that are kept, from its end."""
+"""Number of characters at the end of a check's output that are kept."""
 
 
 async def run_shell(
@@ -99,7 +99,7 @@ def _context(ports: AgentPorts, **more: Any) -> ToolContext:
 async def _run(
     given: BashInput, context: ToolContext, recorder: Recorder | None
 ) -> tuple[int | None, str]:
-    """Run a command; return its exit code (None if it could not be run or timed out) and output."""
+    """Run a command; return its exit code (None if it timed out or could not run) and output."""
     try:
         async with watched(recorder, BashTool(), given, context):
             result = await BashTool().run(given, context)

@@ -36,8 +36,8 @@ class Exchange:
 class SideQuestion:
     """A side question and its follow-up questions.
 
-    `keep_beside`, `put_into_context` and `drop` end it and record its cost. Call `close` at the
-    end, even if one of these was called before.
+    `keep_beside`, `put_into_context` and `drop` end the question and record its cost. Call `close`
+    at the end, even if one of these was called before.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -49,9 +49,9 @@ class SideQuestion:
         self._spent = CallCost()
 
     async def ask(self, question: str) -> bool:
-        """Ask a question after the earlier ones; return False if the model gave no answer.
+        """Ask another question; return False if the model gave no answer.
 
-        The request begins like the session's next one, so most of it is cached.
+        The request begins like the session's next request, so most of it is cached.
 
         Raises:
             ModelError: the request failed.
@@ -77,10 +77,10 @@ class SideQuestion:
         """Store questions and answers as a branch.
 
         The branch begins below the entry that was the leaf before the first question; the leaf
-        stays. The last answer is stored with the usage and cost of all answers.
+        doesn't change. The last answer is stored with the usage and cost of all answers.
 
         Raises:
-            StoreError: they can't be stored; nothing is changed.
+            StoreError: the questions and answers can't be stored; nothing is changed.
         """
         entries: list[Entry] = []
         for exchange in self.exchanges:
@@ -120,7 +120,7 @@ class SideQuestion:
     def close(self) -> None:
         """Store the answers as a branch if the user hasn't decided about them, and record the cost.
 
-        Does nothing if another method has ended the question before. Raises StoreError.
+        Does nothing if another method has already ended the question. Raises StoreError.
         """
         if self.exchanges:
             self.keep_beside()

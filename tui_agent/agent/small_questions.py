@@ -1,6 +1,7 @@
-"""Sends single questions outside the conversation to the small model, or another if there is none.
+"""Sends single questions, outside the conversation, to the small model.
 
-The cost is added to the costs of the run and the session. No budget is checked before a question.
+If no small model is configured, another model is asked. The cost is added to the costs of the run
+and the session. No budget is checked before a question.
 """
 
 from tui_agent.agent.channel import Journal
@@ -24,7 +25,7 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
 ) -> Completion:
     """Return the small model's answer to ``text``, with the system prompt named ``prompt``.
 
-    ``model`` is asked instead if no small model is configured. The cost is added to the session's
+    If no small model is configured, ``model`` is asked instead. The cost is added to the session's
     cost, under ``purpose``.
 
     Raises:

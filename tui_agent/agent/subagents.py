@@ -56,7 +56,7 @@ class FinishedSubagent:
     running: bool = False
     live: LiveAnswer | None = None
     channel: EventChannel = field(default_factory=EventChannel)
-    """Never emits an event."""
+    """A channel that never emits an event."""
 
 
 class WorkingAgent(Protocol):
@@ -90,7 +90,7 @@ class Subagents(Generic[A]):
     def __init__(self, parent: A) -> None:
         self._parent = parent
         self.working: dict[str, A] = {}
-        """The subagents now at work, by the id of the tool call that each works for."""
+        """The working subagents, by the id of the tool call that each of them works for."""
         self._kinds: dict[str, AgentSpec] = {}
         self._branches: dict[str, Session] = {}
 
@@ -102,7 +102,8 @@ class Subagents(Generic[A]):
     def take_branch(self, call_id: str) -> int | None:
         """Return the id of the last entry on the branch of the subagent that worked for a call.
 
-        None if no subagent did. The id is then forgotten: a second call returns None.
+        Returns None if no subagent worked for it. The id is then forgotten: a second call returns
+        None.
         """
         branch = self._branches.pop(call_id, None)
         return None if branch is None else branch.leaf
@@ -134,7 +135,7 @@ class Subagents(Generic[A]):
         if in_conversation:
             tools = ""
             if spec.tools is not None:
-                tools = f" Of the tools only these are for you: {', '.join(spec.tools)}."
+                tools = f" You may use only these tools: {', '.join(spec.tools)}."
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
@@ -170,7 +171,7 @@ class Subagents(Generic[A]):
             if isinstance(entry, SubagentEntry):
                 return entry
         raise ToolError(
-            f"#{branch} is no subagent's entry. Use the number at the end of the subagent's report."
+            f"#{branch} is not an entry of a subagent. Use the number at the end of the subagent's report."
         )
 
     def _spec(self, agent: str) -> AgentSpec:
@@ -257,8 +258,9 @@ class Subagents(Generic[A]):
         """Return the agent for a subagent of this kind.
 
         With ``in_conversation``, prompt, tools, model, effort and mode are the parent's, so that
-        the subagent's requests begin with the same bytes and are cached. The kind then only decides
-        the rules, the step limit, which calls are refused, and whether it works in plan mode.
+        the subagent's requests begin with the same bytes and are cached. In that case, the kind
+        only decides the rules, the step limit, which calls are refused, and whether it works in
+        plan mode.
         """
         parent = self._parent
         ports = parent.ports
@@ -289,7 +291,7 @@ class Subagents(Generic[A]):
             model = spec.model or model
             effort = spec.effort or effort
             if ports.knowledge.primary(mode) is not None:
-                # The mode is the name of the parent's kind of agent.
+                # The mode names one of the user's own agents, which doesn't apply to a subagent.
                 mode = Mode.BUILD
         if spec.plans_only:
             mode = Mode.PLAN

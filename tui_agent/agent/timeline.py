@@ -1,4 +1,6 @@
-"""Computes the timeline of a path: the size of each request, and what changed between them. Pure.
+"""Computes a timeline of the session path: the size of each request, and changes between requests.
+
+Pure.
 
 A timeline is computed from the answers on the path, their reported usage and the entries between
 them, which `ContextInspector` loads.
@@ -30,7 +32,7 @@ CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
 
 
 class Mark(StrEnum):
-    """An event between a request and the one before it; the members are in order of importance."""
+    """An event between two consecutive requests; the members are in order of importance."""
 
     COMPACTION = "compaction"
     PRUNE = "prune"
@@ -42,25 +44,25 @@ class Mark(StrEnum):
 
 
 class ModelScale(NamedTuple):
-    """A model's window in tokens, and the function that corrects stored estimates for the model."""
+    """A model's context window in tokens, and a function that corrects stored estimates for it."""
 
     window: int
     calibrated: Callable[[int], int] = round
 
 
 class Step(NamedTuple):
-    """One request of a path; all sizes are in tokens.
+    """One request that was made on a session path. All sizes are in tokens.
 
     ``answer`` is the id of its answer, None for the next request; ``leaf`` is the id of the last
     entry in the request. ``exact`` is True if the provider reported ``total``. ``cached`` is the
     part read from the provider's cache, ``answered`` the size of the answer. ``cost`` is in US
-    dollars, None if unknown. ``miss`` is its cache miss, None if it had none.
+    dollars, None if unknown. ``miss`` is its cache miss, None if there was none.
     """
 
     answer: int | None
     leaf: int | None
     at: int
-    """Milliseconds since the epoch; 0 for the next request."""
+    """When the request was answered, in milliseconds since the epoch; 0 for the next request."""
     model: str
     head: int
     total: int
@@ -70,7 +72,7 @@ class Step(NamedTuple):
     answered: int = 0
     cost: float | None = None
     marks: tuple[Mark, ...] = ()
-    """The events since the previous step, the most important first."""
+    """The events since the previous request, the most important first."""
     miss: CacheMiss | None = None
 
     @property
@@ -97,7 +99,7 @@ class PathShape:
 def steps_of(
     shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int
 ) -> list[Step]:
-    """Return the answered requests of a path, oldest first, without requests of unknown size.
+    """Return the answered requests of a session path, oldest first, if their size is known.
 
     ``scale_of`` returns the scale of a model; ``cold_seconds`` is how long a provider caches a
     request.
@@ -152,7 +154,7 @@ def steps_of(
 def _explained(
     miss: CacheMiss, before: SystemEntry | None, now: SystemEntry | None, *, has_returned: bool
 ) -> CacheMiss:
-    """Return the miss with a more precise cause if there is one: changed tools, or a move."""
+    """Return the cache miss with a more precise cause, if the tools changed or the user moved."""
     if miss.cause is BreakCause.HEAD and before is not None and now is not None:
         if before.tools != now.tools:
             return replace(miss, cause=BreakCause.TOOLS)
@@ -194,8 +196,8 @@ def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tup
 def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
     """Yield four values for each answer on the path, oldest first.
 
-    They are its index on the path, its request, the changes since the previous answer, and whether
-    the user went back to an earlier point since then.
+    They are the answer's index on the path, its request, the changes since the previous answer, and
+    whether the user went back to an earlier point since then.
     """
     changes = iter((*shape.changes, None))
     returns = iter((*shape.returns, None))
@@ -222,7 +224,7 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
 def _miss(
     before: RequestRecord | None, record: RequestRecord, between: Sequence[Entry], cold_seconds: int
 ) -> CacheMiss | None:
-    """Return a request's cache miss, compared with the request ``before``; None if it had none.
+    """Return a request's cache miss compared with the request ``before``; None for none.
 
     The cache had expired if more than ``cold_seconds`` passed between the end of the previous
     answer and the request.

@@ -87,7 +87,7 @@ class Titles:
 def clean_title(answer: str) -> str:
     """Return a model's answer as a title, without quotes and full stop.
 
-    "" if it is empty, too long or not printable, or has more than one line.
+    Returns "" if the answer is empty, too long or not printable, or if it has more than one line.
     """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:

@@ -1,11 +1,11 @@
 """Runs the tool calls of one answer and appends their results.
 
-Every call gets exactly one result. All calls pass the same stages (`agent/calls`); an error or an
-interrupt on the way becomes the call's result. Consecutive calls that only read run in parallel;
+Every call receives exactly one result. All calls pass the same stages (`agent/calls`); an error or
+an interrupt on the way becomes the call's result. Consecutive calls that only read run in parallel;
 others run one by one in the order of the answer.
 
-Makes and owns what the calls of one session share: the gate, the jobs, the diagnostics and the
-watch for repetition. Checkpoints of changed files are appended by `Loop`.
+Creates and owns what the calls of one session share: the gate (permissions), the jobs, the
+diagnostics and the watch for repetition. Checkpoints of changed files are appended by `Loop`.
 """
 
 import asyncio
@@ -61,12 +61,12 @@ from tui_agent.tools.registry import find_tool
 
 MAX_CALLS = 64
 """Maximum number of calls of one answer that are run."""
-TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make the others in the next answer."
+TOO_MANY = f"Not run: one answer may contain {MAX_CALLS} calls. Make the others in the next answer."
 NO_PROBLEMS: Mapping[str, str] = {}
 _REFUSED_AT_ONCE = 256
 """Maximum number of refused calls whose results are stored in one transaction."""
 _LEFT_SECONDS = 2
-"""Maximum seconds for which `aclose` waits for interrupted tools."""
+"""Maximum seconds that `aclose` waits for interrupted tools."""
 
 
 class ToolRunner:
@@ -84,7 +84,7 @@ class ToolRunner:
         subagents: SubagentHost | None,
         propose: Callable[[str], str] | None = None,
     ) -> None:
-        """Make the runner.
+        """Create a runner for the tool calls of one session.
 
         ``subagents`` starts subagents; None in a subagent. ``propose`` proposes a line for the
         memory; None if there is no memory.
@@ -97,7 +97,7 @@ class ToolRunner:
         self.jobs = make_jobs(channel.emit, ports.sandbox)
         """The background commands."""
         self.gate = Gate(ports, channel, questions, lambda: keeper.mode, self._users_texts)
-        """Decides which calls may run, and keeps the rules that the user made in this session."""
+        """Decides which calls may run, and keeps the rules that the user added in this session."""
         self.diagnostics = Diagnostics(ports, channel.emit)
         """Checks the files that calls wrote."""
         self.repetition = RepetitionWatch(
@@ -108,7 +108,7 @@ class ToolRunner:
             prompt=ports.prompt,
             problem_of=self.problem_of,
         )
-        """Watches for doom loops and repeating answers."""
+        """Watches for doom loops (repeated calls) and repetitive answers."""
         contexts = ToolContexts(
             journal,
             ports,
@@ -143,7 +143,7 @@ class ToolRunner:
     def share(self, parent: "ToolRunner") -> None:
         """Use the parent agent's list of session rules and its record of changed files.
 
-        Called in a subagent: a rule that the user makes in either agent then applies to both.
+        Called in a subagent: a rule that the user adds in either agent then applies to both.
         """
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder
@@ -178,7 +178,7 @@ class ToolRunner:
         self._append(*((self._prepare(part), refused) for part in parts))
 
     async def aclose(self) -> None:
-        """Wait until interrupted tools have ended, 2 seconds at most."""
+        """Wait until interrupted tools have ended, for at most 2 seconds."""
         await self._detached.aclose(_LEFT_SECONDS)
 
     def problem_of(self, tool: str, arguments: str) -> str:

@@ -1,1 +1,1 @@
-"""Edits texts: finds the text to replace despite a model's copying errors, and makes diffs."""
+"""Edits texts: finds the text to replace despite a model's copying errors, and creates diffs."""

@@ -1,15 +1,15 @@
-"""Makes the error message for an edit whose text isn't in the file: the closest lines. Pure."""
+"""Creates the error message for an edit whose text isn't in the file: the closest lines. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _MAX_LINES = 16
-"""Maximum number of the file's lines in a message."""
+"""Maximum number of the file's lines that an error message shows."""
 _MAX_CHARS = 200
-"""Maximum characters of a line in a message."""
+"""Maximum characters of a line in an error message."""
 _COMPARED_LINES = 20_000
-"""Number of lines at the beginning of the file that are searched."""
+"""Number of lines at the beginning of the file that are searched for similar lines."""
 _MIN_SIMILARITY = 0.6
 """Smallest ratio of `SequenceMatcher` at which a line counts as similar."""
 _MAX_COMPARED = 200
@@ -35,7 +35,7 @@ def closest(text: str, old: str) -> str:
     if near is None:
         return "old was not found, and no line is similar to it. Read the file again."
     number = begins.index(near)
-    return f"old was not found. Closest is:\n{number + 1}\t{_cut(lines[number])}"
+    return f"old was not found. The closest line is:\n{number + 1}\t{_cut(lines[number])}"
 
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
@@ -62,9 +62,9 @@ def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
 
 
 def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index of the line at which ``old`` has to begin so that most of its lines match.
+    """Return the index of the line at which ``old`` must begin for the most lines to match.
 
-    White space around lines is ignored. None if the file has no line of ``old``.
+    White space around lines is ignored. Returns None if the file contains no line of ``old``.
     """
     places: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
@@ -81,7 +81,7 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
     end = min(start + len(old), len(lines))
     offset = _first_difference(lines[start:end], old)
     if offset is None:
-        hint = f"Lines {start + 1}-{end} differ from it only in white space. Copy them exactly:"
+        hint = f"Lines {start + 1}-{end} differ from old only in white space. Copy them exactly:"
         middle = start
     elif start + offset >= end:
         rest = _cut(old[offset].strip())
@@ -89,7 +89,9 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
         middle = end
     else:
         middle = start + offset
-        hint = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
+        hint = (
+            f"The closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
+        )
     first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
     last = min(end, first + _MAX_LINES)
     numbered = [f"{place + 1}\t{_cut(lines[place])}" for place in range(first, last)]
@@ -99,7 +101,8 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
 def _first_difference(lines: list[str], old: list[str]) -> int | None:
     """Return the index of the first line of ``old`` that differs from ``lines``; None if all match.
 
-    White space around lines is ignored. A line that ``lines`` doesn't have counts as different.
+    White space around lines is ignored. A line of ``old`` beyond the end of ``lines`` counts as
+    different.
     """
     for at, line in enumerate(old):
         if at >= len(lines) or lines[at].strip() != line.strip():

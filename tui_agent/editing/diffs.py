@@ -1,4 +1,4 @@
-"""Compares two versions of a text line by line: a unified diff, counts, changed lines."""
+"""Compares two versions of a text line by line: unified diff, line counts, changed lines."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,12 +14,13 @@ MAX_DIFF_CHARS = 400_000
 """Number of characters after which a diff is cut, because it is stored in the session and drawn."""
 
 _MAX_COMPARED = 4_000
-"""Maximum number of lines in a changed part that is compared. Longer parts count as replaced."""
+"""Maximum number of lines in a changed part that is compared line by line. Longer parts count as
+replaced."""
 _MAX_PAIRS = 200_000
 """Number of pairs of equal lines above which very frequent lines are not matched."""
 _MAX_STEPS = 1_000_000
-"""Maximum number of pairs of equal lines that are compared, which takes about 0.3 s. Lines not
-compared by then count as replaced."""
+"""Maximum number of pairs of equal lines that are compared, which takes about 0.3 s. Lines that
+were not compared by then count as replaced."""
 
 Opcode = tuple[str, int, int, int, int]
 """Tag, start and end in the old lines, start and end in the new lines; see ``difflib``."""
@@ -36,7 +37,8 @@ class FileDiff:
     deletions: int
     """Number of deleted lines."""
     changed: tuple[range, ...]
-    """Changed lines of the new version, counted from 0; an empty range where lines were deleted."""
+    """Ranges of changed lines in the new version, counted from 0; empty where lines were
+    deleted."""
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
@@ -76,7 +78,7 @@ def line_origins(before: str, after: str) -> list[int | None]:
 def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
     """Return the steps from the old to the new lines, like `SequenceMatcher.get_opcodes`.
 
-    Only the part between the common start and end is compared, which is small for most edits.
+    Only the part between the common start and end is compared. It is small for most edits.
     """
     start = _common_start(old, new)
     end = _common_start(old[start:][::-1], new[start:][::-1])
@@ -102,8 +104,8 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
 class BoundedMatcher(SequenceMatcher[str]):
     """A `SequenceMatcher` that looks at no more than about ``steps`` pairs of equal items.
 
-    Items that were not compared by then count as different. Without this limit, repetitive texts
-    would take minutes.
+    Items that are not compared because of this limit count as different. Without this limit,
+    repetitive texts would take minutes.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Removes insignificant differences from a text, and maps positions back to the original. Pure."""
+"""Normalises texts for comparison ("folds" them), and maps positions back to the original. Pure."""
 
 import bisect
 import re
@@ -22,14 +22,14 @@ _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tries each run of w
 
 @frozen
 class Folded:
-    """A text from which some spans were removed."""
+    """A text after some spans were removed from it."""
 
     text: str
-    """The text that is left."""
+    """The remaining text."""
     cuts: list[int]
     """Positions in ``text`` at which a span was removed, in order."""
     removed: list[int]
-    """For each position in ``cuts``, the number of characters removed there and before."""
+    """For each position in ``cuts``, the total number of characters removed up to there."""
 
     def start_in_original(self, position: int) -> int:
         """Return a span's start in the original, after any text removed at ``position``."""
@@ -47,17 +47,17 @@ class Folded:
 
 @frozen
 class Fold:
-    """A kind of difference that can be ignored when a text is searched."""
+    """A kind of difference that is ignored when searching for a text, such as white space."""
 
     pattern: re.Pattern[str]
-    """Matches the spans that are removed."""
+    """Matches the spans that the fold removes from a text."""
     typographic: bool = False
     """Whether typographic characters are replaced by plain ones."""
     trims_line_ends: bool = False
     """Whether the pattern removes white space at line ends."""
 
     def folded(self, text: str) -> Folded:
-        """Return a text without the differences that this fold ignores."""
+        """Normalise a text, so that differences that this fold ignores disappear."""
         pieces: list[str] = []
         cuts: list[int] = []
         removed: list[int] = []

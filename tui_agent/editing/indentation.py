@@ -1,4 +1,4 @@
-"""Restores the file's indentation in a block that a model copied with a different one. Pure.
+"""Restores the file's indentation in a block that a model copied with other indentation. Pure.
 
 Either all lines are shifted by the same white space, or their indentation differs by a factor, such
 as tabs for spaces or two spaces for four.
@@ -44,9 +44,9 @@ def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | No
     """Return the rows with their indentation scaled by a factor and shifted by a constant.
 
     Factor and constant follow from ``pairs``, the indentations of each line in ``old`` and in the
-    file. None if one side mixes tabs and spaces, if the pairs don't fit one factor, if the factor is
-    neither a whole number nor one divided by a whole number, or if a row's indentation can't be
-    converted.
+    file. Returns None if one side mixes tabs and spaces, if the pairs don't fit one factor, if the
+    factor is neither a whole number nor one divided by a whole number, or if a row's indentation
+    can't be converted.
     """
     used_here: set[str] = set()
     used_there: set[str] = set()

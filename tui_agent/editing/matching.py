@@ -1,11 +1,11 @@
 """Finds the text that an edit wants to replace, and replaces it. Pure.
 
-The exact text is tried first. If it isn't there, differences that models introduce when they copy
-are ignored, one kind after another: line endings, white space at line ends, typographic quotes and
-dashes, blank lines around the text, another indentation of the whole block, line numbers copied
-from ``read``, one level of escapes too many, several lines written as one. The first kind with a
-match is used. It must have only one match, unless all are to be replaced. Text that the edit
-doesn't change stays as in the file.
+The exact text is tried first. If the file doesn't contain it, differences that models introduce
+when they copy are ignored, one kind after another: line endings, white space at line ends,
+typographic quotes and dashes, blank lines around the text, another indentation of the whole block,
+line numbers copied from ``read``, one level of escapes too many, several lines written as one. The
+first kind with a match is used. It must have only one match, unless all are to be replaced. Text
+that the edit doesn't change stays as it is in the file.
 """
 
 import re
@@ -24,7 +24,7 @@ from tui_agent.text_files.lines import line_at, lines_of
 
 _MAX_PLACES = 8
 _MAX_COUNTED = 100
-"""Number of matches after which counting stops, unless all are to be replaced."""
+"""Number of matches after which counting stops, unless all matches are to be replaced."""
 
 _MAX_COMPARED = 1_000_000
 """Maximum number of lines whose indentation is compared, to limit the time of an edit."""
@@ -36,12 +36,12 @@ _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
 class NoMatchError(Exception):
-    """The text to replace is missing or not unique; the message shows the model where to look."""
+    """Raised if the text to replace is missing or not unique; the message shows where to look."""
 
 
 @frozen
 class Replacement:
-    """Replaces the only occurrence of ``old`` with ``new``; if ``everywhere``, every occurrence."""
+    """A replacement of the only occurrence of ``old`` with ``new``, or of all if ``everywhere``."""
 
     old: str
     new: str
@@ -50,7 +50,7 @@ class Replacement:
 
 @frozen
 class Replaced:
-    """A text after a replacement.
+    """The text after a replacement.
 
     ``count`` is the number of replaced matches. ``loosely`` names the kind of difference that was
     ignored, such as "indentation"; "" for an exact match.
@@ -69,7 +69,7 @@ class _Span:
 
 
 Find = Callable[[str, Replacement], list[_Span]]
-"""Returns the matches of a text, in order, ignoring one kind of difference; they may overlap."""
+"""Returns the matches of a text in order, ignoring one kind of difference. They may overlap."""
 
 
 def replace(text: str, wanted: Replacement) -> Replaced:
@@ -89,7 +89,7 @@ def replace(text: str, wanted: Replacement) -> Replaced:
     count = 0
     for span in spans:
         if span.start < position:
-            continue  # It overlaps the previous match.
+            continue  # This match overlaps the previous one.
         new: str | None = span.new
         if shown is not text:
             new = with_odd_bytes(span.new, text[span.start : span.end])
@@ -212,7 +212,7 @@ def _stripped(lines: list[str]) -> list[str]:
 
 
 def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
-    """Find whole lines of the file that the model wrote as one line: ``def f(): return 1``."""
+    """Find whole lines of the file that the model wrote as one line (``def f(): return 1``)."""
     old = " ".join(wanted.old.split())
     if "\n" in wanted.old.strip() or " " not in old:
         return []
@@ -238,7 +238,7 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
     """Return the index of the line with which ``old`` ends, if it begins with the line ``begin``.
 
-    None if ``old`` doesn't consist of two to ``_MAX_JOINED`` whole lines, joined by spaces.
+    Returns None if ``old`` doesn't consist of two to ``_MAX_JOINED`` whole lines, joined by spaces.
     """
     joined = bare[begin]
     for end in range(begin + 1, min(begin + _MAX_JOINED, len(bare))):
@@ -253,7 +253,7 @@ def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
 def _without(
     slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
 ) -> list[_Span]:
-    """Remove a slip, such as line numbers, from the wanted text, and return the matches of the rest.
+    """Remove a slip, such as line numbers, from the wanted text, and return matches of the rest.
 
     Returns the matches of the first of ``others`` that finds any; [] if the text has no such slip.
     """

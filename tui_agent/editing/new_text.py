@@ -1,4 +1,7 @@
-"""Makes the text that replaces a match, with the file's line endings and unchanged lines. Pure."""
+"""Creates the text that replaces a match, with the file's line endings and unchanged lines.
+
+Pure.
+"""
 
 import bisect
 import re
@@ -11,7 +14,7 @@ _FEED = re.compile("\n")
 
 
 class NewText:
-    """Makes the new text for each match of one replacement.
+    """Creates the new text for each match of one replacement.
 
     ``text`` is the file's text; positions in it delimit a match.
     """
@@ -26,7 +29,7 @@ class NewText:
         self._new_lines = _plain_lines(new)
 
     def plain(self, start: int, end: int) -> str:
-        """Return the new text for a match, with the line endings that the file has there."""
+        """Return the new text for a match, with the line endings used there in the file."""
         newline = self._newline_near(start, end)
         if newline not in self._by_newline:
             self._by_newline[newline] = with_newlines(self._new, newline)
@@ -35,8 +38,8 @@ class NewText:
     def keeping_unchanged(self, start: int, end: int) -> str:
         """Return the new text for an inexact match.
 
-        Lines that the edit doesn't change stay as in the file. If the match doesn't have as many
-        lines as the old text, the result is the same as from `plain`.
+        Lines that the edit doesn't change stay as they are in the file. If the match doesn't have
+        as many lines as the old text, the result is the same as from `plain`.
         """
         found = _plain_lines(self._text[start:end])
         if len(found) != len(self._old_lines):

@@ -31,7 +31,8 @@ _ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
 def without_line_numbers(old: str, new: str) -> Pair | None:
     """Remove the line numbers that `read` and searches show before lines from both texts.
 
-    None unless each line of ``old`` has one, in sequence and with the same separator.
+    Returns None unless each line of ``old`` begins with a number, in sequence and with the same
+    separator.
     """
     lines = old.removesuffix("\n").split("\n")
     first = _NUMBERED.match(lines[0])
@@ -48,7 +49,7 @@ def without_line_numbers(old: str, new: str) -> Pair | None:
 def without_blank_ends(old: str, new: str) -> Pair | None:
     """Remove the blank lines at the beginning and end of ``old`` from both texts.
 
-    None if ``old`` has no such lines, or is blank as a whole.
+    Returns None if ``old`` has no such lines, or is blank as a whole.
     """
     if not old.strip():
         return None
@@ -66,7 +67,7 @@ def without_blank_ends(old: str, new: str) -> Pair | None:
 def without_escapes(old: str, new: str) -> Pair | None:
     """Remove one level of JSON or HTML escapes from both texts.
 
-    None if ``old`` has no escapes, or if either text also has one of the escaped characters
+    Returns None if ``old`` has no escapes, or if either text also has one of the escaped characters
     unescaped.
     """
     kinds = set(_ESCAPED.findall(old))

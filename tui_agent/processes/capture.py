@@ -7,15 +7,15 @@ from tui_agent.lazy import LazyPattern
 
 HEAD_BYTES = 8 * 1024 * 1024
 HEAD_LINES = 200_000
-"""Maximum numbers of bytes and lines kept from the start of an output."""
+"""Maximum number of bytes, and of lines, that are kept from the start of an output."""
 
 TAIL_BYTES = 1024 * 1024
 TAIL_LINES = 50_000
-"""Maximum numbers of bytes and lines kept from the end of an output."""
+"""Maximum number of bytes, and of lines, that are kept from the end of an output."""
 
 ERROR_LINES = 20
-"""Maximum number of lines that are kept from the part between start and end, because they look like
-errors."""
+"""Maximum number of lines between the start and the end of an output that are kept because they
+look like errors."""
 
 _ERROR_LINE_BYTES = 400
 _ERROR_MARKS = (b"rror", b"RROR", b"ailed", b"FAIL", b"xception", b"raceback", b"anic", b"atal")
@@ -43,10 +43,11 @@ _FEW_CONTROLS = 8
 _CONTROL_SHARE = 0.02
 
 _NUL_SHARE = 0.3
-"""Share of NUL bytes above which output is binary. Lists of names may have a NUL after each."""
+"""Share of NUL bytes above which output counts as binary. Lists of names may contain a NUL after
+each name."""
 
 _LINES_BETWEEN = 20
-"""Maximum number of lines between two binary parts that count as one part."""
+"""Maximum number of lines between two binary parts that are treated as one part."""
 
 
 class Capture:
@@ -135,7 +136,8 @@ def plain_text(raw: bytes) -> str:
     """Return output in the form in which the model sees it: plain text without control characters.
 
     Binary parts become a note with their size; other invalid UTF-8 becomes U+FFFD, and NUL a line
-    feed. If carriage returns rewrote a line (a progress bar), only its last version stays.
+    feed. If carriage returns rewrote a line (a progress bar), only the last version of the line is
+    kept.
     """
     # In text, NUL separates names.
     text = (

@@ -1,4 +1,4 @@
-"""Converts untrusted data, such as documents and web pages, in a separate process."""
+"""Converts untrusted data, such as documents and web pages, in separate processes."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ async def convert(
 ) -> bytes | None:
     """Run a Python module as a process with ``data`` as input, and return its standard output.
 
-    None if its exit code is not 0: a malicious document may crash it. A large document takes
-    seconds. Cancelling the call ends the process.
+    Returns None if its exit code is not 0, because a malicious document may crash it. A large
+    document takes seconds. Cancelling the call ends the process.
     """
     process = await asyncio.create_subprocess_exec(
         *isolated_module(module, *arguments),

@@ -1,7 +1,7 @@
-"""Makes the environments of commands, hooks and MCP servers, without variables that hold secrets.
+"""Creates the environments of commands, hooks and MCP servers, without variables that hold secrets.
 
 Commands and hooks also run without pagers, editors and prompts. The environments of git, ripgrep,
-the model host and the sandbox are made elsewhere, from the same table (``environment_table``).
+the model host and the sandbox are created elsewhere, from the same table (``environment_table``).
 """
 
 import re
@@ -22,7 +22,7 @@ _MISSES_SETTINGS = LazyPattern(
 """Words in error messages of programs that lack a setting or an API key."""
 
 MARK = "TUI_AGENT_CALL"
-"""The environment variable with the id of the command that a process belongs to."""
+"""The environment variable that contains the id of the command to which a process belongs."""
 
 OWN = "own"
 """Value of ``MARK`` in processes that this program starts for itself. These processes aren't ended
@@ -95,9 +95,10 @@ def withheld_from(
 ) -> str:
     """Return a note for the model on withheld variables that a command may have needed.
 
-    "" if there are none. The note covers the variables that the command or its output names. If it
-    names none, the command ``failed``, and its output suggests a missing setting or API key, the
-    note covers all. Variables in ``given`` are not named: the command had them as placeholders.
+    Returns "" if there are none. The note covers the variables that the command or its output
+    names. If it names none, the command ``failed``, and its output suggests a missing setting or
+    API key, the note covers all. Variables in ``given`` are not named, because the command received
+    placeholders for them.
     """
     withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
     names = [name for name in withheld if name not in given]
@@ -118,7 +119,7 @@ def withheld_from(
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return ``environ`` adapted for commands: without pager, editor, colours or prompts.
 
-    Variables in the ``keep`` of a `SafeEnvironment` are not left out.
+    If ``environ`` is a `SafeEnvironment`, variables in its ``keep`` are kept.
     """
     keep = environ.keep if isinstance(environ, SafeEnvironment) else ()
     return without_left_out("commands", environ, keep)

@@ -1,8 +1,8 @@
 """A table that says which environment variables are passed on to child processes, and why.
 
 A variable without a row is passed on to servers, commands and hooks unless it looks like a secret.
-The program's own helpers get only the variables whose rows say so. The user's editor gets all
-variables.
+The program's own helpers receive only the variables whose rows say so. The user's editor receives
+all variables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """What each `Reader` is given for some variables: `PASSED`, `LEFT_OUT`, or a value to set."""
+    """What each `Reader` receives for the row's variables: `PASSED`, `LEFT_OUT`, or a value."""
 
     names: tuple[str, ...]
     """Names of variables; ``*`` matches any characters."""
     why: str
-    """The reason, as a sentence for the documentation."""
+    """The reason for the row's values, as a sentence for the documentation."""
     own: str = LEFT_OUT
     host: str = LEFT_OUT
     servers: str = PASSED
@@ -71,7 +71,7 @@ TABLE = (
     Row(("USER", "LOGNAME"), "Providers' libraries look up the user.", host=PASSED),
     Row(
         in_order("SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE AWS_CA_BUNDLE"),
-        "They name the certificates that a company trusts.",
+        "They name certificates that are trusted in addition, such as a company's.",
         host=PASSED,
     ),
     Row(
@@ -80,7 +80,7 @@ TABLE = (
             HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
             """
         ),
-        "The network's proxies. The model host gets them through the program; in the sandbox they "
+        "The network's proxies. The model host receives them from the program; in the sandbox, they "
         "name the sandbox's proxy.",
     ),
     Row(
@@ -90,18 +90,18 @@ TABLE = (
     ),
     Row(
         CODE_VARIABLES,
-        "They make Python load code. The program and its helpers ignore them; commands get them.",
+        "They make Python load code. The program and its helpers ignore them; commands receive them.",
     ),
     _left_out(
         "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES "
         "GIT_PREFIX GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_SHALLOW_FILE GIT_GRAFT_FILE "
         "GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT "
         "GIT_NAMESPACE GIT_QUARANTINE_PATH GIT_REFLOG_ACTION",
-        "Set if a git hook started the program: git in a command would write into that repository.",
+        "Set if a git hook started the program. Otherwise git in a command would write into its repository.",
     ),
     _left_out(
         "MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR",
-        "Set if make started the program: make in a command would take over that make's options.",
+        "Set if make started the program. Otherwise make in a command would use that make's options.",
     ),
     _left_out(
         "BASH_ENV ENV SHELLOPTS BASHOPTS",
@@ -165,13 +165,13 @@ TABLE = (
         sandbox=LEFT_OUT,
     ),
 )
-"""All rows; no variable occurs in two of them."""
+"""All rows of the table. No variable occurs in two rows."""
 
 
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of ``environ`` that rows pass on to a reader, and those that rows set.
 
-    Only for the readers ``own`` and ``host``, which don't get variables without a row.
+    Only for the readers ``own`` and ``host``, which don't receive variables without a row.
     """
     kept = {name: value for name, value in environ.items() if _passes(name, reader)}
     return kept | _values_for(reader)
@@ -182,7 +182,7 @@ def without_left_out(
 ) -> dict[str, str]:
     """Return ``environ`` without the variables left out for a reader, and with those set for it.
 
-    Variables in ``keep`` are not left out. Only for readers that get variables without a row.
+    Variables in ``keep`` are not left out. Only for readers that receive variables without a row.
     """
     left_out: set[str] = set()
     for row in TABLE:

@@ -10,7 +10,7 @@ from functools import partial
 from tui_agent.processes.table import descendants, state_of
 
 FREEZE_SECONDS = 2.0
-"""Maximum seconds to wait until all processes have stopped; a slow disk or network delays that."""
+"""Maximum seconds to wait until all processes have stopped. A slow disk or network delays this."""
 _PAUSE = 0.001
 _STOPPED = frozenset({"T", "t", "Z", "X", ""})
 _STANDING = _STOPPED | {"D"}

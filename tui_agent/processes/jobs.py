@@ -61,8 +61,8 @@ CHANGE_INTERVAL = 1.0
 class JobState:
     """The state of a job at one moment, for lists and results.
 
-    Times are in seconds since the epoch. ``exit_code`` is None while it runs, negative if a signal
-    ended it. ``output_bytes`` counts all output so far.
+    Times are in seconds since the epoch. ``exit_code`` is None while the job runs, and negative if
+    a signal ended it. ``output_bytes`` counts all output so far.
     """
 
     id: int
@@ -72,7 +72,7 @@ class JobState:
     ended_at: float | None = None
     exit_code: int | None = None
     stopped: bool = False
-    """Whether the user, the model or the program stopped it."""
+    """Whether the user, the model or the program stopped the job."""
     output_bytes: int = 0
 
     @property
@@ -81,13 +81,13 @@ class JobState:
 
 
 class Job:
-    """One command in the background."""
+    """One command that runs, or has run, in the background."""
 
     def __init__(
         self, command: str, clock: Callable[[], float], on_output: Callable[[], None]
     ) -> None:
         self.id = 0
-        """Its number in the list of jobs; 0 until it is listed."""
+        """The job's number in the list of jobs; 0 until the job is listed."""
         self.command = command
         self.ended = asyncio.Event()
         self.stored: str | None = None
@@ -110,7 +110,8 @@ class Job:
         """Called with the job's output while a tool call waits for the job, otherwise None."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
-        """The terminal that the job runs in; None if it runs without one and so takes no input."""
+        """The terminal that the job runs in; None if it runs without one, and therefore takes no
+        input."""
         self.is_taken = False
         """Whether a person has taken over the job's terminal."""
         self.is_contained = False
@@ -180,7 +181,7 @@ class Job:
         self.terminal.type(text)
 
     async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
-        """Wait, at most ``seconds``, until ``awaited`` returns True for new output of the terminal.
+        """Wait up to ``seconds`` until ``awaited`` returns True for new output of the terminal.
 
         Once the terminal has been quiet for a while, ``awaited`` is also called with the text on
         its screen. If ``awaited`` is None, waits only until the terminal is quiet.
@@ -312,16 +313,16 @@ class AdoptedJob(Job):
 
 
 class Foreground:
-    """A command that a tool call is waiting for. Until it ends, the user can make it a job."""
+    """A command that a tool call is waiting for. Until it ends, the user can turn it into a job."""
 
     def __init__(self, name: str, started_at: float) -> None:
         self.name = name
         self.started_at = started_at
         """When the command was started, in seconds since the epoch."""
         self.moved = asyncio.Event()
-        """Set when the user makes the command a job."""
+        """Set when the user turns the command into a job."""
         self.run: CommandRun | None = None
-        """The command's run, filled while the command runs; None before its process starts."""
+        """The command's run, filled in while the command runs; None before its process starts."""
 
     @property
     def is_running(self) -> bool:
@@ -332,7 +333,7 @@ class MovedJob(Job):
     """A job that a tool call started and waited for until the user moved it to the background.
 
     ``ending`` runs the command to its end and returns a note for the model. The time limit of the
-    call is lifted.
+    call no longer applies.
     """
 
     def __init__(
@@ -389,7 +390,7 @@ class Jobs:
         *,
         on_end: Callable[[JobState], None] = lambda _state: None,
     ) -> None:
-        """Make an empty list of jobs.
+        """Create an empty list of jobs.
 
         ``on_change`` is called when jobs start, end or have new output. ``on_end`` is called with
         the state of a job that ended without being stopped, while no tool call waited for it.
@@ -444,13 +445,13 @@ class Jobs:
 
     @property
     def movable(self) -> int:
-        """The number of running commands that `move` would make jobs."""
+        """The number of running commands that `move` would turn into jobs."""
         return len(self._running_in_foreground())
 
     def move(self) -> int:
         """Turn the running commands that tool calls are waiting for into jobs; return their number.
 
-        `MAX_RUNNING` doesn't apply here, as these commands are already running.
+        `MAX_RUNNING` doesn't apply here, because these commands are already running.
         """
         found = self._running_in_foreground()
         for command in found:
@@ -470,16 +471,16 @@ class Jobs:
         """List a command that was moved to the background as a job, and return the job.
 
         ``ending`` is the task that runs it to its end and returns a note for the model;
-        ``put_blob`` stores the output then.
+        ``put_blob`` stores the output at the end.
         """
         job = MovedJob(foreground, run, ending, clock=self._clock, on_output=self._announce_soon)
         self._list(job, job.watch(put_blob))
         return job
 
     def _list(self, job: Job, waiting: Coroutine[Any, Any, None]) -> None:
-        """Number a job, add it to the list, and remove the oldest ended ones beyond ``MAX_ENDED``.
+        """Number a job, add it to the list, and keep only the newest ``MAX_ENDED`` ended jobs.
 
-        ``waiting`` returns after the end of the job; it runs as a task of its own.
+        ``waiting`` is a coroutine that returns after the end of the job; it runs in its own task.
         """
         job.id = self._next
         self._next += 1
@@ -496,7 +497,7 @@ class Jobs:
         """Return the job with this number.
 
         Raises:
-            ToolError: there is none; the message lists the numbers of all jobs.
+            ToolError: no job has this number; the message lists the numbers of all jobs.
         """
         try:
             return self._jobs[number]
@@ -523,7 +524,7 @@ class Jobs:
             self._timer.cancel()
 
     def unreported(self) -> list[Job]:
-        """Return the jobs that ended without being stopped and whose end is unknown to the model.
+        """Return the jobs that ended without being stopped and whose end the model doesn't know.
 
         They are in the order of their numbers.
         """

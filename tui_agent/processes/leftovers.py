@@ -67,7 +67,7 @@ class Leftovers:
     """The processes that one command left running."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Start with the processes found so far, given by their ids; more may be found later.
+        """Begin with the processes ``pids`` that were found so far; more may be found later.
 
         ``leader`` is the id of the command's own process, which led their session; ``mark`` is the
         command's id in their environment.
@@ -133,7 +133,7 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return the processes that a command left running; possibly none.
+    """Return the processes that a command left running, if any.
 
     Call it after the command's own process, ``leader``, has ended. ``mark`` is the command's id.
     Takes about a millisecond if there are none.

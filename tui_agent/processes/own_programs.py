@@ -38,9 +38,10 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the absolute path of a program in the project, or else on ``PATH``; None if not found.
+    """Return the absolute path of a program in the project or on ``PATH``; None if not found.
 
-    For ``where`` and ``root`` see `find_own_program`. Run the program only in the sandbox.
+    The project is searched first. For ``where`` and ``root``, see `find_own_program`. Run the
+    program only in the sandbox.
     """
     return find_own_program(name, where, root) or find_program(name, root)
 
@@ -49,7 +50,8 @@ def find_own_program(name: str, where: Path, root: Path) -> str | None:
     """Return the absolute path of a program in the nearest of the project's program directories.
 
     The program directories are those in ``where`` and in the directories above it, up to ``root``,
-    the project. None if the program is in none of them. Run the program only in the sandbox.
+    the project. Returns None if the program is in none of them. Run the program only in the
+    sandbox.
     """
     for directory in (where, *where.parents):
         if not directory.is_relative_to(root):
@@ -95,7 +97,7 @@ def _is_of(project: Path | None, path: str) -> bool:
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment for programs that this program runs for itself, with ``more`` added.
 
-    It has no API keys, no settings and no home directory.
+    The environment contains no API keys, no settings and no home directory.
     """
     return own({**chosen_for("own", os.environ), "PATH": search_path(), **(more or {})})
 

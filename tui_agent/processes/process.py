@@ -40,7 +40,8 @@ REPORT_INTERVAL = 0.05
 """Seconds between two reports of live output."""
 
 REPORT_BYTES = 16 * 1024
-"""Maximum bytes of one report; if there is more output, only the newest part is reported."""
+"""Maximum bytes in one report of live output. If there is more, only the newest part is
+reported."""
 
 EXIT_GRACE_SECONDS = 0.1
 """Maximum seconds to wait for the rest of the output after the command's own process has ended."""
@@ -49,13 +50,13 @@ UNSTOPPABLE_SECONDS = 2.0
 """Maximum seconds to wait for the end of a process that was killed."""
 
 _CHUNK = 64 * 1024
-"""Maximum bytes of one read."""
+"""Maximum number of bytes that are read from a pipe at once."""
 _BURST_BYTES = 1024 * 1024
-"""Bytes of output after which reading pauses."""
+"""Number of bytes of output after which reading pauses."""
 
 _FLOOD_PAUSE_SECONDS = 0.015
-"""Seconds that reading pauses after each burst. A flood of output then takes a tenth of a core, and
-its writer has to wait."""
+"""Seconds that reading pauses after each burst. As a result, a flood of output takes a tenth of a
+core, and the process that writes it has to wait."""
 
 _DISCARD_PAUSE_SECONDS = 0.05
 """Seconds that reading pauses after each chunk of output that is discarded."""
@@ -81,7 +82,8 @@ class Watch:
         self._descriptor: int | None = None
         """The pipe to the watcher; None if it is not running."""
         self._reported: dict[str, str] = {}
-        """The last line about each running command, by its id; all are sent to a new watcher."""
+        """The last line about each running command, by the command's id. A new watcher receives all
+        of them."""
         self._broken = False
 
     def report_running(
@@ -91,8 +93,8 @@ class Watch:
 
         ``mark`` is the command's id, ``pid`` the id of its own process. Call this before the
         command starts, with ``pid`` 0, because the program may be killed right after the start, and
-        again afterwards. If the command has ended, ``left`` has the processes that it left running,
-        with their start times.
+        again afterwards. If the command has ended, ``left`` contains the processes that it left
+        running, with their start times.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
@@ -173,10 +175,10 @@ class Command:
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
     looked_at: Callable[[int], Awaitable[None]] | None = None
-    """For a job in the sandbox: awaited with the process id to copy its build output so far into
-    the project."""
+    """Function of a job in the sandbox; None otherwise. It is awaited with the process id, and
+    copies the build output so far into the project."""
     terminal: Terminal | None = None
-    """The terminal for input and output; None for pipes."""
+    """The terminal for input and output; None if the command uses pipes."""
     wait_for_others: Callable[[], Awaitable[None]] | None = None
     """Awaited after the end of the command's own process, until its other processes have ended;
     None if these may keep running."""
@@ -184,7 +186,7 @@ class Command:
 
 @dataclass
 class CommandRun:
-    """A command's run and its result, filled while the command runs.
+    """A running command and its result, which is filled in while the command runs.
 
     ``exit_code`` is negative if a signal ended the command. It is None while the command runs, and
     stays None if the command could not be ended.
@@ -202,13 +204,13 @@ class CommandRun:
     limit: asyncio.Timeout | None = None
     """The time limit while the command runs, else None; reschedule it to lift the limit."""
     listener: Callable[[bytes], None] | None = None
-    """Called with the output, in addition to its other receivers, on the event loop's thread."""
+    """Called with the output on the event loop's thread, in addition to other receivers."""
 
 
 class _Pipe:
     """The reading end of a command's output, read by the event loop at a limited speed.
 
-    Chunks go to ``sink``; after each burst reading pauses for ``pause`` seconds.
+    Chunks are passed to ``sink``. After each burst, reading pauses for ``pause`` seconds.
     """
 
     def __init__(self, descriptor: int, sink: Callable[[bytes], None], pause: float) -> None:
@@ -325,8 +327,8 @@ class Child:
 class StartedCommand:
     """A command that was started in a new session.
 
-    ``process`` is its own process, ``pipes`` are the reading ends of its outputs, and ``mark`` is
-    its id in the environment of all its processes.
+    ``process`` is the command's own process, ``pipes`` are the reading ends of its outputs, and
+    ``mark`` is its id in the environment of all its processes.
     """
 
     process: Child
@@ -421,7 +423,7 @@ async def run_command(command: Command, report: Callable[[str], None], run: Comm
     At the time limit, or if the caller is cancelled, all processes of the command are ended. After
     a normal end, processes that the command left running continue and are in ``run.left``, unless
     ``command.wait_for_others`` has waited for their end. ``report`` is called with the live output.
-    ``run`` is filled meanwhile, so that the output of a cancelled command is not lost.
+    ``run`` is filled in meanwhile, so that the output of a cancelled command is not lost.
 
     Raises:
         OSError: the command can't be started.

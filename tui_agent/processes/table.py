@@ -67,7 +67,10 @@ def start_of(pid: int) -> int:
 
 
 def session_of(pid: int) -> int:
-    """Return the session id of a process; 0 if it has ended (a zombie counts as ended)."""
+    """Return the session id of a process; 0 if the process has ended.
+
+    A zombie counts as ended.
+    """
     status = _status(pid)
     if status:
         return int(status[3])
@@ -77,7 +80,7 @@ def session_of(pid: int) -> int:
 def mark_of(pid: int) -> str | None:
     """Return the value of ``MARK`` in a process's environment.
 
-    None if the environment has no mark, "" if it can't be read.
+    Returns None if the environment has no mark, "" if it can't be read.
     """
     try:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
@@ -115,7 +118,7 @@ def reap(pids: Iterable[int]) -> None:
 
 
 def any_left(leader: int, found: Iterable[int]) -> bool:
-    """Return True if any of the processes ``found`` is still running; zombies don't count.
+    """Return True if any of the processes in ``found`` is still running. Zombies don't count.
 
     Without ``/proc``, return True if the process group ``leader`` still exists.
     """

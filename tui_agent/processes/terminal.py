@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS = 80
 ROWS = 24
-"""Size of the terminal: it fits into any user's terminal if the user takes it over."""
+"""Size of the terminal. It fits in most users' terminals, so that a user can take it over."""
 KIND = "linux"
 """The value of ``TERM``: a kind of terminal whose sequences `TerminalScreen` understands."""
 
@@ -32,11 +32,11 @@ MAX_TYPED_BYTES = 4_000
 """Maximum bytes typed at once. The kernel drops any more that the program doesn't read in time."""
 
 MAX_PENDING_BYTES = 16 * 1024
-"""Maximum bytes of output waiting to be drawn; older output is dropped. Drawing that much takes up
-to 0.1 s."""
+"""Maximum bytes of output waiting to be drawn; older output is dropped. Drawing this amount takes
+up to 0.1 s."""
 
 MAX_HIGHLIGHTED = 5
-"""If more parts of a screen than this are highlighted, they are decoration and aren't listed."""
+"""Number of highlighted parts above which they count as decoration and aren't listed."""
 
 KEYS: Mapping[str, str] = {
     "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
@@ -69,7 +69,10 @@ def typed_text(text: str) -> str:
 
 
 def typed_lines(text: str) -> str:
-    """Return what typing a text produces, without control keys, to check it as shell commands."""
+    """Return the characters that typing a text produces, without control keys.
+
+    This is used to check typed text as shell commands.
+    """
     return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 

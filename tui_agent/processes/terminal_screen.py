@@ -18,7 +18,7 @@ MAX_JOINED = 32
 
 @frozen
 class Part:
-    """Adjacent cells of a row that all stand out, or all don't."""
+    """Adjacent cells of a row. Either all of them stand out, or none does."""
 
     text: str
     stands_out: bool

@@ -15,7 +15,7 @@ MAX_OUTPUT = 1_000_000
 
 
 class CommandFailedError(Exception):
-    """A command couldn't start, took too long or wrote too much.
+    """Raised if a command can't be started, takes too long or writes too much.
 
     The message is a clause that follows the command's name: "it took longer than 5 s …".
     """
@@ -26,7 +26,7 @@ def shell_command(
 ) -> Command:
     """Return a command that runs the shell line ``text``; ``timeout`` is in seconds.
 
-    Its environment has no directory of ``project`` in ``PATH``.
+    ``PATH`` in its environment contains no directory of ``project``.
     """
     given = {**command_environment(environment), "PATH": search_path(environment, project)}
     return Command(("/bin/sh", "-c", text), cwd, given, timeout)
@@ -35,10 +35,10 @@ def shell_command(
 async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
     """Run a command with ``given`` as input; returns exit code, standard output and standard error.
 
-    If it takes too long or writes too much, or the caller is cancelled, all its processes are
-    ended.
+    If the command takes too long or writes too much, or the caller is cancelled, all its processes
+    are ended.
 
-    Raises CommandFailedError if it can't be started, takes too long or writes too much.
+    Raises CommandFailedError if the command can't be started, takes too long or writes too much.
     """
     out = bytearray()
     errors = bytearray()

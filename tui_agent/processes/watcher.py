@@ -1,4 +1,4 @@
-"""Ends all processes of commands, when the program asks for it or after it was killed.
+"""Ends all processes of commands, when the program asks for it or after the program was killed.
 
 Run as a separate process, this module is the watcher. The program writes to its standard input
 which commands are running. When the program ends, in whatever way, that input ends as well, and the
@@ -108,7 +108,7 @@ def _signalled(
 ) -> list[tuple[int, list[int]]]:
     """Send a signal to all processes of the commands, and return the result of `_found`.
 
-    The processes are added to ``seen``.
+    The ids of these processes are added to ``seen``.
     """
     found = list(_found(watched))
     for leader, pids in found:

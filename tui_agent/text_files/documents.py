@@ -64,7 +64,10 @@ def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
 
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Yield, for each sheet, a line with its number, and its rows with cells separated by tabs."""
+    """Yield, for each sheet, a line with its number, followed by its rows.
+
+    Cells are separated by tabs.
+    """
     shared = []
     if "xl/sharedStrings.xml" in archive.namelist():
         rows = _part(archive, "xl/sharedStrings.xml").iter(f"{_SHEET_CELL}si")
@@ -172,7 +175,7 @@ def _took_too_long(_number: int, _frame: object) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return the name of an archive's member with U+FFFD for characters that can't be printed."""
+    """Return the name of an archive's member with U+FFFD in place of unprintable characters."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 

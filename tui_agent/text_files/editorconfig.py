@@ -18,8 +18,8 @@ _LINE = LazyPattern(
 def declared_charset(path: Path) -> str:
     """Return the ``charset`` that ``.editorconfig`` declares for a path, "" for none or "unset".
 
-    ``path`` is absolute. The nearest ``.editorconfig`` with a charset for it decides, and in that
-    file the last matching section.
+    ``path`` is absolute. The nearest ``.editorconfig`` that gives a charset for the path decides,
+    and in that file, the last matching section.
     """
     for folder in path.parents:
         data = read_regular(folder / _NAME, _MAX_BYTES)
@@ -41,7 +41,7 @@ def declared_charset(path: Path) -> str:
 
 
 def _values(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each line with a value, its section's glob, its key and its value.
+    """Yield the section's glob, the key and the value for each line that contains a value.
 
     The glob is "" before the first section. Key and value are in lower case.
     """

@@ -17,8 +17,8 @@ SAMPLE_BYTES = 64 * 1024
 """Number of bytes at the start of a file that are searched for a declared encoding, and for a NUL,
 which makes a file binary unless it is UTF-16 or UTF-32."""
 DETECTED_BYTES = 10_000_000
-"""Number of bytes at the start from which the encoding is detected. Tools don't change larger
-files."""
+"""Number of bytes at the start of a file from which the encoding is detected. Tools don't change
+larger files."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -31,11 +31,12 @@ _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _LATIN_SHARE = 0.5
 _LEAST_ZEROS = 4
-"""Minimum number of zero bytes at every other position in UTF-16 without a byte order mark."""
+"""Minimum number of zero bytes, at every other position, that show UTF-16 without a byte order
+mark."""
 _CONTROL_SHARE = 0.02
 _FEW_CONTROLS = 8
-"""A file that isn't valid UTF-8 is binary if it has more control characters than this number, and
-than this share of its bytes."""
+"""A file that isn't valid UTF-8 is binary if it contains more control characters than this number,
+and than this share of its bytes."""
 
 _COMMENT = LazyPattern(rb"(?:[ \t\f]*#|.{0,40}-\*-|.{0,20}vim?:).{0,200}?coding[:=][ \t]*([-\w.]+)")
 _XML = LazyPattern(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([-\w.:]+)")
@@ -56,13 +57,13 @@ _UMLAUTS = frozenset("äöüÄÖÜß")
 _WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
 """Letters beyond ASCII that can be a word of their own in a western language."""
 _MIXED_RUN = 2
-"""Mean length below which runs of bytes over 127 look like a text of a western language."""
+"""Mean length of runs of bytes over 127 below which a text seems to be in a western language."""
 _GUESSED_BYTES = 6
-"""Minimum number of bytes over 127 to guess an encoding other than windows-1252."""
+"""Minimum number of bytes over 127 that is needed to guess an encoding other than windows-1252."""
 _EVIDENCE_BYTES = 8_192
 _SHORT_EVIDENCE = 512
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gbk", "euc_kr": "cp949", "ks_c_5601-1987": "cp949"}
-"""Declared encodings, each with the larger encoding that such files really use, as in browsers."""
+"""Declared encodings, each with the larger encoding that is used instead, as in browsers."""
 _WEB_NAMES = {
     **{name: name for name in ("euc-jp", "gb18030", "gbk", "big5", "koi8-r", "koi8-u")},
     "cp932": "shift_jis",
@@ -79,19 +80,19 @@ _GUESSED = in_order(
     cp932 euc_jp gb18030 big5 cp949 cp1251 koi8_r cp866 cp1250 iso8859_2 cp1253 cp1254 cp1255 cp1256
     """
 )
-"""Encodings that some editors and systems still write; charset-normalizer chooses one of them."""
+"""Encodings that some editors and systems still write. charset-normalizer chooses one of them."""
 
 
 @frozen
 class Encoding:
-    """The encoding of a text file: Python's name for it, and the byte order mark, b"" for none."""
+    """The encoding of a text file: Python's name for it, and the byte order mark (b"" for none)."""
 
     name: str = "utf-8"
     bom: bytes = b""
 
     @property
     def is_wide(self) -> bool:
-        """Whether a line feed takes more than one byte."""
+        """Whether a line feed takes more than one byte in this encoding."""
         return self.name in _WIDE
 
     def decode(self, data: bytes) -> str:
@@ -118,7 +119,7 @@ class Encoding:
             return decoder("replace").decode(body)
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a whole file with this text, byte order mark included.
+        """Return the bytes of a whole file with this text, including the byte order mark.
 
         Raises UnicodeEncodeError if the encoding lacks a character.
         """
@@ -175,7 +176,8 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
 def _wide_without_mark(data: bytes, *, whole: bool) -> Encoding | None:
     """Return the encoding of bytes that are UTF-16 without a byte order mark, None if they aren't.
 
-    Some Windows programs write such files. They are recognised by the zero bytes of latin letters.
+    Some Windows programs write such files. They are recognised by the zero bytes next to Latin
+    letters.
     """
     sample = data[: SAMPLE_BYTES // 2 * 2]
     for name, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
@@ -226,7 +228,8 @@ def settings_text(data: bytes) -> str:
     """Return the text of a settings file's bytes.
 
     Raises:
-        ValueError: it is binary, or has undecodable bytes; the message names the first such line.
+        ValueError: the file is binary, or contains undecodable bytes; the message names the first
+            such line.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -254,7 +257,7 @@ def declared_encoding(text: str, charset: str = "") -> Encoding:
 
 
 def odd_bytes_shown(text: str) -> str:
-    """Return a text with U+FFFD in place of each lone surrogate, which is an undecodable byte."""
+    """Return a text in which U+FFFD replaces each lone surrogate (each undecodable byte)."""
     if text.isascii():
         return text
     return _ODD.sub("\ufffd", text)
@@ -264,8 +267,8 @@ def with_odd_bytes(text: str, shown_from: str) -> str | None:
     """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
 
     A model sees the undecodable bytes of the original, ``shown_from``, as U+FFFD, and repeats these
-    in the changed ``text``. A text without U+FFFD is returned unchanged. None if ``text`` has more
-    or fewer of them than the original.
+    in the changed ``text``. A text without U+FFFD is returned unchanged. Returns None if ``text``
+    contains more or fewer U+FFFD than the original.
     """
     if "\ufffd" not in text:
         return text
@@ -279,8 +282,8 @@ def with_odd_bytes(text: str, shown_from: str) -> str | None:
 def python_name(label: str) -> str:
     """Return Python's name for an encoding's label, "" if Python doesn't know it.
 
-    Also "" for encodings that don't contain ASCII, except UTF-16 and UTF-32. For some old encodings
-    the larger one in ``_SUPERSETS`` is returned.
+    Also returns "" for encodings that don't contain ASCII, except UTF-16 and UTF-32. For some old
+    encodings the larger one in ``_SUPERSETS`` is returned.
     """
     try:
         found = codecs.lookup(label).name if label else ""
@@ -326,7 +329,7 @@ def _decodes(data: bytes, name: str, *, whole: bool = True) -> bool:
 def _guessed(data: bytes) -> str:
     """Return the name of the likely encoding of bytes that aren't valid UTF-8.
 
-    "utf-8" if too few bytes are beyond ASCII, or no encoding fits.
+    Returns "utf-8" if too few bytes are beyond ASCII, or if no encoding fits.
     """
     lines = data.split(b"\n")
     evidence = b"\n".join(line for line in lines if not line.isascii())[:_EVIDENCE_BYTES]

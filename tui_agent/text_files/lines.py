@@ -14,7 +14,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def numbered(text: str) -> list[str]:
-    """Return a text's lines as tools show them: number from 1, tab, line without final spaces."""
+    """Return a text's lines as tools show them: number from 1, tab, line without end spaces."""
     return [f"{number}\t{line.rstrip()}" for number, line in enumerate(lines_of(text), 1)]
 
 
@@ -24,7 +24,7 @@ def line_at(text: str, position: int) -> int:
 
 
 def newline_of(text: str) -> str:
-    r"""Return "\r\n" if more than half of a text's line endings are that, otherwise "\n"."""
+    r"""Return "\r\n" if more than half of a text's line endings are "\r\n", otherwise "\n"."""
     feeds = text.count("\n")
     return "\r\n" if text.count("\r\n") * 2 > feeds else "\n"
 

@@ -22,12 +22,15 @@ _INVISIBLE = LazyPattern(
 )
 """Matches invisible characters, as they are and as `listed_name` shows them."""
 _READ_OTHERWISE = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
-"""Kinds of characters whose simpler form reads differently, such as ``²``, ``①`` and ``½``."""
+"""Kinds of characters that mean something else in their simpler form: ``²``, ``①`` and ``½``."""
 _BLANK = LazyPattern(r"\s")
 
 
 class AlikeError(Exception):
-    """A name doesn't exist, but several names that look the same do; the message lists them."""
+    """Raised if a name doesn't exist, but several names exist that look the same.
+
+    The message lists them.
+    """
 
 
 def folded(name: str) -> str:

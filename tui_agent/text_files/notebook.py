@@ -16,7 +16,7 @@ from tui_agent.lazy import LazyPattern, frozen
 
 KINDS = ("code", "markdown", "raw")
 NEW_CELL = 0
-"""Number of a new cell, whose first line has no number."""
+"""Value of `Cell.number` for a new cell, whose first line contains no number."""
 OUTPUT_MARK = "#: "
 """Begins each line of a cell's outputs."""
 MAX_OUTPUT_LINES = 30
@@ -36,7 +36,7 @@ Cell = dict[str, Any]
 
 @frozen
 class _EditedCell:
-    """A cell in an edited text: its number as written (`NEW_CELL` for a new one), type and lines."""
+    """A cell in an edited text: its number (`NEW_CELL` for a new cell), its type and its lines."""
 
     number: int
     kind: str
@@ -98,8 +98,8 @@ class Notebook:
 def opened(name: str, raw: str) -> Notebook | None:
     """Return the notebook in a file with this name and JSON text.
 
-    None if the name doesn't end in ``.ipynb``, if the JSON text is not a notebook with cells, or if
-    a cell has lines that look like this module's marks.
+    Returns None if the name doesn't end in ``.ipynb``, if the JSON text is not a notebook with
+    cells, or if a cell contains lines that look like this module's marks.
     """
     if not name.lower().endswith(".ipynb"):
         return None
@@ -127,7 +127,7 @@ def _is_cell(cell: object) -> bool:
 
 
 def is_source(value: object) -> bool:
-    """Return True if a parsed JSON value can be a cell's source: a string, or a list of strings."""
+    """Return True if a parsed JSON value can be a cell's source: a string or a list of strings."""
     if isinstance(value, list):
         return all(isinstance(line, str) for line in value)
     return isinstance(value, str)

@@ -20,22 +20,22 @@ from tui_agent.text_files.encodings import (
 )
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Maximum bytes after the returned lines that are read to count the file's other lines."""
+"""Maximum bytes after the returned lines that are read to count the file's remaining lines."""
 MAX_WINDOW_CHARS = 1_000_000
 """Number of characters after which one read returns no more lines."""
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
-"""Maximum size of a UTF-16 or UTF-32 file of which lines are read, in bytes."""
+"""Maximum size, in bytes, of a UTF-16 or UTF-32 file that lines can be read from."""
 _CHUNK = 1024 * 1024
 _CUT_NOTE = 30
-"""Characters of a cut line that are reserved for the note on its rest."""
+"""Number of characters of a cut line that are reserved for the note on what was cut."""
 
 
 @frozen
 class TextFile:
     """The content of a whole text file, and its encoding.
 
-    ``text`` has the file's own line endings; undecodable bytes are lone surrogates.
+    ``text`` keeps the file's own line endings; undecodable bytes are lone surrogates.
     """
 
     text: str
@@ -69,10 +69,10 @@ class TextFile:
         return data
 
     def _encoding_of(self, text: str) -> Encoding:
-        """Return the encoding to write a changed text in.
+        """Return the encoding in which a changed text is written.
 
-        This is the file's present encoding. A file that is new or pure ASCII gets the encoding that
-        the new text or ``.editorconfig`` declares.
+        This is the file's present encoding. A file that is new or pure ASCII receives the encoding
+        that the new text or ``.editorconfig`` declares.
         """
         if self.encoding.bom or not self.text.isascii():
             return self.encoding
@@ -89,7 +89,7 @@ class TextFile:
 
 @frozen
 class TextStart:
-    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's size in bytes."""
+    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's total size."""
 
     text: str
     bytes_read: int
@@ -110,7 +110,7 @@ class Window:
     counted: bool
     size: int
     hidden: int = 0
-    """Number of lines in which secrets are redacted."""
+    """Number of these lines in which secrets are redacted."""
 
     @property
     def last(self) -> int:
@@ -131,9 +131,9 @@ def encoding_of(path: Path) -> Encoding | None:
 def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
     """Read a whole text file in order to change it; ``shown`` is its name for error messages.
 
-    Raises ToolError if the file is binary, larger than ``max_bytes``, or has bytes that would change
-    if its text were written back; OSError if it can't be read, or the absolute ``path`` contains a
-    link.
+    Raises ToolError if the file is binary, larger than ``max_bytes``, or contains bytes that would
+    change if its text were written back; OSError if it can't be read, or the absolute ``path``
+    contains a link.
     """
     if path.stat().st_size > max_bytes:
         raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
@@ -155,7 +155,7 @@ def new_file(path: Path) -> TextFile:
 
 
 def read_start(path: Path, limit: int) -> TextStart | None:
-    """Return the first ``limit`` bytes of a file as text, None if the file is binary.
+    """Return the first ``limit`` bytes of a file as text, or None if it is binary.
 
     Undecodable bytes become U+FFFD; an incomplete character at the end is omitted. Raises OSError if
     the file can't be read, or the absolute ``path`` contains a link.
@@ -201,13 +201,16 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
 
 
 def window_of(text: str, wanted: range, line_chars: int) -> Window:
-    """Return some lines of a text as `read_window` does for a file; ``size`` is in UTF-8 bytes."""
+    """Return some lines of a text as `read_window` does for a file.
+
+    The ``size`` of the result is counted in UTF-8 bytes.
+    """
     data = text.encode("utf-8", "surrogatepass")
     return _window(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
 
 
 def line_text(data: bytes, path: Path) -> str:
-    """Return the text of a line's bytes, as ripgrep prints them, with U+FFFD for undecodable ones.
+    """Return the text of a line's bytes, as ripgrep prints them, with U+FFFD for undecodable bytes.
 
     Bytes that aren't UTF-8 are decoded with the encoding of the file ``path``. An incomplete
     character at the end is omitted.
@@ -265,7 +268,7 @@ def _window(
 
 
 def _skip(file: BinaryIO, lines: int) -> int:
-    """Skip ``lines`` lines; return how many were skipped, fewer if the file ends earlier."""
+    """Skip ``lines`` lines, fewer if the file ends earlier; return the number of skipped lines."""
     passed = 0
     while passed < lines:
         start = file.tell()
@@ -310,7 +313,7 @@ def _next_line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
 
 
 def _count_lines(file: BinaryIO) -> tuple[int, bool]:
-    """Count the remaining lines; return the number, and whether the end was reached."""
+    """Count the remaining lines; return their number, and whether the file's end was reached."""
     lines = 0
     seen = 0
     last = b"\n"

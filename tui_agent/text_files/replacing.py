@@ -14,9 +14,9 @@ from tui_agent.files.inside import directory
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace the content of the file at an absolute path in one step; creates a missing file.
 
-    ``mode`` is the file's new permission bits. If it is None, they stay, or are the default for a
-    missing file. A file that has hard links, or whose directory is not writable, is overwritten in
-    place instead, which keeps the hard links intact.
+    ``mode`` is the file's new permission bits. If ``mode`` is None, the bits don't change; a
+    missing file receives the default ones. A file that has hard links, or whose directory is not
+    writable, is overwritten in place instead, which keeps the hard links intact.
 
     Raises:
         OSError: the file can't be written, or the path contains a symbolic link. The old content is
@@ -72,7 +72,7 @@ def check_writable(path: Path) -> None:
 def _make_room(descriptor: int, size: int) -> None:
     """Reserve space for ``size`` bytes in a file, so that a full disk is noticed before writing.
 
-    Raises OSError if there is no space; the file is then unchanged.
+    Raises OSError if there is no space; in that case, the file is unchanged.
     """
     before = os.fstat(descriptor).st_size
     if size <= before or not hasattr(os, "posix_fallocate"):
@@ -89,7 +89,7 @@ def _write_new(
     name: str, parent: int, data: bytes, like: os.stat_result | None, mode: int | None
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    # If a mode is given, others must not read the file before it is set.
+    # If a mode is given, other users must not read the file before the mode is set.
     descriptor = os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=parent)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
         file.write(data)

@@ -17,7 +17,7 @@ from tui_agent.text_files.notebook import KINDS, is_source
 from tui_agent.word_lists import in_order
 
 MAX_CHARS = 2_000_000
-"""Maximum characters of a text that is checked; a longer one would take seconds."""
+"""Maximum length, in characters, of a text that is checked. A longer text would take seconds."""
 
 _COMMENTED = in_order(
     """
@@ -30,7 +30,7 @@ _COMMENTED = in_order(
 )
 """Glob patterns for the names of JSON files that usually have comments and trailing commas."""
 _TEMPLATE = LazyPattern(r"(?<!\$)\{\{|\{%|<%")
-"""Marks in YAML templates, which are not checked; GitHub's ``${{`` is plain YAML."""
+"""Marks of YAML templates, which are not checked. GitHub's ``${{`` is not one: it is plain YAML."""
 _STRING_OR_COMMENT = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _STRING_OR_COMMA = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -38,7 +38,7 @@ _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 @frozen
 class Invalid:
-    """Why a text is not valid in ``format`` (such as ``JSON``); ``line`` is counted from 1."""
+    """Says why a text is not valid in ``format`` (such as ``JSON``); ``line`` is counted from 1."""
 
     format: str
     line: int
@@ -54,8 +54,8 @@ Check = Callable[[str], Invalid | None]
 def made_invalid(name: str, before: str, after: str) -> Invalid | None:
     """Return why a file that was valid before a change isn't valid after it; None if it is.
 
-    Also None if the file wasn't valid before, if it is blank after the change, if its format is
-    unknown, or if either text is longer than `MAX_CHARS`.
+    Also returns None if the file wasn't valid before, if it is blank after the change, if its
+    format is unknown, or if either text is longer than `MAX_CHARS`.
 
     Args:
         name: the file's name, without directories.
@@ -148,7 +148,7 @@ def _notebook(text: str) -> Invalid | None:
 def _cell_problem(cell: object) -> str:
     """Return why a notebook's cell isn't valid (see nbformat.readthedocs.io), "" if it is.
 
-    The text continues a sentence: "has no metadata".
+    The text continues a sentence, as in "has no metadata".
     """
     if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         return "has no cell_type of code, markdown or raw"
@@ -191,7 +191,7 @@ def _python(text: str) -> Invalid | None:
             ast.parse(text)
     except SyntaxError as error:
         return Invalid("Python", error.lineno or 1, error.msg)
-    except (ValueError, MemoryError):  # a NUL, or nested too deep
+    except (ValueError, MemoryError):  # the text contains a NUL, or is nested too deeply
         return None
     return None
 

@@ -36,11 +36,11 @@ class WebAddress:
     host: str
     port: int
     target: str
-    """Path and query, percent-encoded, as sent in the request."""
+    """The URL's path and query, percent-encoded, as sent in the request."""
 
     @property
     def netloc(self) -> str:
-        """The host, in brackets if it is an IPv6 address, and the port if it isn't the default."""
+        """The host (in brackets for an IPv6 address), and the port unless it is the default."""
         if ":" in self.host:
             host = f"[{self.host}]"
         else:
@@ -108,7 +108,7 @@ def same_site(before: WebAddress, after: WebAddress) -> bool:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return True if an address is public: global, and not a multicast or metadata address.
+    """Return True if an IP address is public, that is, global and not a multicast or metadata one.
 
     For an IPv6 address that embeds an IPv4 address, the IPv4 address is judged.
     """
@@ -122,10 +122,10 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
-    """Return True if connecting to an address, found for the name ``host``, is allowed.
+    """Return True if it is allowed to connect to an IP address that was found for ``host``.
 
-    It is allowed if the address is public, or if ``allowed`` has the host's name, its domain or the
-    address's network.
+    It is allowed if the address is public, or if ``allowed`` contains the host's name, its domain
+    or the address's network.
     """
     if is_public(address):
         return True
@@ -148,7 +148,10 @@ def matches_host(host: str, entry: str) -> bool:
 
 
 def _host(host: str) -> str:
-    """Return a URL's host in normal form; raises ToolError if it isn't a host name or address."""
+    """Return a URL's host in normal form.
+
+    Raises ToolError if it isn't a host name or an IP address.
+    """
     if ":" in host:
         try:
             return ipaddress.IPv6Address(host).compressed

@@ -42,7 +42,10 @@ class Callback:
         return await asyncio.shield(self._answer)
 
     def give(self, values: dict[str, str]) -> None:
-        """Set the login's result, such as one that the user pasted; only the first counts."""
+        """Set the login's result, for example one that the user pasted.
+
+        Only the first result counts.
+        """
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(values)
 

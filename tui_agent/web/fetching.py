@@ -31,7 +31,7 @@ MAX_REDIRECTS = 10
 CONNECT_SECONDS = 10
 """Time limit of a connection attempt, in seconds."""
 _TRIED_ADDRESSES = 3
-"""Maximum number of a host's addresses to which a connection is tried."""
+"""Maximum number of a host's IP addresses to which a connection is tried."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SNIFFED_BYTES = 4_096
 """Number of bytes at the beginning of a body in which a NUL shows that the body is binary."""
@@ -47,11 +47,11 @@ _HEADERS = {
 }
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Resolves a host name and port to IP addresses."""
+"""Function that resolves a host name and port to IP addresses."""
 
 
 class MovedError(Exception):
-    """A page redirects to ``address``, and the caller of ``WebClient.get`` refused to follow."""
+    """Raised if a page redirects to ``address``, which the caller of ``WebClient.get`` refused."""
 
     def __init__(self, address: WebAddress) -> None:
         self.address = address
@@ -76,9 +76,9 @@ class WebPage:
     """The answer to a request.
 
     ``address`` is the last address after redirects. ``body`` is decompressed; ``cut`` is True if it
-    was cut at the settings' limit. If ``binary`` is True, the page has NUL bytes and is not a PDF,
-    and ``body`` has only its beginning. ``length`` is the Content-Length in bytes, None if not
-    given. ``charset`` is None if the server names none.
+    was cut at the settings' limit. If ``binary`` is True, the page contains NUL bytes and is not a
+    PDF, and ``body`` contains only its beginning. ``length`` is the Content-Length in bytes, None
+    if the server doesn't give it. ``charset`` is None if the server names none.
     """
 
     address: WebAddress
@@ -116,13 +116,13 @@ def system_tls() -> "ssl.SSLContext":
 
 @frozen
 class WebClient:
-    """Sends requests within the settings' limits, through the proxies that ``proxy`` returns."""
+    """Sends requests within configured limits, through proxies that ``proxy`` returns."""
 
     settings: FetchSettings = FetchSettings.model_construct()
     resolve: Resolve = system_resolve
     proxy: Callable[[WebAddress], str | None] = system_proxy
     tls: Callable[[], "ssl.SSLContext"] = system_tls
-    """Returns the TLS context with the trusted certificates; called in a thread."""
+    """Returns the TLS context with the trusted certificates. It is called in a thread."""
 
     async def get(
         self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]
@@ -130,7 +130,7 @@ class WebClient:
         """Get a page, and follow redirects as long as ``may_follow`` returns True.
 
         ``may_follow`` is called with the redirecting address and the new address. The caller has to
-        limit the total time.
+        limit the total time of all requests.
 
         Raises:
             ToolError: there is no answer or it can't be decoded, there are too many redirects, or
@@ -254,8 +254,8 @@ async def _send_to_first(
 ) -> "httpx.Response":
     """Send a request to the first of ``hosts`` that accepts a connection; return the response.
 
-    ``hosts`` are IP addresses, or with a proxy the host's name. The URL has the IP address; the
-    Host header and the check of the certificate use the name.
+    ``hosts`` are IP addresses, or with a proxy the host's name. The URL contains the IP address;
+    the Host header and the certificate check use the name.
     """
     import httpx
 
@@ -285,7 +285,7 @@ async def _send_to_first(
 
 
 def timeout_message(address: WebAddress, settings: FetchSettings) -> str:
-    """Return the error message for a request that takes longer than the settings allow."""
+    """Return the error message for a request that takes longer than the configured time."""
     return f"{address.netloc} took longer than {settings.timeout:g} s."
 
 

@@ -17,7 +17,7 @@ _NOISE = (
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CONTENT = "main, article, [role=main]"
 _MAIN_SHARE = 0.3
-"""Minimum share of the page's text that its main part must have for the rest to be left out."""
+"""Minimum share of the page's text that its main part must contain for the rest to be omitted."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)-?\s*([\w+#-]+)")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
@@ -25,8 +25,8 @@ _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 def to_markdown(html: str, url: str) -> str:
     """Return a page's main content as Markdown, with absolute links.
 
-    The page's title comes first as a heading, unless the content has a heading of level 1. Scripts,
-    form fields, navigation and hidden text are omitted. ``url`` is the page's address.
+    The page's title comes first as a heading, unless the content contains a heading of level 1.
+    Scripts, form fields, navigation and hidden text are omitted. ``url`` is the page's address.
     """
     from bs4 import BeautifulSoup
 
@@ -57,7 +57,8 @@ def to_markdown(html: str, url: str) -> str:
 def _content(soup: Any) -> Any:
     """Return the longest element marked as main content, such as ``<main>`` or ``<article>``.
 
-    Returns the whole page if there is none, or if it has less than ``_MAIN_SHARE`` of the text.
+    Returns the whole page if there is none, or if the element contains less than ``_MAIN_SHARE`` of
+    the text.
     """
     whole = len(soup.get_text(" ", strip=True))
     found = [(len(element.get_text(" ", strip=True)), element) for element in soup.select(_CONTENT)]
@@ -70,7 +71,7 @@ def _content(soup: Any) -> Any:
 def _absolute(content: Any, url: str) -> None:
     """Make links absolute, and replace images by their alternative texts, in place.
 
-    Links within the page and to scripts lose their target. Images without a source or an
+    The targets of links within the page and to scripts are removed. Images without a source or an
     alternative text, and images embedded as data, are removed.
     """
     for link in content.find_all("a", href=True):
@@ -102,7 +103,7 @@ def _converted(content: Any) -> str:
     )
     try:
         return str(converter.convert_soup(content))
-    except RecursionError:  # thousands of elements inside each other
+    except RecursionError:  # There are thousands of nested elements.
         return str(content.get_text("\n"))
 
 

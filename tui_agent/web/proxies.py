@@ -38,9 +38,9 @@ _MAX_SHOWN_CHARS = 80
 class Exempt:
     """Hosts that are reached without a proxy, from one entry of ``NO_PROXY``.
 
-    These are the addresses in ``network`` or, if that is None, the names that ``pattern`` matches,
-    with their subdomains (``<local>`` matches names without a dot). ``scheme`` and ``port``
-    restrict the entry; None for any.
+    These hosts are the addresses in ``network`` or, if ``network`` is None, the names that
+    ``pattern`` matches, with their subdomains (``<local>`` matches names without a dot). ``scheme``
+    and ``port`` restrict the entry unless they are None.
     """
 
     pattern: str = ""
@@ -66,7 +66,7 @@ class Exempt:
     def portable(self) -> str:
         """Return the entry in a form that all libraries understand; "" if there is no such form.
 
-        The form has no scheme, and for a single IP address no port.
+        The form contains no scheme and, for a single IP address, no port.
         """
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
@@ -82,7 +82,7 @@ class Exempt:
 class Proxies:
     """The URLs of the proxies by scheme ("http", "https"), and the hosts reached without a proxy.
 
-    ``problems`` has a message for the user on each invalid value that was ignored.
+    ``problems`` contains a message for the user about each invalid value that was ignored.
     """
 
     by_scheme: Mapping[str, str]
@@ -110,8 +110,8 @@ class Proxies:
     def variables(self) -> dict[str, str]:
         """Return proxy variables for child processes, in lower and upper case.
 
-        {} if there are no proxies. ``NO_PROXY`` has only the entries that every library
-        understands.
+        Returns {} if there are no proxies. ``NO_PROXY`` contains only the entries that every
+        library understands.
         """
         if not self.by_scheme:
             return {}
@@ -125,7 +125,7 @@ class Proxies:
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
     """Return the proxies that an environment's variables name.
 
-    On macOS, returns the system's proxies if the environment names none.
+    On macOS, the system's proxies are returned if the environment names none.
     """
     named: dict[str, str] = {}
     for name in ("http", "https", "all"):
@@ -163,7 +163,7 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
 
 
 def _system_proxies() -> tuple[dict[str, str], str]:
-    """Return the system's proxies by "http", "https" and "all", and its list of exempt hosts."""
+    """Return the system's proxies by "http", "https" and "all", and its hosts without a proxy."""
     import urllib.request
 
     found = urllib.request.getproxies()
@@ -221,7 +221,7 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
         network is None and not _PATTERN.fullmatch(name)
     ):
         problems.append(
-            f"NO_PROXY: “{_shown(entry)}” is ignored; it is not a host, address or network."
+            f"NO_PROXY: “{_shown(entry)}” is ignored, because it is not a host, address or network."
         )
         return None
     pattern = name.lstrip(".").removeprefix("*.") or "*"
@@ -229,9 +229,9 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
 
 
 def _without_port(text: str) -> tuple[str, int | None]:
-    """Split ``host:port``; the port is None if there is none.
+    """Split ``host:port`` into host and port. The port is None if the text contains none.
 
-    An IPv6 address has a port only if it is in brackets.
+    An IPv6 address can have a port only if the address is in brackets.
     """
     found = re.fullmatch(r"(\[[^\]]*\]|[^:]*):([0-9]{1,5})", text)
     if found:

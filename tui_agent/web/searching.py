@@ -24,11 +24,11 @@ MAX_PAGES = 8
 """Maximum number of pages shown for one search."""
 _TITLE_CHARS = 120
 _LINE_CHARS = 160
-"""Characters after which a line of a page's text is wrapped."""
+"""Number of characters after which a line of a page's text is wrapped."""
 _TEXT_LINES = 2
 """Maximum number of lines shown of a page's text."""
 _READ_CHARS = 2_000
-"""Characters after which a page's title or text is not parsed any further."""
+"""Number of characters after which a page's title or text is not parsed any further."""
 _SAID_CHARS = 200
 _TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summary")
 _DAY_FIELDS = ("published_date", "publishedDate", "page_age")
@@ -58,7 +58,7 @@ class WebQuery:
         return f"{self.words} {sites}".strip()
 
     def allows(self, page: "FoundPage") -> bool:
-        """Return True if a page is on an allowed host, and is not dated before ``after``."""
+        """Return True if a page is on an allowed host and is not dated before ``after``."""
         host = page.address.host
         hosts = [f".{domain}" for domain in self.domains]
         is_there = not hosts or f".{host}".endswith(tuple(hosts))
@@ -67,9 +67,9 @@ class WebQuery:
 
 @frozen
 class FoundPage:
-    """A page that a service found; ``text`` is an extract of at most two lines, ``day`` its date.
+    """A page that a search service found. ``text`` is an extract of at most two lines.
 
-    ``day`` is None if the service gives no date.
+    ``day`` is the page's date, None if the service gives no date.
     """
 
     address: WebAddress
@@ -80,7 +80,7 @@ class FoundPage:
 
 @frozen
 class Found:
-    """The pages found, best first as the service ranks them.
+    """The pages that a web search found, in the order in which the service ranks them.
 
     ``note`` is a text for the model: which engines did not answer, or what the searching model said
     if it found no pages; "" for none.
@@ -91,7 +91,7 @@ class Found:
 
 
 class Searcher(Protocol):
-    """Searches the web: a search service, or the model's provider."""
+    """Something that searches the web: a search service, or the model's provider."""
 
     @property
     def name(self) -> str:
@@ -99,7 +99,10 @@ class Searcher(Protocol):
         ...
 
     async def search(self, query: WebQuery) -> Found:
-        """Search for pages; raises ToolError if there is no answer or it can't be read."""
+        """Search for pages.
+
+        Raises ToolError if there is no answer or if it can't be read.
+        """
         ...
 
 
@@ -111,14 +114,14 @@ class SearchApi:
     request: Callable[[WebQuery, WebAddress, str], WebRequest]
     """Returns the request for a query, given the service's address and the API key."""
     address: str = ""
-    """The service's public address; "" if the settings have to give one."""
+    """The service's public address; "" if the settings have to contain an address."""
     variables: tuple[str, ...] = ()
     """Environment variables that may hold the API key, preferred first; empty if none is needed."""
 
 
 @frozen
 class SearchService:
-    """A search service that is set up.
+    """A search service that the user has set up.
 
     ``source`` names the setting or variable that its API key comes from, or for SearXNG its
     address. ``key`` returns the API key, "" for none.
@@ -144,7 +147,7 @@ class SearchService:
         key = self.key()
         if not (key.isascii() and key.isprintable()):
             # httpx's error contains the key.
-            raise ToolError(f"The key from {self.source} has characters that can't be sent.")
+            raise ToolError(f"The key from {self.source} contains characters that can't be sent.")
         page = await self.web.send(self.api.request(query, self.address, key))
         text = page.body.decode("utf-8", "replace")
         if key:
@@ -224,7 +227,7 @@ def _today() -> date:
 
 
 def _at(address: WebAddress, path: str, fields: Mapping[str, str] | None = None) -> WebAddress:
-    """Return a service's address with ``path`` and query ``fields`` added.
+    """Return a service's address with ``path`` and the query ``fields`` appended.
 
     The path is not added again if the address already ends in it.
     """
@@ -255,7 +258,7 @@ APIS: Mapping[str, SearchApi] = {
 settings have an address, otherwise the first service with an API key."""
 
 BY_MODEL = frozenset({"auto", "model"})
-"""Values of the setting ``service`` that let the model's provider search."""
+"""Values of the setting ``service`` with which the model's provider may do the search."""
 
 
 # -- choice of the service -------------------------------------------------------------------------
@@ -264,9 +267,9 @@ BY_MODEL = frozenset({"auto", "model"})
 def find_service(
     settings: SearchSettings, environ: Mapping[str, str], fetch: FetchSettings
 ) -> SearchService | None:
-    """Return the service to use; None if none is set up (`advice` then says what is missing).
+    """Return the service to use; None if none is set up (see `advice`).
 
-    API keys are looked for in the settings and in the variables of ``environ``.
+    API keys are looked up in the settings and in the variables of ``environ``.
     """
     if settings.service != "auto":
         return _service(settings.service, settings, environ, fetch)
@@ -300,7 +303,7 @@ def advice(settings: SearchSettings) -> str:
             f" in {api.variables[0]} or websearch.api_key."
         )
     if settings.api_key is not None:
-        return "To use websearch.api_key, set websearch.service to the service of the key."
+        return "To use websearch.api_key, set websearch.service to the service that the key is for."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
         " a SearXNG server in websearch.address, or a model from Anthropic or OpenAI."
@@ -369,7 +372,7 @@ def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundP
 
 
 def _page(row: Mapping[str, Any]) -> FoundPage | None:
-    """Return the page of a row; None if it has no valid http or https URL."""
+    """Return the page in a result row; None if the row contains no valid http or https URL."""
     try:
         address = read_address(as_text(row.get("url")))
     except ToolError:
@@ -390,7 +393,7 @@ def _page(row: Mapping[str, Any]) -> FoundPage | None:
 def _words(value: object) -> str:
     """Return a text, or the texts of a list joined by " … ", as one line without HTML markup.
 
-    "" for any other value.
+    Returns "" for any other value.
     """
     import html
 

@@ -138,7 +138,7 @@ def test_a_project_changes_the_users_server_of_pi(tmp_path: Path) -> None:
     assert settings["part"].deny == ("drop",)
     assert (settings["own"].command, settings["own"].enabled) == ("mine", False)
     assert servers.problems == (
-        ".pi/mcp.json:1: unknown: there is no server of this name to change",
+        ".pi/mcp.json:1: unknown: there is no server with this name to change",
     )
     assert all(spec.settings.enabled for spec in found(tmp_path).specs)
 

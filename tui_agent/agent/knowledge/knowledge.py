@@ -1,9 +1,10 @@
 """Loads what a session knows from files: instructions, skills, commands, agents and memory.
 
-Everything is loaded together; later loads read only files that have changed. ``folders`` decides
+All of them are loaded together; later loads read only files that have changed. ``folders`` decides
 which folders are searched, and ``documents`` parses the files; skills are found and parsed here.
-This module also writes the sections of the head for all of these; ``prompt_head`` decides when a
-head is rendered. Problems are collected for the caller to show (`ContextKeeper.warm`, ``nearby``).
+This module also writes their sections of the head, the part of each request that precedes the
+conversation; ``prompt_head`` decides when a head is rendered. Problems are collected for the caller
+to show (`ContextKeeper.warm`, ``nearby``).
 """
 
 import logging
@@ -39,15 +40,16 @@ FILE_BYTES = 64 * 1024
 NAME_CHARS = 64
 """Maximum length of a skill's name, in characters, according to the Agent Skills specification."""
 DESCRIPTION_CHARS = 1_024
-"""Maximum length of a skill's description, in characters, by the Agent Skills specification."""
+"""Maximum length of a skill's description, in characters, according to the Agent Skills
+specification."""
 FALLBACK_CHARS = 80
-"""Number of characters of a Claude Code skill's text used as its description if it has none."""
+"""Number of characters of its text that describe a Claude Code skill without a description."""
 LIST_TOKENS = 2_000
 """Maximum size of the list of skills in the head, in tokens."""
 LIST_SHARE = 0.015
 """Maximum size of the list of skills, as a share of the context window."""
 _SHORTEST = 40
-"""Minimum length, in characters, to which descriptions are cut before skills are left out."""
+"""If cut descriptions would be shorter than this, in characters, skills are left out instead."""
 
 _SKILL_FIELDS = frozenset(
     [
@@ -79,11 +81,11 @@ AGENT_CHARS = 200
 def load_skills(
     folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> dict[str, Skill]:
-    """Return the skills that ``gate`` admits as a mapping from name to skill, sorted by name.
+    """Return a mapping from name to skill, sorted by name, of the skills that ``gate`` admits.
 
     Adds a message about each unusable file to ``problems``. If several skills have the same name,
-    the project's skill is used, or else the user's. Of several in the project, the one nearest to
-    the working directory is used.
+    the project's skill is used, or else the user's. If several of them are in the project, the one
+    nearest to the working directory is used.
     """
     places = (*folders.project_folders("skills", problems), *folders.user_folders("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
@@ -211,7 +213,10 @@ def _commands_for_model(commands: Iterable[UserCommand]) -> dict[str, Skill]:
 
 
 def _skill_name(document: Document, stem: str) -> str:
-    """Return a skill's name from its front matter, or else from ``stem``; raises DocumentError."""
+    """Return a skill's name from its front matter or, if it contains none, ``stem``.
+
+    Raises DocumentError if the name is not valid.
+    """
     name = "-".join((document.text("name") or stem).lower().split())
     if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
         raise DocumentError(
@@ -303,13 +308,13 @@ class Knowledge:
         self._has_held_back = False
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
-        """A sentence for each file that could not be used in the last load."""
+        """Problems of the last load: a sentence for each file that could not be used."""
         self._said = SayOnce()
         self.offers_skills: bool | None = None
-        """True if heads have the skill tool; None before the first load.
+        """Whether the head contains the skill tool; None before the first load.
 
-        Later loads don't change it, even if skills come and go with a git checkout, since a change
-        of the tools breaks the prompt cache.
+        Later loads don't change this, even if a git checkout adds or removes skills, because a
+        change of the tools would lose the prompt cache.
         """
         self._instructions: InstructionFiles | None = None
         if sources is not None:
@@ -324,7 +329,9 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read new and changed files, and replace the contents. Without sources, does nothing.
+        """Read new and changed files, and replace what was loaded before.
+
+        Does nothing if there are no sources.
 
         New problems are logged and kept for `take_problems`. Blocks on disk: call it in a thread.
         """
@@ -368,7 +375,7 @@ class Knowledge:
         self._tell(problems)
 
     def held_back(self) -> tuple[UserCommand | Skill, ...]:
-        """Return the project's commands and skills that the last load left out for lack of trust.
+        """Return commands and skills that were not loaded because the project is not trusted.
 
         Reads files.
         """
@@ -390,9 +397,9 @@ class Knowledge:
             log.warning("%s", problem)
 
     def take_problems(self) -> str | None:
-        """Return the problems since the last call as one text; None if there are none.
+        """Return the problems found since the last call, as one text; None if there are none.
 
-        Names at most `NAMED_PROBLEMS`.
+        The text names at most `NAMED_PROBLEMS` problems.
         """
         problems = self._problems
         self._problems = []
@@ -432,8 +439,8 @@ class Knowledge:
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
         """Return the instructions for ``paths`` that the model doesn't have yet.
 
-        ``paths`` are relative to the project. The model has the instructions in the head and those
-        that ``shown`` names. Reads files.
+        ``paths`` are relative to the project. The model already has the instructions in the head,
+        and those whose names are in ``shown``. Reads files.
         """
         if self._instructions is None:
             return ()
@@ -451,7 +458,7 @@ class Knowledge:
 
         ``window`` is the context window in tokens, which limits the list of skills; ``count``
         returns the tokens of a text. Agents from files are listed only with ``subagents``. Built-in
-        agents are not listed: the description of the task tool has them.
+        agents are not listed: the description of the task tool lists them.
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]
@@ -471,7 +478,7 @@ class Knowledge:
     def memory_section(
         self, lines: Sequence[MemoryLine], count: Callable[[str], int]
     ) -> MemorySection:
-        """Return the head's section with lines of the memory, within ``memory_tokens``."""
+        """Return the head's section with lines of the memory, at most ``memory_tokens`` long."""
         room = 0
         if self._sources is not None:
             room = self._sources.memory_tokens

@@ -28,7 +28,8 @@ _WORD = LazyPattern(
     r"""(?P<key>[^\s"'=]*=)?(?:"(?P<double>(?:\\.|[^"\\])*+)"|'(?P<single>[^']*)')(?=\s|$)|(?P<plain>\S+)""",
     re.DOTALL,
 )
-"""Matches a typed word. Quotes group text only around a whole word, so ``it's`` stays unchanged."""
+"""Matches a typed word. Quotes count only if they enclose a whole word, so ``it's`` stays
+unchanged."""
 _NAMED = LazyPattern(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 
@@ -37,10 +38,10 @@ _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 class Slots:
     """The placeholders ("slots") that a template may use, and how they are filled.
 
-    ``first`` is the number of the first typed word: 0 or 1. ``names`` are names for the typed words,
-    in order. With ``takes_named``, words may be typed as ``NAME=value``. ``variables`` are values
-    that the program provides (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots that the
-    program lacks, as group names of ``_SLOT``; they stay as text.
+    ``first`` is the number of the first typed word: 0 or 1. ``names`` are names for the typed
+    words, in order. With ``takes_named``, words may be typed as ``NAME=value``. ``variables`` are
+    values that the program provides (``CLAUDE_SKILL_DIR``). ``plain`` names the groups of ``_SLOT``
+    for the forms that the program doesn't support; slots of these forms stay as text.
     """
 
     first: int = 1
@@ -51,7 +52,7 @@ class Slots:
     escapes: bool = False
     """True if a backslash before a slot keeps it as text."""
     keeps_missing: bool = False
-    """True if the slot of a missing word stays as text instead of becoming empty."""
+    """True if the slot of a word that was not typed stays as text instead of becoming empty."""
     last_takes_rest: bool = False
     """True if the slot with the highest number takes all remaining words."""
     joins_words: bool = False
@@ -92,7 +93,7 @@ def given(text: str) -> Given:
 
 
 def slots_of(whose: str, template: str, names: object) -> Slots:
-    """Return a template's slots according to the program that it was written for.
+    """Return the `Slots` for a template, according to the program that it was written for.
 
     ``whose`` is the name of another program, "" for this one. ``names`` is the ``arguments`` field
     of the front matter.
@@ -105,16 +106,19 @@ def slots_of(whose: str, template: str, names: object) -> Slots:
 
 
 def takes_arguments(template: str, slots: Slots) -> bool:
-    """Return True if a template has a slot for arguments. If not, callers append the arguments."""
+    """Return True if a template contains a slot for arguments.
+
+    If not, callers append the arguments.
+    """
     numbers = _numbers(template)
     return any(_is_argument(slot, slots, numbers) for slot in _SLOT.finditer(template))
 
 
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
-    """Return a template with its slots replaced; other uses of ``$`` (``it costs $5``) stay.
+    """Return a template with its slots replaced; other uses of ``$`` (``it costs $5``) are kept.
 
     If ``template`` is only a part of a template, pass the whole template as ``whole``: a ``$2`` is
-    a slot only if the whole template has a ``$1``.
+    a slot only if the whole template contains a ``$1``.
     """
     numbers = _numbers(template if whole is None else whole)
     values = dict(slots.variables) | _named(arguments, slots)
@@ -220,7 +224,7 @@ def _numbers(template: str) -> frozenset[int]:
 
 
 def _named(arguments: Given, slots: Slots) -> dict[str, str]:
-    """Return the typed words for named slots, by name."""
+    """Return a mapping from the names of named slots to the words typed for them."""
     values = dict(zip(slots.names, arguments.words, strict=False))
     if slots.takes_named:
         values = {}

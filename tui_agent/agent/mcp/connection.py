@@ -91,10 +91,10 @@ MAX_DESCRIPTION = 8_000
 """Maximum characters of a tool's description. If it is cut, a note in it and ``/mcp`` say so."""
 
 MAX_PAGES = 50
-"""Maximum number of pages requested for one list, because a server might never return the last."""
+"""Maximum number of pages requested for one list. A server might never return the last page."""
 
 MAX_NOISE = 500
-"""Maximum characters logged of a line that is not an MCP message."""
+"""Number of characters that are logged of a line that is not an MCP message."""
 
 SSE_SECONDS = 24 * 3600.0
 """Read timeout of SSE, in seconds. It is long, because servers are silent between requests."""
@@ -147,7 +147,10 @@ class ServerLog:
 
     @contextmanager
     def standard_error(self) -> Iterator[TextIO]:
-        """Yield a file for a process's standard error. Everything written to it goes into the log."""
+        """Yield a file for a process's standard error.
+
+        Everything written to it is copied to the log.
+        """
         loop = asyncio.get_running_loop()
         source, target = os.pipe()
         os.set_blocking(source, False)
@@ -163,7 +166,7 @@ class ServerLog:
             os.close(source)
 
     def _take(self, source: int) -> bool:
-        """Copy the available output to the log. Returns True if there was any."""
+        """Copy the available output to the log. Returns True if there was some output."""
         data = b""
         with suppress(BlockingIOError):
             data = os.read(source, _CHUNK)
@@ -173,7 +176,7 @@ class ServerLog:
 
 @frozen
 class Listener:
-    """Callbacks of a connection.
+    """Callbacks that a connection to an MCP server calls.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``lost`` is called
     when the connection ends, ``changed`` when the server's lists may have changed. ``login`` is
@@ -316,7 +319,10 @@ class _MessageHandler:
         self.listener.said(ServerMessage(params.level, text))
 
     def leave_out(self, problems: list[str]) -> None:
-        """Report problems with the server's offer to the user and in the log, one sentence each."""
+        """Report problems with the server's offer to the user and in the log.
+
+        Each problem is one sentence.
+        """
         for problem in problems:
             self.log.line(problem)
             self.listener.said(ServerMessage("warning", problem))
@@ -564,7 +570,7 @@ class _RepairedStream:
 
 
 def _rejected_input(error: "ValidationError") -> Any:
-    """Return the message or line that the SDK rejected, or a part of it if the error has only that."""
+    """Return the message or line that the SDK rejected, or the part of it that the error contains."""
     parts = [one["input"] for one in error.errors(include_url=False)]
     for part in parts:
         if isinstance(part, list) or (isinstance(part, dict) and {"id", "method"} & part.keys()):
@@ -573,7 +579,7 @@ def _rejected_input(error: "ValidationError") -> Any:
 
 
 def _messages(written: object) -> "Iterator[SessionMessage]":
-    """Yield the repaired messages of a line that the SDK rejected."""
+    """Yield the repaired messages from a line that the SDK rejected."""
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
     from pydantic import ValidationError

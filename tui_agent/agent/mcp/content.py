@@ -48,7 +48,10 @@ class Reader:
         return Content(text, tuple(self._images), result.is_error)
 
     def prompt(self, messages: "Iterable[PromptMessage]") -> Content:
-        """Return a prompt's messages as one text, the assistant's marked with ``[Assistant]:``."""
+        """Return a prompt's messages as one text.
+
+        ``[Assistant]:`` precedes the assistant's messages.
+        """
         texts = []
         for message in messages:
             text = self._block(message.content)

@@ -1,4 +1,4 @@
-"""Creates the HTTP clients for MCP servers. They use the proxies that the environment names.
+"""Creates the HTTP clients for MCP servers. The clients use the proxies that the environment names.
 
 Imports the SDK, so import this module only if there is a server with a URL.
 """

@@ -1,9 +1,10 @@
-"""Owns a project's MCP servers: starts and stops them, and decides which tools a head has.
+"""Owns a project's MCP servers: starts and stops them, and decides which tools the head contains.
 
-A project's sessions share the hub; ``cli.extensions`` makes and closes it. The hub also returns the
-servers' prompts, resources and states. ``prompt_head`` decides when a head is rendered, and records
-which tools a session's model knows. ``server`` runs one server, ``tools`` has the tools for the
-model. The code that runs servers is imported only if there are any.
+A project's sessions share the hub; ``cli.extensions`` creates and closes it. The hub also returns
+the servers' prompts, resources and states. ``prompt_head`` decides when a head (the part of each
+request before the conversation) is rendered, and records which tools a session's model knows.
+``server`` runs one server, ``tools`` defines the tools for the model. The code that runs servers is
+imported only if there are any.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ that, a single tool replaces them: it lists them, and loads their parameters whe
 them."""
 
 LIST_SHARE = 0.03
-"""Maximum share of the context window for the list of tools to load. Details are left out until the
-list fits."""
+"""Maximum share of the context window for the list of tools to load. Details are left out of the
+list until it fits."""
 
 INSTRUCTION_SHARE = 0.02
 """Maximum share of the context window for the instructions of one server."""
@@ -95,18 +96,18 @@ class McpHub:
         self.is_of_one_session = False
         """True if only one session uses this hub; the session's agent then closes the hub."""
         self.listeners: list[Callable[[Notice], None]] = []
-        """Called with notices for the user."""
+        """Callbacks that receive notices for the user."""
         self.tool_listeners: list[Callable[[str, AbstractSet[str]], None]] = []
-        """Called with the name of a server that became ready, and the names of the tools that it
-        offers."""
+        """Callbacks that receive the name of a server that became ready, and the names of its
+        tools."""
         self.watchers: list[Callable[[], None]] = []
-        """Called whenever ``status`` may have changed."""
+        """Callbacks that are called whenever the result of ``status`` may have changed."""
         self.sessions: list[QuestionHost] = []
         """Sessions whose users can be asked by servers, oldest first."""
 
     @property
     def joins_always(self) -> bool:
-        """Whether tools of servers that become ready late are always added to the head.
+        """Whether the tools of servers that become ready late are always added to the head.
 
         True if no user can reload the head. If False, ``prompt_head`` renders a new head for such
         tools only while that is cheap.
@@ -197,10 +198,10 @@ class McpHub:
             server.start()
 
     async def _complete(self, change: Coroutine[Any, Any, None]) -> None:
-        """Run a change of the servers after earlier changes have ended.
+        """Run a function that changes the servers, after earlier changes have ended.
 
         The change is completed even if the caller is cancelled. Otherwise a server could stay
-        stopped if the page that restarts it is closed meanwhile.
+        stopped if the screen that restarts it is closed meanwhile.
         """
 
         async def run() -> None:
@@ -238,7 +239,10 @@ class McpHub:
         return settings
 
     def _with_switches(self, spec: ServerSpec) -> ServerSpec:
-        """Return a spec with the user's tool switches applied. Only project servers have any."""
+        """Return a server's spec with the tools turned on or off as the user chose.
+
+        The user's choices are recorded here only for the project's servers.
+        """
         settings = spec.settings
         for (name, tool), on in self._switched.items():
             if name == spec.name and spec.source == "project":
@@ -332,7 +336,7 @@ class McpHub:
         return [tool for tool in self._tools.values() if tool.server.is_ready and tool.is_on]
 
     def ready_names(self) -> set[str]:
-        """Return the names of all tools that are ready and switched on."""
+        """Return the names of all tools that are turned on, of servers that are ready."""
         return {tool.name for tool in self._tools_ready()}
 
     @property
@@ -343,7 +347,7 @@ class McpHub:
         return self._started and states.isdisjoint(opening)
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return the sections of the head with the instructions of the servers that are ready.
+        """Return the sections of the head with the instructions from servers that are ready.
 
         ``window`` is the context window in tokens, ``count`` returns the tokens of a text.
         """
@@ -378,7 +382,7 @@ class McpHub:
         return tuple(rows)
 
     def offers(self) -> list[ServerOffer]:
-        """Return the offer (tools, prompts, resources) of each server that is ready."""
+        """Return what each ready server offers: its tools, prompts and resources."""
         return [server.offer for server in self._servers.values() if server.is_ready]
 
     async def prompt(
@@ -469,7 +473,7 @@ class McpHub:
         return chosen[-1].asker if chosen else None
 
     def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
-        """Handle a change of a server: collect its tools, notify the user, call the watchers.
+        """Handle a change of a server's state or tools, and notify the user and the watchers.
 
         ``state`` is the new state, None if it is unchanged.
         """
@@ -506,7 +510,7 @@ class McpHub:
             tools_came(server.name, names)
 
     def _collect(self) -> None:
-        """Rebuild the table of all servers' tools by name. Tools keep the names they had before."""
+        """Rebuild the table of all servers' tools by name. Tools keep their earlier names."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):

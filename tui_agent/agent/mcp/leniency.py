@@ -20,9 +20,9 @@ _KEPT = (
     "_meta",
     "execution",
 )
-"""Fields of a tool that are passed on."""
+"""Fields of a tool's definition that are kept; all others are removed."""
 _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-"""Annotations of a tool that are passed on if they are booleans."""
+"""Annotations in a tool's definition that are kept if they are booleans."""
 _SHOWN_CHARS = 60
 """Maximum characters of a tool's name in a message."""
 _MAX_DEPTH = 40
@@ -32,7 +32,7 @@ _MAX_BATCH = 1_000
 _UNNAMED_ERROR = -32603
 """JSON-RPC's code for an internal error, used for errors without a code."""
 _ABILITY_FLAGS = ("listChanged", "subscribe")
-"""Fields of a capability that are booleans. All others are objects."""
+"""Fields of a server capability that are booleans. All other fields are objects."""
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "image": ("data", "mimeType"),
@@ -42,7 +42,7 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
 """Text fields that a content block must have, by its type. A block without them becomes a text block
 that contains its JSON."""
 _RESOURCE = ("uri", "mimeType", "text", "blob")
-"""Fields of an embedded resource that are passed on."""
+"""Fields of an embedded resource that are kept; all others are removed."""
 
 
 def repair_line(written: object) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ def repair_tool_list(result: dict[str, Any]) -> list[str]:
 
 
 def repair_tool_result(result: dict[str, Any]) -> None:
-    """Repair the result of a tool call in place: content blocks, error flag, metadata.
+    """Repair the content blocks, error flag and metadata of a tool call's result in place.
 
     Does nothing for other results.
     """

@@ -75,27 +75,31 @@ def login_for(
 
 
 class TokenFile:
-    """The SDK's token storage: a file with the tokens and the client registration for one server."""
+    """The SDK's token storage: a file with the tokens and the client registration of a server."""
 
     def __init__(self, server: str, url: str, directory: Path) -> None:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
         self._path = directory / f"{portable_name('', server).strip('_')}-{digest}.json"
         self.usable_port: int | None = None
-        """Port on which this login's answer arrives. A registration for another port is ignored."""
+        """Port on which the answer of this login arrives. A client registration for another port is
+        ignored."""
 
     @property
     def is_filled(self) -> bool:
-        """True if the file has tokens, so the user has logged in. The tokens may have expired."""
+        """True if the file contains tokens, that is, if the user has logged in.
+
+        The tokens may have expired.
+        """
         return isinstance(self._read().get("tokens"), dict)
 
     def forget(self) -> None:
-        """Delete the file with the tokens and the registration."""
+        """Delete the file that contains the tokens and the client registration."""
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
-        """Return the tokens; None if there are none, or if they expired and can't be refreshed.
+        """Return the stored tokens; None if there are none, or they expired and can't be refreshed.
 
-        A damaged file is treated as if it had no tokens, so the user has to log in again. An
+        A damaged file is treated as if it contained no tokens, so the user has to log in again. An
         expired access token is returned as "", so that the SDK refreshes it instead of using it.
         """
         from mcp.shared.auth import OAuthToken
@@ -137,7 +141,7 @@ class TokenFile:
         self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
     def port(self) -> int | None:
-        """Return the port in the stored registration; None if there is none, or the port is in use."""
+        """Return the port of the stored client registration; None if it is missing or in use."""
         client = as_dict(self._read().get("client"))
         for uri in as_list(client.get("redirect_uris")):
             port = None

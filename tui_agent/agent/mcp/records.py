@@ -1,7 +1,8 @@
 """Data types for MCP servers: state, tools, prompts, resources and answers.
 
-The rest of the program uses these types, not the SDK's. Also makes the names under which models see
-servers' tools, shortens servers' texts, and removes fields that only cost tokens from tool schemas.
+The rest of the program uses these types, not the SDK's. Also creates the names under which models
+see servers' tools, shortens servers' texts, and removes fields that only cost tokens from tool
+schemas.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ MAX_LENGTH = 64
 _REST = LazyPattern(r"[^A-Za-z0-9_-]+")
 """Matches characters that not every provider accepts in a tool's name."""
 _DIGEST = 6
-"""Number of hexadecimal digits of the digest that ends a name that was taken or too long."""
+"""Number of hexadecimal digits in the digest that replaces the end of a taken or too long name."""
 
 SERVER_PREFIX = "mcp__"
 """Prefix of the names that Claude Code gives to tools of MCP servers."""
@@ -31,13 +32,13 @@ LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "a
 """Severity of a server's message, from the lowest to the highest."""
 
 Remedy = Literal["restart", "reload", "login", "allow"]
-"""An action that the user can choose to get a failed server running again."""
+"""An action that the user can choose to make a failed server run again."""
 
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """Return ``SERVER_TOOL`` as a name that every provider accepts and that is not in ``taken``.
 
-    If it is too long or taken, it ends with a digest.
+    If ``SERVER_TOOL`` is too long or already taken, the returned name ends with a digest.
     """
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
@@ -89,9 +90,10 @@ def tidy_schema(schema: object) -> object:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text, stripped and cut between lines or words to at most ``most`` characters.
+    """Strip a text, and cut it between lines or words to at most ``most`` characters.
 
-    After a cut text, a note (not counted in ``most``) says how many characters were left out.
+    If the text was cut, a note after it says how many characters were left out. The note is not
+    counted in ``most``.
     """
     text = text.strip()
     if len(text) <= most:
@@ -105,11 +107,11 @@ def shortened(text: str, most: int) -> str:
 
 
 class McpError(UserFacingError):
-    """A request to a server failed; the message is one sentence for the model and the user."""
+    """Raised if a request to an MCP server fails; the message is for the model and the user."""
 
 
 class ServerState(StrEnum):
-    """The state of a server's process or connection."""
+    """The state of an MCP server's process or connection."""
 
     DISABLED = "disabled"
     STARTING = "starting"
@@ -132,7 +134,7 @@ class ToolInfo:
     parameters: dict[str, Any]
     read_only: bool = False
     omitted: int = 0
-    """Number of characters cut from a description that is too long."""
+    """Number of characters that were cut from the tool's description because it was too long."""
 
 
 @frozen
@@ -168,7 +170,7 @@ class McpPrompt:
 
     @property
     def command(self) -> str:
-        """The name of the command for the prompt, without slash: ``server:prompt``."""
+        """Name of the command that stands for the prompt, without its slash: ``server:prompt``."""
         return ":".join(_UNTYPED.sub("_", name.lower()) for name in (self.server, self.name))
 
     @property
@@ -177,13 +179,16 @@ class McpPrompt:
         return " ".join([row.usage for row in self.arguments])
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """Return the required arguments that ``text`` lacks, in the form of ``usage``."""
+        """Return the required arguments missing from ``text``, in the form of ``usage``."""
         given = self.values(text)
         needed = [row for row in self.arguments if row.required]
         return tuple(row.usage for row in needed if row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
-        """Return the arguments in a typed text by name; the last takes all remaining words."""
+        """Return the arguments in a typed text by name.
+
+        The last argument takes all remaining words.
+        """
         if not self.arguments:
             return {}
         names = [row.name for row in self.arguments]
@@ -195,7 +200,7 @@ class McpPrompt:
 class McpResource:
     """A resource that a server offers, or a template with ``{names}`` in its ``uri``.
 
-    ``size`` is in bytes; ``mime`` and ``size`` are None if the server does not say.
+    ``size`` is in bytes; ``mime`` and ``size`` are None if the server does not state them.
     """
 
     server: str
@@ -213,7 +218,10 @@ class McpResource:
 
 @frozen
 class ServerOffer:
-    """Everything that a server offers. ``instructions`` is the server's text for models."""
+    """Everything that a server offers.
+
+    ``instructions`` is the server's text that tells models how to use it.
+    """
 
     instructions: str = ""
     tools: tuple[ToolInfo, ...] = ()
@@ -247,11 +255,11 @@ class McpToolRow:
     on: bool = True
     """True if the user's settings offer the tool to the model."""
     omitted: int = 0
-    """Number of characters cut from the description for the model."""
+    """Number of characters that were cut from the description that the model sees."""
 
 
 class LoginState(StrEnum):
-    """Whether the user has logged in to a server."""
+    """Whether the user has logged in to an MCP server."""
 
     NONE = "none"
     """Not logged in, or no login is needed (a local program, or credentials in the settings)."""
@@ -270,21 +278,21 @@ class McpServerStatus:
     address: str = ""
     """The server's command line or URL, as configured."""
     detail: str = ""
-    """Why the server is not ready, as a clause; in the state ``LOGIN`` the address to open."""
+    """Why the server is not ready, as a clause. In the state ``LOGIN``, the address to open."""
     advice: str = ""
-    """How the user can fix a failure; "" if unknown."""
+    """Advice for the user on how to fix a failure; "" if there is none."""
     remedy: Remedy = "restart"
     hidden: tuple[Path, ...] = ()
-    """Paths that the server failed to read because the sandbox hides them."""
+    """Paths that the server could not read because the sandbox hides them."""
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     instructions: str = ""
-    """The server's text for the model as it is in the head, shortened if necessary."""
+    """The server's instructions for the model as they appear in the head, perhaps shortened."""
     instruction_tokens: int = 0
     on_demand: bool = False
-    """Whether the model must load the parameters of the server's tools when it needs them."""
+    """Whether the model must load the parameters of the server's tools before it can call them."""
     messages: tuple[ServerMessage, ...] = ()
     """The server's newest messages, oldest first."""
     log_level: LogLevel = "warning"
@@ -297,5 +305,5 @@ class McpServerStatus:
 
     @property
     def tokens(self) -> int:
-        """Total tokens of the schemas of the tools that are on."""
+        """Total size, in tokens, of the schemas of the server's tools that are turned on."""
         return sum(tool.tokens for tool in self.tools if tool.on)

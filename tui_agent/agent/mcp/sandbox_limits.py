@@ -48,7 +48,7 @@ def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
 
 
 def _package_of(real: Path, home: Path) -> Path | None:
-    """Return a file's package, or else its directory; None if that contains ``home``.
+    """Return a file's package, or else its directory; None if that directory contains ``home``.
 
     For an npm package, return the whole ``node_modules``, because npm's packages use each other.
     """
@@ -60,7 +60,7 @@ def _package_of(real: Path, home: Path) -> Path | None:
 
 
 def _contains(folder: Path, home: Path) -> bool:
-    """Return True if ``home`` is ``folder`` or inside it, even if it is there only by a link."""
+    """Return True if ``home`` is ``folder`` or inside it, with or without following links."""
     return home.is_relative_to(folder) or real_path(home).is_relative_to(real_path(folder))
 
 
@@ -69,7 +69,8 @@ class SandboxLimits:
     """The limits of the sandbox in which a server runs.
 
     ``words`` is the server's command line, ``sees`` returns True if a path outside the project is
-    visible, and ``refused`` has a sentence about each blocked connection, by host.
+    visible, and ``refused`` maps each host to which a connection was blocked to a sentence about
+    it.
     """
 
     project: Path
@@ -97,9 +98,10 @@ class SandboxLimits:
         return tuple(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
 
     def _hidden(self, said: str) -> Iterator[Path]:
-        """Yield existing paths in the command line and in ``said`` that the sandbox hides.
+        """Yield existing paths, named in the command line or in ``said``, that the sandbox hides.
 
-        The project, its contents and the directories above it are left out: the server sees them.
+        The project, its contents and the directories above it are left out: the server can see
+        them. ``said`` is the server's output.
         """
         root = real_path(self.project)
         for text in self._mentioned(said):
@@ -115,7 +117,7 @@ class SandboxLimits:
                 yield real
 
     def _mentioned(self, said: str) -> Iterator[str]:
-        """Yield the parts of the command line and of ``said`` that may be paths."""
+        """Yield the parts of the command line and of the output ``said`` that may be paths."""
         yield from self.words
         for text in (*self.words, said):
             for path in _PATH.findall(text):

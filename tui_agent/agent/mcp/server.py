@@ -82,7 +82,7 @@ class Circumstances:
     error_line: str = ""
     noise: str = ""
     sandbox_reason: str = ""
-    """Which path or host the sandbox denied to the server, as a clause; "" if none."""
+    """Clause that names the path or host that the sandbox denied to the server; "" if none."""
     hidden: tuple[Path, ...] = ()
     """The paths that ``sandbox_reason`` names."""
 
@@ -144,7 +144,7 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
 
 
 def _is_program(name: str | None, spec: ServerSpec) -> bool:
-    """Return True if an error about the file ``name`` is about the server's program."""
+    """Return True if an error about the file ``name`` was caused by the server's program."""
     return name is None or Path(name).name == Path(spec.settings.command or "").name
 
 
@@ -214,7 +214,7 @@ class McpServer:
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
         self.advice = ""
-        """How the user can fix a failure; "" if unknown."""
+        """Advice for the user on how to fix a failure; "" if there is none."""
         self.remedy: Remedy = "restart"
         self.hidden: tuple[Path, ...] = ()
         """Paths that the sandbox denied to the server when it last failed."""
@@ -239,7 +239,7 @@ class McpServer:
         self._lost = False
         self._changed = False
         self._is_idle = False
-        """Whether the task is only waiting for `_wake`; `stop` then need not cancel it."""
+        """Whether the task is only waiting for `_wake`, so that `stop` need not cancel it."""
         self._settled = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
@@ -359,7 +359,7 @@ class McpServer:
 
     @property
     def _start_timeout(self) -> float:
-        """Seconds after which a start counts as failed."""
+        """Seconds after which the start of the server counts as failed."""
         return self.spec.settings.start * self._patience.starts
 
     def _is_over(self) -> bool:
@@ -423,7 +423,7 @@ class McpServer:
         self._on_change(self, state)
 
     def _stop_waiting(self) -> None:
-        """End the wait in `settled`. The server may still become ready."""
+        """End the wait in `settled`. The server may still become ready later."""
         if not self._settled.is_set():
             self._settled.set()
             if self.state is ServerState.STARTING:
@@ -457,9 +457,9 @@ class McpServer:
 
 
 def error_line(text: str) -> str:
-    """Return the line of a log that explains why the server ended; "" if there is none.
+    """Return the line of a server's log that explains why the server ended; "" if there is none.
 
-    That is the last line of the server's standard error that isn't part of a trace. A line that
+    This is the last line of the server's standard error that isn't part of a trace. A line that
     begins with a bracket, as in many servers' logs, is used only if there is no other. If all lines
     are part of a trace, the last line is returned.
     """

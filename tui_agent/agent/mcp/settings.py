@@ -47,7 +47,7 @@ def is_web_address(text: str) -> bool:
 
 
 class McpConfigError(ValueError):
-    """A server's settings are wrong; the message says which setting and why."""
+    """Raised if a server's settings are wrong; the message says which setting and why."""
 
 
 class McpServerSettings(BaseModel):
@@ -66,7 +66,7 @@ class McpServerSettings(BaseModel):
     )
     cwd: str | None = Field(
         default=None,
-        description="Its working directory, relative to the project. If unset, the project itself.",
+        description="Working directory of the program, relative to the project. If unset, the project itself.",
     )
     url: str | None = Field(
         default=None, description="The URL of a server that uses streamable HTTP or SSE."
@@ -80,7 +80,7 @@ class McpServerSettings(BaseModel):
     )
     sandboxed: bool = Field(
         default=False,
-        description="Run the server in the sandbox if there is one, as a project's servers always do.",
+        description="Run the server in the sandbox if there is one. A project's servers always run in it.",
     )
     enabled: bool = Field(default=True, description="Whether the server is started.")
     allow: tuple[str, ...] | None = Field(
@@ -98,7 +98,7 @@ class McpServerSettings(BaseModel):
         default=30,
         gt=0,
         le=600,
-        description="Seconds that a run without a screen waits for the server. It has failed after four times that.",
+        description="Seconds that a run without a screen waits for the server. Its start fails after four times that.",
     )
     required: bool = Field(
         default=False, description="Whether a run fails if the server is not available."
@@ -117,7 +117,7 @@ class McpServerSettings(BaseModel):
 
     @property
     def is_authorized(self) -> bool:
-        """Whether the headers contain an authorization, so that no login is needed."""
+        """Whether the headers contain an authorization, in which case no login is needed."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
@@ -186,8 +186,8 @@ class ServerSpec:
     def keeps_running_as(self, other: "ServerSpec") -> bool:
         """Return True if a server started for this spec can keep running under the spec ``other``.
 
-        The settings of both may differ only in which tools are offered and how, the log level,
-        ``start`` and ``required``.
+        The settings of both may differ only in which tools are offered and how, the log level and
+        the settings ``start`` and ``required``.
         """
         offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
         mine = self.settings.model_dump(exclude=offered)
@@ -197,7 +197,7 @@ class ServerSpec:
 
 @frozen
 class FoundServers:
-    """The servers of a session, and a message on each server whose settings are wrong."""
+    """The servers of a session, and a message about each server whose settings are wrong."""
 
     specs: tuple[ServerSpec, ...] = ()
     problems: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ def find_servers(
 
     ``user`` is the ``[mcp]`` table of the user's settings, ``others`` are the user's servers in
     other programs' files, ``of_project`` those in the project's files. If several have the same
-    name, the first of these three sources is used, and within ``others`` and ``of_project`` the
+    name, the first of these three sources is used, and within ``others`` and ``of_project``, the
     last server of that name.
     """
     problems: list[str] = []
@@ -228,7 +228,7 @@ def find_servers(
         row = dict(change.row or {})
         if change.name not in specs:
             problems.append(
-                f"{change.place}: {change.name}: there is no server of this name to change"
+                f"{change.place}: {change.name}: there is no server with this name to change"
             )
             continue
         if change.name in user:
@@ -282,7 +282,7 @@ def _checked(
 
 
 def first_mistake(error: ValidationError) -> str:
-    """Return where the first invalid value is, and what is wrong with it."""
+    """Return a text that says where the first invalid value is, and what is wrong with it."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     said = first["msg"].removeprefix("Value error, ")
@@ -334,15 +334,16 @@ class ConnectionContext:
     log_dir: Path
     token_dir: Path
     sandbox: "Callable[[Path], Sandbox] | None" = None
-    """Returns the sandbox for a project's servers; None if there is no sandbox."""
+    """Function that returns the sandbox for a project's servers; None if there is no sandbox."""
     problem_of: Callable[[Path, str], str] = lambda _cwd, _command: ""
-    """Takes a project and a command line; returns why the command must not run there outside the
-    sandbox, as a clause, "" if it may."""
+    """Function that takes a project and a command line, and returns a clause that says why the
+    command must not run there outside the sandbox; "" if it may."""
 
     def log_path(self, server: str) -> Path:
         """Return the path of a server's log file, given the server's name.
 
-        If the server's name has characters unsuitable for a file, the path has its digest, too.
+        If the server's name contains characters that file names can't contain, the path also
+        contains a digest of the name.
         """
         name = portable_name("", server).strip("_")
         if name != server:

@@ -36,7 +36,7 @@ SEARCH_TOOL = "mcp"
 MAX_SEARCH_RESULTS = 8
 """Maximum number of tools in the result of a search by words."""
 MAX_NAMES = 100
-"""Maximum number of names in the result of a search that finds no tool."""
+"""Maximum number of tool names that the result of a search without matches lists."""
 MAX_LINE_CHARS = 90
 """Maximum characters of a tool's description in the list of tools."""
 
@@ -47,7 +47,7 @@ _WORD = LazyPattern(r"[a-z0-9]+")
 
 
 class McpTool(DynamicTool):
-    """One tool of one server.
+    """One tool of an MCP server, as it is offered to the model.
 
     ``name`` is unique among all servers' tools; ``info.name`` is the tool's name on its server.
     """
@@ -62,7 +62,10 @@ class McpTool(DynamicTool):
 
     @property
     def is_on(self) -> bool:
-        """Whether the user's settings offer the tool. May change after the model has seen the tool."""
+        """Whether the user's settings offer the tool to the model.
+
+        This may change after the model has seen the tool.
+        """
         return self.server.spec.settings.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -111,7 +114,9 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
         self._known = known
 
     def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
-        """Return the tool that a call names and its arguments; for a search, this tool.
+        """Return the tool that a call names, and its arguments.
+
+        For a search, the returned tool is this one.
 
         Raises ToolError for an unknown tool, or for arguments that aren't an object.
         """
@@ -161,7 +166,7 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
 def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
     """Return the tools that a query names in full, else those that contain its words, best first.
 
-    At most `MAX_SEARCH_RESULTS` are found by words.
+    A search by words returns at most `MAX_SEARCH_RESULTS` tools.
     """
     named = [tool for tool in tools if tool.name in query.replace(",", " ").split()]
     if named:

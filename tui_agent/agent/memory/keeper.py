@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 UNTIL_SHOWN = 0.05
 """Seconds between a run's end and the work on the memory, so that the screen is drawn first."""
 MIN_CALLS = 3
-"""Minimum number of tool calls in a run after which the model is asked for lines."""
+"""Minimum number of tool calls in a run after which the model is asked for memory lines."""
 WORK_TOKENS = 2_000
 """Maximum tokens of the digest of the run's work in the question to the model."""
 MESSAGE_CHARS = 1_500
@@ -67,7 +67,7 @@ MAX_MESSAGES = 8
 SECONDS = 30.0
 """Timeout of the request to the model, in seconds."""
 SOURCES_SEARCHED = 400
-"""Number of newest entries that are searched for the source of a line."""
+"""Number of newest entries that are searched for the source of a memory line."""
 
 
 class MemoryKeeper:
@@ -78,7 +78,8 @@ class MemoryKeeper:
         self._session = journal.session
         self._ports = ports
         self._last_processed = journal.session.leaf or 0
-        """Id of the last entry that was processed; 0 for none."""
+        """Id of the entry after which the unprocessed entries begin; 0 for the session's
+        beginning."""
         self._is_counted = False
         self._said = SayOnce()
         self._proposing = threading.Lock()
@@ -87,7 +88,8 @@ class MemoryKeeper:
         self._notified_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         self._awaited = asyncio.Event()
-        """Set when a caller waits for the work after a run, to skip the pause before it."""
+        """Set when a caller waits for the work that follows a run; the pause before it is then
+        skipped."""
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
@@ -113,7 +115,7 @@ class MemoryKeeper:
         return line.shown
 
     async def settle(self) -> None:
-        """Wait for the work after the last run to finish, and skip the pause before it."""
+        """Wait until the work that follows the last run has finished; skip the pause before it."""
         if self._task is not None:
             self._awaited.set()
             await asyncio.wait([self._task])
@@ -138,7 +140,7 @@ class MemoryKeeper:
             self._task = asyncio.get_running_loop().create_task(work)
 
     async def _after_run(self, memory: Memory, room: int) -> None:
-        """Count the lines that the run used, and propose ``room`` lines at most."""
+        """Count the memory lines that the run used, and propose at most ``room`` new lines."""
         path = self._session.active_path()
         entries = [entry for entry in path if entry.id > self._last_processed]
         before = path[: len(path) - len(entries)]
@@ -246,7 +248,7 @@ class MemoryKeeper:
 
 
 def _question(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
-    """Return the question to the model: memory, user messages, and a digest of the work.
+    """Return the text sent to the model: memory, user messages and a digest of the run's work.
 
     It contains no tool output, no file contents, and no entries that the user hid or cleared.
     """

@@ -1,4 +1,4 @@
-"""Finds lines in a model's answer or the user's messages to propose for the memory. Pure."""
+"""Finds lines to propose for the memory, in a model's answer or in the user's messages. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,11 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, is_by_user, typed_text
 
 MAX_LINES = 3
-"""Maximum number of lines proposed per run."""
+"""Maximum number of memory lines that are proposed in one run."""
 MIN_CHARS = 8
-"""Minimum length of a proposed line, in characters."""
+"""Minimum length of a line proposed for the memory, in characters."""
 MAX_CHARS = 240
-"""Maximum length of a proposed line, in characters."""
+"""Maximum length of a line proposed for the memory, in characters."""
 
 _ROW = LazyPattern(
     r"[\s>*•+-]*(?:\d{1,2}[.)]\s+)?[*_`\"'(\[]*#(?P<entry>\d{1,9})[\])`*_\"']*[\s:,.|–—-]+(?P<line>.*)"
@@ -32,7 +32,10 @@ _ASKED = LazyPattern(
 
 @frozen
 class FoundLine:
-    """A line to propose, and the id of the entry that it comes from; 0 if unknown."""
+    """A line to propose for the memory, and the id of the entry that it comes from.
+
+    The id is 0 if the entry is unknown.
+    """
 
     line: MemoryLine
     entry_id: int = 0
@@ -58,7 +61,7 @@ def read_answer(answer: str) -> list[FoundLine]:
 def lines_by_rule(entries: Sequence[Entry]) -> list[FoundLine]:
     """Return up to ``MAX_LINES`` lines from the user's messages, the newest message first.
 
-    They are sentences that ask the model to remember something, or that state a lasting rule.
+    The lines are sentences that ask the model to remember something, or that state a lasting rule.
     """
     found: dict[str, FoundLine] = {}
     for entry in reversed(entries):
@@ -81,10 +84,9 @@ def _lasting_sentences(text: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> MemoryLine | None:
-    """Return a text as a line; None if it can't be proposed.
+    """Return a text as a line of the memory; None if it can't be proposed as one.
 
-    A text can't be proposed if it is too short or too long, contains a secret, or isn't a valid
-    line.
+    It can't be proposed if it is too short or too long, contains a secret, or isn't a valid line.
     """
     from tui_agent.secret_detector import has_secret
 

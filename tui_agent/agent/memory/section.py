@@ -1,6 +1,6 @@
 """Formats the memory as a section of the head: the most recently used lines within a token limit.
 
-Pure.
+The head is the part of each request that precedes the conversation. Pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,10 @@ from tui_agent.lazy import frozen
 
 @frozen
 class MemorySection:
-    """The memory's section of the head, "" for none. ``room`` is the unused part of the limit, in tokens."""
+    """The head's section about the memory; "" for none.
+
+    ``room`` is the unused part of the limit, in tokens.
+    """
 
     text: str
     room: int
@@ -22,8 +25,8 @@ def memory_section(
 ) -> MemorySection:
     """Return the section with the most recently used lines that fit ``room`` tokens.
 
-    The lines keep their order; a row says how many are left out. ``words`` is the text above the
-    lines; ``count`` returns the tokens of a text.
+    The lines keep their order; a row says how many are left out. ``words`` is the text that
+    precedes the lines; ``count`` returns the tokens of a text.
     """
     recent = sorted(lines, key=_last_of_use)
     rows, left = newest_within([row_of(line) for line in recent], room, count)
@@ -44,7 +47,7 @@ def row_of(line: MemoryLine) -> str:
 def newest_within(
     rows: Sequence[str], room: int, count: Callable[[str], int]
 ) -> tuple[list[str], int]:
-    """Return the last rows that fit ``room`` tokens, in the given order, and the tokens left over."""
+    """Return the last rows that fit ``room`` tokens, in the given order, and unused tokens."""
     kept: list[str] = []
     for row in reversed(rows):
         cost = count(row) + 1
@@ -56,9 +59,9 @@ def newest_within(
 
 
 def left_out(count: int, where: str) -> list[str]:
-    """Return a list with a row that says how many lines are left out and ``where`` they are.
+    """Return a list with a row that says how many memory lines are omitted and ``where`` they are.
 
-    [] if ``count`` is 0.
+    Returns [] if ``count`` is 0.
     """
     if not count:
         return []

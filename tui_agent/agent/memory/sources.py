@@ -23,19 +23,20 @@ from tui_agent.session.entries import (
 from tui_agent.tools.registry import tool_traits
 
 MIN_SOURCE_SHARE = 0.6
-"""Minimum share of a line's words that a text must contain to count as the line's source."""
+"""Minimum share of a memory line's words that a text must contain to count as the line's source."""
 MIN_USED_SHARE = 0.6
-"""Minimum share of a line's words that the model must write for the line to count as used."""
+"""Minimum share of a memory line's words that the model must write for the line to count as
+used."""
 
 _MAX_TEXT_CHARS = 100_000
-"""Number of characters at the beginning of a text that are searched."""
+"""Number of characters at the beginning of an entry's text that are searched for a line's words."""
 _TITLE_CHARS = 60
-"""Maximum characters of a source's name."""
+"""Maximum characters of the name of a memory line's source."""
 
 
 @frozen
 class LineSource:
-    """The id of the entry from which a line comes, 0 if unknown, and the origin of its words.
+    """The id of the entry from which a memory line comes (0 if unknown), and the line's origin.
 
     ``origin`` is ``USER``, ``MODEL`` (perhaps with the page that the model had last read), or the
     name of a file, command or tool call.
@@ -52,13 +53,13 @@ class _Candidate:
 
 
 def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource:
-    """Return the source of a line with this ``text`` among ``entries``.
+    """Return which of ``entries`` a memory line with this ``text`` comes from.
 
-    It is the entry with the largest share of the line's words: among the user's messages and what
-    was read (files, outputs), or else among the model's texts. If shares are equal, a user's
-    message is preferred, then the oldest entry. If only the model wrote the words, ``origin`` also
-    names the last web page that it read. ``named`` is the entry that the model gave as the source,
-    0 for none; it is used if no entry contains enough of the words.
+    This is the entry that contains the largest share of the line's words. The user's messages and
+    what was read (files, outputs) are searched first, and only then the model's texts. If shares
+    are equal, a user's message is preferred, then the oldest entry. If only the model wrote the
+    words, ``origin`` also names the last web page that it read. ``named`` is the entry that the
+    model gave as the source, 0 for none; it is used if no entry contains enough of the words.
     """
     words = words_of(text)
     by_user: _Candidate | None = None
@@ -88,7 +89,7 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
     """Return the topics of the lines that the model used in the given entries.
 
-    A line is used if the model wrote most of its words, or recalled its topic.
+    A line counts as used if the model wrote most of its words, or recalled its topic.
     """
     texts: list[str] = []
     for entry in entries:
@@ -115,7 +116,7 @@ def _candidates(entry: Entry, words: frozenset[str]) -> Iterator[_Candidate]:
 
 
 def _better(best: _Candidate | None, other: _Candidate) -> _Candidate:
-    """Return the candidate with the larger share of the words; ``best`` if they are equal."""
+    """Return the candidate with the larger share of the words; ``best`` if both are equal."""
     if best is None or other.share > best.share:
         return other
     return best

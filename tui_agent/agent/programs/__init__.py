@@ -1,1 +1,1 @@
-"""Converts users' settings of Claude Code, Codex, OpenCode and Pi to settings of this program."""
+"""Converts users' settings for Claude Code, Codex, OpenCode and Pi to settings for this program."""

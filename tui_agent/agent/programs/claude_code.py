@@ -30,7 +30,8 @@ from tui_agent.permission import NEVER_ASK
 PROGRAM = "Claude Code"
 
 _ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
-"""This program's action for each list of rules; later lists override earlier ones."""
+"""This program's action for each of Claude Code's lists of rules; later lists override earlier
+ones."""
 _READ_HERE = {
     "permissions",
     "env",
@@ -56,7 +57,7 @@ _INSTEAD = {
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
     """Return the user's and the project's settings of Claude Code as settings of this program.
 
-    Unless ``trusted``, settings of the project that need trust are not used, only listed.
+    Unless the project is ``trusted``, its settings that need trust are listed but not used.
     """
     files = list(user_settings(folders.home))
     for folder in reversed(folders.upward()):
@@ -158,7 +159,7 @@ class _Reader:
 
 
 def _relative(path: Path, project: Path) -> str | None:
-    """Return a path relative to the project, "" for its root, None if it is outside."""
+    """Return a path relative to the project; "" for the project's root, None if it is outside."""
     if not path.is_relative_to(project):
         return None
     name = path.relative_to(project).as_posix()

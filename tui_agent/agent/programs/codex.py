@@ -50,7 +50,7 @@ _INSTEAD = {
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
 """Fields of a Codex agent that have another name in this program, by Codex's name."""
 _PROVIDER_FIELDS = (("base_url", "base_url"), ("wire_api", "wire"), ("env_key", "api_key_env"))
-"""Fields of a Codex provider: Codex's name and this program's name."""
+"""Fields of a Codex provider, each with its name in Codex and its name in this program."""
 _USUAL_WIRE = "responses"
 """The API format of a Codex provider without ``wire_api``."""
 _NOT_COPIED = ("env_http_headers", "experimental_bearer_token", "query_params")
@@ -62,7 +62,7 @@ _READS_ONLY = "read-only"
 def read_codex(folders: Folders) -> ForeignSettings:
     """Return Codex's rules and the fallback instruction files that its settings name.
 
-    ``items`` also has the other settings, which have no effect here or are read elsewhere (MCP
+    ``items`` also contains the other settings, which have no effect here or are read elsewhere (MCP
     servers).
     """
     found = list(settings_files(folders, [SETTINGS_FILE], [SETTINGS_FILE]))
@@ -83,7 +83,7 @@ def read_codex(folders: Folders) -> ForeignSettings:
 def _instead_of(table: Mapping[str, Any]) -> dict[str, str]:
     """Return, for each setting, how to get its effect here: advice, or a command to run.
 
-    ``table`` has the settings of a file and of the files that it overrides.
+    ``table`` contains the settings of a file and of the files that it overrides.
     """
     model = str(table.get("model", ""))
     provider = str(table.get("model_provider", "openai"))
@@ -111,7 +111,7 @@ def server_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _provider_command(name: str, given: Mapping[str, Any]) -> str:
-    """Return the command that sets up a Codex provider here, and a note on what it leaves out."""
+    """Return the command that sets up a Codex provider here, and a note on what it omits."""
     row = server_settings(given)
     headers = {}
     left = [field for field in _NOT_COPIED if given.get(field)]

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _FOLDER = ".codex/rules"
 _RULE = "prefix_rule"
 _ACTIONS = {"forbidden": Action.DENY, "prompt": Action.ASK}
-"""This program's action for each of Codex's decisions; a rule without a decision allows."""
+"""This program's action for each of Codex's decisions. A rule without a decision allows."""
 _MAX_COMMANDS = 100
-"""Maximum number of commands that one rule may stand for."""
+"""Maximum number of commands that the pattern of one rule may stand for."""
 
 
 class _UnusableError(ValueError):
@@ -39,9 +39,9 @@ class _UnusableError(ValueError):
 
 
 def read_codex_rules(program: str, folders: Folders) -> ForeignSettings:
-    """Return the user's and the project's rules that forbid or ask, as rules of this program.
+    """Return the user's and the project's rules that forbid or ask, as rules for this program.
 
-    ``program`` is Codex's name. ``items`` also has the statements without effect.
+    ``program`` is Codex's name. ``items`` also contains the statements without effect.
     """
     rules: list[Rule] = []
     items: list[FoundItem] = []
@@ -88,7 +88,7 @@ def _statements(program: str, file: ForeignFile, items: list[FoundItem]) -> "Seq
     try:
         return ast.parse(file.text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        why = "it can't be read as a file of rules"
+        why = "it can't be parsed as a file of rules"
         items.append(without_effect(program, "file", file.shown, place=file.shown, why=why))
         return ()
 
@@ -121,7 +121,7 @@ def _arguments(statement: "ast.stmt") -> dict[str, Any]:
 def _commands(pattern: object) -> Iterator[str]:
     """Yield the beginnings of commands that a pattern stands for, as parts of globs.
 
-    A pattern is a list of words; instead of a word, it may have a list of alternatives. Raises
+    A pattern is a list of words; instead of a word, it may contain a list of alternatives. Raises
     _UnusableError for another form.
     """
     if not isinstance(pattern, list) or not pattern:

@@ -32,13 +32,13 @@ _GROUPS = {
     "output style": "output-styles",
     "skill": "skills",
 }
-"""The group of each kind of item; the setting ``leave_out`` excludes items by group."""
+"""The group of each kind of item. The setting ``leave_out`` excludes items by group."""
 _WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
-"""Order of the actions by which rules are sorted, because a later rule overrides earlier ones."""
+"""Order of actions by which rules are sorted, because a later rule overrides earlier ones."""
 
 
 class ItemState(StrEnum):
-    """Whether an item is used by this program."""
+    """Whether this program uses an item, and if not, why."""
 
     ACTIVE = "in use"
     HELD_BACK = "waits until you trust the project"
@@ -63,7 +63,7 @@ class FoundItem:
 
     @property
     def group(self) -> str:
-        """The group by which the setting ``leave_out`` can exclude the item; "" if it can't."""
+        """The group by which the setting ``leave_out`` can exclude the item; "" for none."""
         return _GROUPS.get(self.kind, "")
 
 
@@ -86,8 +86,8 @@ class ForeignSettings:
 class ModelOffer:
     """A model or provider of another program, and the setting that sets it up here.
 
-    ``key`` is the setting's name, ``table`` its value. ``leaves_key``: the file has an API key,
-    which is not copied.
+    ``key`` is the setting's name, ``table`` its value. ``leaves_key`` is True if the file contains
+    an API key, which is not copied.
     """
 
     program: str
@@ -116,7 +116,7 @@ class ModelOffer:
 
     @property
     def model(self) -> str:
-        """This program's id of the model: ``openai/NAME``."""
+        """This program's id of the model, such as ``openai/NAME``."""
         return str(json.loads(self.key.partition(".")[2]))
 
     def item(self, file: ForeignFile) -> FoundItem:
@@ -131,7 +131,7 @@ class ModelOffer:
 def settings_files(
     folders: Folders, of_user: Iterable[str], of_project: Sequence[str]
 ) -> Iterator[ForeignFile]:
-    """Yield a program's existing settings files; later files override earlier ones.
+    """Yield a program's existing settings files. Later files override earlier ones.
 
     The user's files come first, then the project's files, from its root to the working directory.
     ``of_user`` are paths relative to the home directory, ``of_project`` paths relative to each of
@@ -155,7 +155,7 @@ def without_effect(program: str, kind: str, name: str, *, place: str, why: str) 
 
 
 def effort_command(level: Any) -> str:
-    """Return the command that sets another program's effort level here; "" for an unknown level."""
+    """Return the command that sets another program's effort here; "" for an unknown level."""
     try:
         return set_command("effort", str(Effort(level)))
     except ValueError:
@@ -163,12 +163,12 @@ def effort_command(level: Any) -> str:
 
 
 def set_command(key: str, value: str) -> str:
-    """Return the command that sets a setting of this program, for a shell."""
+    """Return the shell command that changes a setting of this program."""
     return f"tui-agent config set {shlex.quote(key)} {shlex.quote(value)}"
 
 
 def set_table_command(key: str, row: Mapping[str, Any]) -> str:
-    """Return the command that sets a table of this program's settings, for a shell."""
+    """Return the shell command that sets a table of this program's settings."""
     return set_command(key, _inline_table(row))
 
 
@@ -191,7 +191,7 @@ def _inline_table(row: Mapping[str, Any]) -> str:
 
 
 def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
-    """Yield one item without effect if a settings file can't be read, otherwise nothing."""
+    """Yield an item without effect if a settings file can't be read, otherwise no item."""
     if file.problem:
         yield without_effect(program, "settings", file.shown, place=file.shown, why=file.problem)
 
@@ -201,7 +201,7 @@ def unused_settings(
 ) -> Iterator[FoundItem]:
     """Yield an item without effect for each top-level setting of a file that is not in ``read``.
 
-    ``instead`` says, by setting, how to get its effect in this program.
+    ``instead`` maps settings to advice on how to get their effect in this program.
     """
     for key in file.table:
         if key not in read:

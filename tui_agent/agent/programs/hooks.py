@@ -1,6 +1,6 @@
 """Finds hooks in Claude Code's and Codex's files, and decides by trust and settings which are used.
 
-``hooks.claude_hooks`` parses them; ``cli.extensions`` makes hooks of this program from those that
+``hooks.claude_hooks`` parses them; ``cli.extensions`` creates hooks of this program from those that
 `foreign_hooks` yields.
 """
 
@@ -16,7 +16,7 @@ from tui_agent.trust import CODEX_HOOKS
 
 
 def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
-    """Yield (program, file) for each file that may contain hooks, in the order in which hooks run."""
+    """Yield (program, file) for each file that may contain hooks, in the order of the hooks."""
     for own in user_settings(home):
         yield "Claude Code", own.file
     if (own_of_codex := read_of_user(home, CODEX_HOOKS)) is not None:

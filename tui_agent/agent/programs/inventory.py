@@ -1,8 +1,8 @@
 """Lists files and settings that users wrote for other programs, and whether they are used here.
 
-The list is only shown (``tui-agent adopt``, ``doctor``, a notice at the first start). What is used
-is decided by ``settings`` and ``hooks`` of this package, ``knowledge`` and ``mcp``; this module
-repeats their conditions (trust, the user's exclusions) to find the state of each item.
+The list is only shown (``tui-agent adopt``, ``doctor``, a notice at the first start). The modules
+``settings`` and ``hooks`` of this package, ``knowledge`` and ``mcp`` decide what is used; this
+module repeats their conditions (trust, the user's exclusions) to find the state of each item.
 """
 
 import os
@@ -71,12 +71,13 @@ _UNREAD = (
     ("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
     ("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
 )
-"""Files and folders that another program reads but this one does not.
+"""Files and folders that another program reads but this program does not.
 
-Each row: the program, the path below the home directory, the path in a project, what to do instead.
+Each row contains the program, the path below the home directory, the path in a project, and what to
+do instead.
 """
 _FOLDERS = {".claude": "Claude Code", ".codex": "Codex", ".opencode": "OpenCode", ".pi": "Pi"}
-"""The programs' directories in a project; unknown files in them are listed as unused."""
+"""The other programs' directories in a project. Unknown files in them are listed as unused."""
 _IN_FOLDERS = {
     *(project for _program, _home, project, _why in _UNREAD),
     *PROJECT_FILES,
@@ -90,7 +91,7 @@ _IN_FOLDERS = {
     ".opencode/bun.lock",
     ".claude/worktrees",
 }
-"""Known paths in ``_FOLDERS``: used, listed in ``_UNREAD``, or not written by the user."""
+"""Paths in ``_FOLDERS`` that are not unknown: used, in ``_UNREAD``, or not written by the user."""
 
 
 def inventory(
@@ -115,7 +116,7 @@ def inventory(
 
 
 def summary(items: Sequence[FoundItem]) -> str:
-    """Return the programs and the number of items in each state, as sentences; "" if no items."""
+    """Return sentences that name the programs, and count the items in each state; "" for none."""
     if not items:
         return ""
     programs = ", ".join(dict.fromkeys(item.program for item in items))
@@ -175,7 +176,7 @@ def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Itera
 def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
-    """Yield an item for another program's file, and one for each of its unused fields.
+    """Yield an item for another program's file, and an item for each of its unused fields.
 
     Yields nothing for a file of this program.
     """

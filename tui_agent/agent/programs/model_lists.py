@@ -12,7 +12,7 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.places import OPENCODE_HOME_FILES
 
 _VARIABLE = LazyPattern(r"\{env:(\w+)\}")
-"""A variable in an OpenCode setting."""
+"""Matches a variable in an OpenCode setting."""
 _MESSAGES = "@ai-sdk/anthropic"
 """The package with which OpenCode calls servers that have Anthropic's API."""
 
@@ -72,4 +72,5 @@ _FILES: Sequence[tuple[Callable[[ForeignFile], Iterator[ModelOffer]], Sequence[s
     (_of_opencode, OPENCODE_HOME_FILES),
     (_of_codex, (codex.SETTINGS_FILE,)),
 )
-"""The reader of each program's settings, and its files in the home directory."""
+"""The function that reads each program's models, and the files in the home directory that it
+reads."""

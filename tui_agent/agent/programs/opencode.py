@@ -31,7 +31,7 @@ PROGRAM = "OpenCode"
 
 _READ_HERE = {"$schema", "mcp", "agent", "command", "instructions", "permission"}
 _BODIES = {"agent": "prompt", "command": "template"}
-"""The field that holds the text, by kind of document."""
+"""The field that contains the text, for each kind of document."""
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
 """The permissions that ``*`` covers in OpenCode's ``permission`` table."""
 _INSTEAD = {
@@ -47,7 +47,7 @@ _INSTEAD = {
 
 @frozen
 class InlineDocument:
-    """A command or agent written in a settings file; ``folder`` stands for that file."""
+    """A command or agent written in a settings file; ``folder`` represents the file."""
 
     document: Document
     folder: Folder
@@ -56,8 +56,8 @@ class InlineDocument:
 def read_opencode(folders: Folders) -> ForeignSettings:
     """Return OpenCode's instructions, and its rules that ask or deny as rules of this program.
 
-    Reads the settings files of the user and the project. ``items`` also has the settings without
-    effect.
+    Reads the settings files of the user and the project. ``items`` also contains the settings
+    without effect.
     """
     rules: list[Rule] = []
     instructions: list[str] = []
@@ -92,7 +92,7 @@ def inline_documents(
 
 
 def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
-    """Return the table of a command or agent as a document.
+    """Return the settings table of a command or agent as a document.
 
     If the table's text only refers to a file (``{file:PATH}``), the file is not read, and the
     reference is listed as an unused field.
@@ -119,9 +119,9 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
     """Yield the patterns, relative to the project's root, for one pattern of ``instructions``.
 
-    The first ones are for directories below the root, down to the working directory, in which the
-    pattern matches a file; the last one is the pattern itself. A pattern that begins with ``~`` or
-    ``/`` is yielded unchanged.
+    The first patterns are for the directories between the root and the working directory in which
+    the pattern matches a file; the last one is the pattern itself. A pattern that begins with ``~``
+    or ``/`` is yielded unchanged.
     """
     if pattern.startswith(("~", "/")):
         yield pattern
@@ -179,7 +179,7 @@ def _permissions(file: ForeignFile) -> Mapping[str, Any]:
 
 
 def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a table's values by permission; ``*`` sets all, and later rows override it."""
+    """Return a table's values by permission. ``*`` sets all of them, and later rows override it."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         if name == "*":
@@ -190,7 +190,7 @@ def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _table(name: str, value: object, place: str, items: list[FoundItem]) -> list[Rule]:
-    """Return the rules of one permission; invalid rows are added to ``items`` and skipped."""
+    """Return the rules for one permission; invalid rows are added to ``items`` and skipped."""
     rules: list[Rule] = []
     actions = value if isinstance(value, dict) else {"*": value}
     for pattern, action in actions.items():

@@ -74,11 +74,14 @@ _COSTS = {
 }
 _VARIABLE = LazyPattern(r"\$\{?([A-Za-z_]\w*)\}?")
 _OLD_VARIABLE = LazyPattern(r"[A-Z][A-Z\d_]*_(?:KEY|TOKEN)")
-"""A variable as Pi's older versions wrote it, without a dollar sign."""
+"""Matches a variable as Pi's older versions wrote it, without a dollar sign."""
 
 
 def read_pi(folders: Folders) -> ForeignSettings:
-    """Return Pi's settings and models as ``items``; none of them has an effect here by itself."""
+    """Return Pi's settings and models as ``items``.
+
+    None of them has an effect in this program until the user runs the item's command.
+    """
     items: list[FoundItem] = []
     # The providers come first: a model can be set only if its provider is known.
     models = read_of_user(folders.home, MODELS_FILE)
@@ -102,7 +105,7 @@ def _instead_of(file: ForeignFile, models: ForeignFile | None) -> dict[str, str]
 
 
 def _default_model(file: ForeignFile, models: ForeignFile | None) -> str:
-    """Return this program's id of the default model; "" unless it and its provider are named."""
+    """Return this program's id of the default model; "" unless model and provider are named."""
     name = as_text(file.table.get("defaultProvider"))
     model = as_text(file.table.get("defaultModel"))
     if not name or not model:
@@ -142,7 +145,7 @@ def _models_of(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _model_id(name: str, given: Mapping[str, Any]) -> str:
-    """Return this program's id of a model; ``given`` has values of the model and its provider."""
+    """Return this program's id of a model of a provider; ``given`` contains values of both."""
     return f"{_server_of(name, given)}/{given['id']}"
 
 

@@ -17,9 +17,9 @@ from tui_agent.places import LeftOut
 
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
-    """Return the settings of Claude Code, Codex, OpenCode and Pi, without those the user excludes.
+    """Return the settings from Claude Code, Codex, OpenCode and Pi that the user doesn't exclude.
 
-    The excluded ones are still in ``items``.
+    ``items`` still contains the excluded settings.
     """
     return joined(
         [
@@ -32,7 +32,7 @@ def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
 
 
 def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> ForeignSettings:
-    """Return a program's settings without the groups that the user excludes."""
+    """Return a program's settings without the groups of settings that the user excludes."""
     if left_out.covers(program, "permissions"):
         found = replace(found, rules=())
     if left_out.covers(program, "environment"):

@@ -41,12 +41,12 @@ _FILES = {Permission.READ, Permission.EDIT}
 
 
 class ForeignRuleError(ValueError):
-    """A rule can't be converted to a rule of this program; the message says why."""
+    """Raised if a rule can't be converted to a rule of this program; the message says why."""
 
 
 @frozen
 class RulePiece:
-    """One parsed rule.
+    """One parsed permission rule of Claude Code.
 
     ``text`` is the rule as written. ``tool`` is this program's name for the tool; in a rule about
     an MCP server, the name of one of its tools or a glob for several. ``what`` is the text in
@@ -59,12 +59,15 @@ class RulePiece:
 
     @property
     def is_of_server(self) -> bool:
-        """True if the rule is about tools of an MCP server."""
+        """Whether the rule is about the tools of an MCP server."""
         return self.text.startswith(SERVER_PREFIX)
 
     @property
     def permission(self) -> Permission | None:
-        """Permission of the rule's tool; None if the tool can only be allowed or denied as a whole."""
+        """Permission of the rule's tool.
+
+        None if the tool can only be allowed or denied as a whole.
+        """
         if self.is_of_server:
             return None
         return _PERMISSIONS.get(self.tool)
@@ -90,8 +93,8 @@ class ToolList:
     """A parsed list of tools.
 
     ``names`` are names of whole tools, and globs for tools of MCP servers. ``rules`` deny parts of
-    tools; for a list of allowed tools, they deny everything but the allowed parts. ``problems`` has a
-    clause for each entry that was left out.
+    tools; for a list of allowed tools, they deny everything but the allowed parts. ``problems``
+    contains a clause for each entry that was left out.
     """
 
     names: tuple[str, ...] = ()
@@ -119,7 +122,7 @@ def split_list(value: object) -> list[str]:
 
 
 def parse_piece(text: str) -> RulePiece:
-    """Parse one rule; raises ForeignRuleError if it names no known tool."""
+    """Parse one rule. Raises ForeignRuleError if the rule names no known tool."""
     found = _PIECE.fullmatch(text.strip())
     if found is None:
         raise ForeignRuleError(f"“{text}” is not a tool's name")
@@ -134,7 +137,7 @@ def parse_piece(text: str) -> RulePiece:
 
 
 def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple[Rule, ...]:
-    """Convert one of Claude Code's rules (``text``) to rules of this program.
+    """Convert ``text``, a rule in Claude Code's syntax, to rules of this program.
 
     Raises ForeignRuleError if it can't be converted.
     """
@@ -206,7 +209,7 @@ def denied_tools(value: object, source: Source) -> ToolList:
 
 
 def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rule:
-    """Return a rule that denies everything of a permission, except for the patterns ``kept``."""
+    """Return a rule that denies everything under a permission except the patterns ``kept``."""
     syntax = _syntax_of(permission)
     return Rule(
         permission.value, "*", Action.DENY, source=source, syntax=syntax, unless=tuple(kept)
@@ -228,7 +231,10 @@ def _syntax_of(permission: Permission) -> RuleSyntax:
 
 
 def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Iterable[str]:
-    """Convert the text in a rule's parentheses to patterns of rules; raises ForeignRuleError."""
+    """Convert the text in a rule's parentheses to patterns.
+
+    Raises ForeignRuleError if that is not possible.
+    """
     if permission in _FILES:
         return (_file_pattern(piece, anchor),)
     if permission is Permission.WEBFETCH:
@@ -264,7 +270,7 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
     """Return a rule's path as a ``.gitignore`` pattern, relative to the project's root.
 
     In the rule, ``//`` begins an absolute path, ``~/`` one in the home directory, and ``/`` one
-    relative to ``anchor.settings``. Raises ForeignRuleError.
+    relative to ``anchor.settings``. Raises ForeignRuleError if the path can't be converted.
     """
     text = piece.what
     if is_costly(text):
@@ -295,7 +301,7 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
 
 
 def _from_root(path: str, anchor: Anchor) -> str:
-    """Return the pattern for an absolute path; if it is in the project, relative to its root."""
+    """Return the pattern for an absolute path, relative to the project's root if it is inside."""
     if ".." in path.split("/"):
         path = os.path.normpath(path)
     inside = f"{anchor.project.rstrip('/')}/"

@@ -1,10 +1,10 @@
-"""Makes and removes a race's copies of the project, without writing to the project.
+"""Creates and removes a race's copies of the project, without writing to the project.
 
-A copy has the project's present files, including uncommitted and untracked ones, and a git
+A copy contains the project's present files, including uncommitted and untracked ones, and a git
 repository of its own: index and references are copied, new objects stay in the copy, and existing
-ones are read from the project's repository. Small ignored files and directories are copied.
-A large ignored directory (``node_modules``) becomes a link if a sandbox prevents commands from
-writing through it; otherwise it is copied. Caches that programs rebuild are left out.
+ones are read from the project's repository. Small ignored files and directories are copied. A large
+ignored directory (``node_modules``) becomes a link if a sandbox prevents commands from writing
+through it; otherwise it is copied. Caches that programs rebuild are left out.
 
 All functions read and write many files: call them in a thread.
 """
@@ -62,8 +62,8 @@ class Copy:
     root: Path
     project: Path
     shared: tuple[tuple[Path, Path], ...] = ()
-    """Paths of the project that the copy reads: for each, the path used in the copy and the real
-    path."""
+    """Paths of the project that the copy reads. Each is a pair of the path used in the copy and the
+    real path."""
 
     def place(self, path: Path) -> Path:
         """Return the path in the copy for a path of the project. Other paths stay unchanged."""
@@ -154,9 +154,9 @@ class RaceHome:
 
     @classmethod
     def make(cls, parent: Path) -> "RaceHome":
-        """Make and lock a directory for a new race in ``parent``, and remove abandoned ones there.
+        """Create and lock a directory for a new race in ``parent``, and remove abandoned ones.
 
-        Raises OSError if it can't be made or locked.
+        Raises OSError if the directory can't be created or locked.
         """
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in abandoned_homes(parent):
@@ -165,14 +165,14 @@ class RaceHome:
         path.mkdir(mode=0o700)
         held = cls.claim(path)
         if held is None:
-            raise OSError(f"another program locked {path}")
+            raise OSError(f"another program has locked {path}")
         return held
 
     @classmethod
     def claim(cls, path: Path) -> "RaceHome | None":
-        """Lock a race's directory and return it.
+        """Lock the directory of a race and return the locked directory.
 
-        None if another program has locked it, or if it doesn't exist.
+        Returns None if another program has locked the directory, or if it doesn't exist.
         """
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -265,7 +265,7 @@ def _remove_behind(place: Path) -> None:
 
 
 class _Walk:
-    """Walks through a project: makes the copy's directories and links, and lists the files to copy."""
+    """Walks through a project: creates the copy's directories and links, and lists its files."""
 
     def __init__(
         self,
@@ -285,12 +285,12 @@ class _Walk:
         self._original = original
         self._may_link = may_link
         self.files: list[list[_File]] = []
-        """The files to copy, one list per directory."""
+        """The files to copy, in one list per directory."""
         self.linked: list[str] = []
-        """The directories that became links, relative to the project."""
+        """The directories that are links in the copy, as paths relative to the project."""
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Make a directory's subdirectories and links in the copy, and add its files to ``files``.
+        """Create a directory's subdirectories and links in the copy; add its files to ``files``.
 
         Descends into its subdirectories. ``name`` is the directory's path relative to the project,
         with a slash at the end, "" for the project. If it is ``ignored`` by git, all its files are

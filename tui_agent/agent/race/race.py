@@ -1,9 +1,9 @@
-"""Runs a race: several agents (runners) work on one prompt in parallel, each in a project copy.
+"""Runs a race: several agents work on one prompt in parallel, each in a copy of the project.
 
-A runner is an ordinary agent on its own branch: its session object has its own leaf. The changes to
-its copy are recorded as checkpoints on that branch, so taking its result is a move in the tree,
-which ``app.race_commands`` makes. The session's controller keeps the race until `finish` records it
-in an entry and removes the copies.
+Each of these agents, the runners, is an ordinary agent on its own branch: its session object has
+its own leaf. The changes to its copy are recorded as checkpoints on that branch, so taking its
+result is a move in the tree, which ``app.race_commands`` makes. The session's controller keeps the
+race until `finish` records it in an entry and removes the copies.
 """
 
 import asyncio
@@ -63,14 +63,14 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 PARALLEL_REQUESTS = 8
-"""Maximum number of requests of one race that are answered at the same time."""
+"""Maximum number of requests to models that one race makes at the same time."""
 LAST_LINES = 10
 """Number of lines kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
 """The first and the longest pause, in seconds, after a rate limit or overload.
 
-They apply if the provider states no waiting time. Each pause is twice as long as the one before.
+The pauses apply if the provider states no waiting time. Each is twice as long as the previous one.
 """
 
 T = TypeVar("T")
@@ -135,7 +135,8 @@ class _SharedQuestion:
 class SharedQuestions:
     """Asks the user the permission questions of all runners.
 
-    Equal questions are asked only once for all runners, unless they are about doom loops.
+    Equal questions are asked only once for all runners, unless they are about doom loops (repeated
+    calls).
     """
 
     def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
@@ -185,7 +186,7 @@ class RaceError(UserFacingError):
 
 @frozen
 class RaceOrder:
-    """The race to run.
+    """The description of a race that is to be run.
 
     ``parts`` is the message to the runners; if empty, they continue the work at ``start``.
     ``prompt`` is the message as text, for display. ``start`` is the id of the entry below which the
@@ -209,8 +210,8 @@ class RaceOrder:
 class Runner:
     """One runner of a race.
 
-    ``record`` has its state and figures. ``agent``, ``session`` and ``copy`` are None until the
-    runner has begun; ``agent`` is None again after `aclose`.
+    ``record`` contains the runner's state and figures. ``agent``, ``session`` and ``copy`` are None
+    until the runner has begun; ``agent`` is None again after `aclose`.
     """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
@@ -229,7 +230,7 @@ class Runner:
         self._ended: RunEnded | None = None
         self._stopped = False
         self._is_context_changed = False
-        """Whether `_change_context` has run, after which the work can begin."""
+        """Whether `_change_context` has run, after which the runner's work can begin."""
         self._is_tasked = False
         """Whether the race's prompt was sent to the agent."""
 
@@ -267,7 +268,7 @@ class Runner:
         if self.agent is not None:
             self.agent.interrupt()
         if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
-            # Later, because a task cancelled before it first runs wouldn't report its end.
+            # Deferred, because a task that is cancelled before it first runs can't report its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] = ()) -> None:
@@ -344,16 +345,18 @@ class Runner:
             if outcome.problem:
                 raise RaceError(outcome.problem)
             if isinstance(outcome, Cleared):
-                raise RaceError("There is too little to summarise: only old outputs were cleared.")
+                raise RaceError(
+                    "There was too little to summarise, so only old outputs were cleared."
+                )
         # The meter counts each run from zero, so the cost before the run is recorded here.
         meter = agent.ports.meter
         seconds = time.monotonic() - began
         self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
 
     def _size(self, agent: "Agent") -> dict[str, int]:
-        """Return the record's field for the size of the runner's next request, in tokens.
+        """Return the record's field with the size of the runner's next request, in tokens.
 
-        {} unless the race compares contexts.
+        Returns {} unless the race compares contexts.
         """
         if not any(spec.context for spec in self._race.order.specs):
             return {}
@@ -436,7 +439,7 @@ class Runner:
 
 
 class Race:
-    """One race in the session of the agent ``main``. Must be used on the event loop's thread."""
+    """One race in the session of the agent ``main``. Use it only on the event loop's thread."""
 
     def __init__(self, main: "Agent", home: RaceHome, order: RaceOrder) -> None:
         self.main = main
@@ -455,7 +458,7 @@ class Race:
             runners.append(Runner(self, len(runners) + 1, row))
         self.runners = tuple(runners)
         self.picked: int | None = None
-        """Number of the runner that was picked automatically; None if none was."""
+        """Number of the runner that was picked automatically; None if no runner was picked."""
         self.saved = 0.0
         """Estimated US dollars saved by stopping the other runners early."""
         self.comparison = ""
@@ -466,8 +469,8 @@ class Race:
         """The directory of the race's copies."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._copying = asyncio.Lock()
-        """Held while a copy is made. Copies are made one by one, so that the first runner begins
-        early."""
+        """Lock that is held while a copy is created. Copies are created one by one, so that the
+        first runner begins early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
         """Set when all runners have ended, until one is started again."""
@@ -481,14 +484,14 @@ class Race:
 
         ``most`` is the maximum cost in US dollars, for display; None if unknown. Raises RaceError
         if changed files aren't recorded or the session is read-only, OSError if the directory for
-        the copies can't be made.
+        the copies can't be created.
         """
         ports = main.ports
         if main.session.read_only:
             raise RaceError("This session is read-only: /fork continues in a copy.")
         if ports.copies is None or ports.checkpoints is None:
             raise RaceError(
-                "A race needs changed files to be recorded: set checkpoints.enabled to true."
+                "A race needs checkpoints of changed files. Set checkpoints.enabled to true."
             )
         start = order.start
         if start == main.session.leaf:
@@ -510,7 +513,7 @@ class Race:
         return race
 
     async def make_runner_copy(self, number: int) -> Copy:
-        """Make and return a runner's copy of the project, with the files as at the race's start."""
+        """Create and return a runner's copy of the project, with its files as the race began."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -541,7 +544,7 @@ class Race:
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
-        """Make a runner's agent, which works in the runner's copy and on its branch."""
+        """Create a runner's agent, which works in the runner's copy and on its branch."""
         from tui_agent.agent.agent import Agent
 
         main = self.main
@@ -584,7 +587,7 @@ class Race:
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
-        """Stop the runner ``number``, or all runners if it is None.
+        """Stop the runner ``number``, or all runners if ``number`` is None.
 
         Raises RaceError if there is no such runner.
         """
@@ -605,13 +608,13 @@ class Race:
             runner.begin(tuple(message))
         else:
             raise RaceError(
-                f"{runner.name} is {runner.state.value}: wait until it is working or has ended."
+                f"{runner.name} is {runner.state.value}. Wait until it is working or has ended."
             )
 
     def resume(self, number: int) -> None:
         """Restart a runner that has ended.
 
-        Raises RaceError if it hasn't ended or doesn't exist.
+        Raises RaceError if the runner hasn't ended or doesn't exist.
         """
         runner = self.runner(number)
         if not runner.state.is_over:
@@ -620,7 +623,7 @@ class Race:
         runner.begin()
 
     async def end_runners(self) -> None:
-        """End all runners. Their last changes are then in checkpoints on their branches."""
+        """End all runners. Afterwards, checkpoints on their branches contain their last changes."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
@@ -628,7 +631,7 @@ class Race:
         """End all runners, append the race's entry, remove the copies, and return the entry.
 
         ``taken`` is the number of the runner whose result is taken, None for none. Raises
-        StoreError if the entry can't be appended; the copies then stay.
+        StoreError if the entry can't be appended; in that case, the copies are kept.
         """
         await self.end_runners()
         entry = RaceEntry(
@@ -647,8 +650,8 @@ class Race:
     async def aclose(self) -> None:
         """End the race because its session closes. Does nothing if the race has ended.
 
-        Records the results, so that any runner's can be taken later, unless another program has
-        taken over the session.
+        Records the results, so that any runner's result can be taken later, unless another program
+        has taken over the session.
         """
         if self._closed:
             return
@@ -700,14 +703,14 @@ class Race:
 def numbered(runners: Sequence[T], number: int) -> T:
     """Return a runner by its number, counted from 1. Raises RaceError if there is none."""
     if not 1 <= number <= len(runners):
-        raise RaceError(f"There is no runner {number}: use 1 to {len(runners)}.")
+        raise RaceError(f"There is no runner {number}. Use 1 to {len(runners)}.")
     return runners[number - 1]
 
 
 def _store_for_copy(keeping: Any, root: Path) -> Any:
     """Return the snapshot store for a copy at ``root``.
 
-    It is like ``keeping``, but doesn't exclude the directories around the copy.
+    The returned store is like ``keeping``, but doesn't exclude the directories around the copy.
     """
     apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
     return replace(keeping, apart=apart)
@@ -725,7 +728,7 @@ def _setting_entries(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
 
 
 async def compare(race: "Race") -> str:
-    """Have a model compare the runners' changes, store its answer in the race, and return it.
+    """Have a model compare the runners' changes, store the comparison in the race, and return it.
 
     Does nothing and returns "" if fewer than two runners made changes. Raises ModelError.
     """
@@ -750,8 +753,8 @@ async def compare(race: "Race") -> str:
 async def _diff_of(race: "Race", runner: "Runner") -> str:
     """Return a runner's changes since the race's start as a diff; "" if there are none.
 
-    Also "" if the runner's agent has been closed. Files with secrets, and files whose diff would
-    make the text longer than `MAX_DIFF_CHARS`, are only named.
+    Also returns "" if the runner's agent has been closed. Files with secrets, and files whose diff
+    would make the text longer than `MAX_DIFF_CHARS`, are only named.
     """
     if runner.agent is None or runner.copy is None:
         return ""

@@ -9,21 +9,21 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""Which runner is picked automatically: none, the first one whose check passes (the others are then
-stopped), or the best one when all have ended."""
+"""Which of a race's runners is picked automatically: none, the first one whose check passes (the
+others are then stopped), or the best one when all have ended."""
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
 
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
-"""Word for a runner with the conversation's model, effort and mode."""
+"""Word for a race's runner with the conversation's model, effort and mode."""
 WHOLE = "whole"
 PRUNED = "pruned"
 COMPACTED = "compacted"
 WITHOUT = "without"
-"""Words for the part of the conversation that a runner sees: all of it, all but old outputs, a
-summary, or all but some entries (``without #12 #14``)."""
+"""Words for the part of the conversation that a race's runner sees: all of it, all but old outputs,
+a summary, or all but some entries (``without #12 #14``)."""
 
 _OTHER_KEYS = {"agent": "mode", "think": "effort"}
 _TIMES = LazyPattern(r"(\d{1,18})\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
@@ -51,7 +51,10 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
-        """The differences from the conversation in a few words ("sonnet high"); `SAME` if none."""
+        """The runner's differences from the conversation, in a few words ("sonnet high").
+
+        `SAME` if there are none.
+        """
         parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
 
@@ -81,7 +84,7 @@ def parse_runners(
         found += [_spec(words.split(), modes, find_model)] * count
     if not LEAST_RUNNERS <= len(found) <= MOST_RUNNERS:
         raise RunnersError(
-            f"A race has {LEAST_RUNNERS} to {MOST_RUNNERS} runners; “{text.strip()}” makes {len(found)}."
+            f"A race has {LEAST_RUNNERS} to {MOST_RUNNERS} runners; “{text.strip()}” stands for {len(found)}."
             " Write for example: 3, or: 2x same, effort=high."
         )
     return tuple(found)
@@ -95,7 +98,7 @@ def all_name_contexts(text: str) -> bool:
 
 
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
-    """Return a name for each runner: its differences from the conversation, if any.
+    """Return a name for each runner, which gives its differences from the conversation, if any.
 
     A runner without differences is named after ``model``, the conversation's model, or is called
     "whole" if any runner has a ``context``. Equal names are numbered: ``gpt-5 1``, ``gpt-5 2``.
@@ -172,7 +175,7 @@ def _effort(named: str) -> Effort | None:
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the `RunnerSpec.context` that some of a runner's words describe, and the other words."""
+    """Return the `RunnerSpec.context` that some of the words describe, and the other words."""
     entries: list[str] = []
     named: list[str] = []
     rest: list[str] = []
