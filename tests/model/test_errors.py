@@ -230,7 +230,7 @@ def test_a_provider_that_litellm_lacks_is_told_in_our_words() -> None:
     )
 
     assert error.message == (
-        'litellm can\'t call anthropic/claude: set wire = "chat" for the model or its provider in config.toml.'
+        'litellm can\'t call anthropic/claude. Set wire = "chat" for the model or its provider in config.toml.'
     )
 
 
@@ -251,7 +251,7 @@ def test_a_call_that_groq_cannot_read_is_asked_for_again() -> None:
 
     assert retry_delay(RetrySettings(), 1, error, lambda: 0.5) is not None
     assert error.message.startswith(
-        "Anthropic could not read what anthropic/claude wrote: Tool call validation failed"
+        "Anthropic could not parse the output of anthropic/claude: Tool call validation failed"
     )
 
 
@@ -266,7 +266,7 @@ def test_a_failure_is_what_the_provider_said_and_not_what_litellm_made_of_it() -
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        ("refused", "Nothing answers at api.example: check that the server is running"),
+        ("refused", "Nothing answers at api.example. Check that the server is running"),
         ("unresolved", "Can't reach"),
         ("certificate", "SSL_CERT_FILE"),
         ("timeout", "Anthropic did not begin to answer within 20 s"),

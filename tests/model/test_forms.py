@@ -298,7 +298,7 @@ async def test_a_picture_goes_out_as_its_server_takes_it_and_one_that_cannot_be_
     await client.aclose()
 
     (told,) = [event for event in answer.events if isinstance(event, PartLeftOut)]
-    assert told.messages == ("A picture can't be sent: it is a web page.",)
+    assert told.messages == ("A picture can't be sent because it is a web page.",)
     assert told.blobs == frozenset({page})
     _text, sent, note = provider.calls[0].json["messages"][0]["content"]
     assert sent["image_url"]["url"].startswith("data:image/png;base64,iVBOR"), (

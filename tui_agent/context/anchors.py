@@ -1,9 +1,9 @@
-"""Finds anchors: exact facts that a summary would lose. Uses patterns only, no model.
+"""Finds anchors, which are exact facts that a summary would lose, by patterns, without a model.
 
-Anchors are paths, commands with their exit codes, error lines, identifiers, hashes, numbers with
-units, and sentences with "must", "never", "don't" or "always". Each has the id of an entry that
-contains it, for ``recall("#412")``. The same entries always give the same anchors; the caches here
-only save time.
+Anchors are file paths, commands with their exit codes, error lines, identifiers, hashes, numbers
+with units, and sentences with "must", "never", "don't" or "always". Each anchor has the id of an
+entry that contains it, for ``recall("#412")``. The same entries always give the same anchors; the
+caches here only save time.
 """
 
 import re
@@ -35,23 +35,24 @@ from tui_agent.session.tool_traits import TraitsByName
 T = TypeVar("T")
 
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
-"""The kinds of anchors, most important first: this order ranks anchors with equal scores."""
+"""The kinds of anchors, the most important first. Anchors with equal scores are ranked in this
+order."""
 
 REMEMBERED = 600
 """Maximum number of anchors that a compaction stores for the next compaction. Far fewer are sent to
 the model."""
 
 _REMEMBERED_CHARS = 1_000_000
-"""Total length, in characters, of the texts whose facts are cached: enough for a few full context
-windows."""
+"""Total length, in characters, of the texts whose facts are cached. It is enough for the texts of a
+few full context windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
 # A mention by the user or the model predicts later use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
-"""The weight of a mention by the user, by the model (``assistant``) or in a tool's output. A
-``fact`` is an error line in an output, or a rule in the model's text."""
+"""The weight of a fact's mention by the user, by the model (``assistant``) or in a tool's output.
+``fact`` is the weight of an error line in an output, or of a rule in the model's text."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -264,7 +265,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache a function's results for the last used texts, ``_REMEMBERED_CHARS`` in all."""
+    """Cache a function's results for the latest texts (``_REMEMBERED_CHARS`` characters in all)."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -332,7 +333,7 @@ def cut_line(text: str, limit: int) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return (kind, text) of each fact in a word without spaces: usually none or one."""
+    """Return (kind, text) of each fact in a word without spaces; most words contain one or none."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")
     if len(word) < 4 or len(word) > 120:
         return ()

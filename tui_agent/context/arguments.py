@@ -7,7 +7,8 @@ from typing import Any
 from tui_agent.session.entries import AssistantEntry
 
 LONG_ARGUMENT_CHARS = 200
-"""Maximum characters kept of each string in the tool arguments of a cleared answer."""
+"""Maximum number of characters that are kept of each string in the tool arguments of a cleared
+answer."""
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
-"""Plans moves in the tree, and the summary of a branch that a move leaves or a merge brings in.
+"""Plans moves to other entries of the session tree, and summaries of branches.
 
-``agent.navigator`` carries out the plans: it moves the leaf, has a summary written, and appends the
-summary.
+A branch is summarised when a move leaves it or when a merge adds its summary to another branch.
+``agent.navigator`` carries out the plans: it changes the leaf (the current entry), lets a model
+write a summary, and appends the summary.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,22 +38,22 @@ _BEGINS_CHARS = 200
 """Maximum characters of the excerpt from a branch's first message. It tells a summariser where the
 branch begins in the live conversation."""
 _MIN_BLOCK_TOKENS = 200
-"""If at least this many tokens are free, a block that does not fit is cut; with less room it is
+"""If at least this many tokens are free, a block of text that does not fit is cut; otherwise it is
 left out. If no other block was chosen, it is cut in any case."""
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
-"""Returns the entries with the given ids."""
+"""A function that returns the entries with the given ids."""
 
 
 @frozen
 class MovePlan:
-    """A move to another place in the tree.
+    """A move to another entry of the session tree.
 
-    ``leaf`` is the new leaf, None for an empty conversation. ``prompt`` has the parts of the user's
-    message that is put back into the prompt for editing; it is empty if there is no such message.
-    ``abandoned`` has the entries that leave the path: all entries after ``ancestor`` (the last
-    entry that both paths share) up to the old leaf ``from_id``. A plan made by `plan_merge` moves
-    nothing; it only says which entries the summary covers.
+    ``leaf`` is the id of the new leaf, None for an empty conversation. ``prompt`` contains the
+    parts of the user's message that is put back into the prompt for editing; it is empty if there
+    is no such message. ``abandoned`` contains the entries that leave the path, that is, all entries
+    after ``ancestor`` (the last entry that both paths share) up to the old leaf ``from_id``. A plan
+    made by `plan_merge` moves nothing; it only says which entries the summary covers.
     """
 
     leaf: int | None
@@ -64,7 +65,7 @@ class MovePlan:
     target: int | None = None
     """The entry that the user chose: the new leaf, or the message to put back into the prompt.
 
-    None for an empty conversation and for a merge.
+    The value is None for an empty conversation and for a merge.
     """
     prompt: tuple[UserPart, ...] = ()
 
@@ -74,9 +75,10 @@ def plan_move(
 ) -> MovePlan:
     """Plan a move to the entry ``target``; None means an empty conversation.
 
-    ``parting`` has the entries of the old path that aren't on the target's path. If the target is a
-    message that the user wrote, and ``continue_from_here`` is False, the message goes back into the
-    prompt and its parent becomes the leaf. In all other cases the target becomes the leaf.
+    ``parting`` contains the entries of the old path (from the root of the tree to the current
+    entry) that aren't on the target's path. If the target is a message that the user wrote, and
+    ``continue_from_here`` is False, the message goes back into the prompt and its parent becomes
+    the leaf. In all other cases the target becomes the leaf.
     """
     asks = holds_message(parting.left, load)
     plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks=asks, target=target)
@@ -88,10 +90,10 @@ def plan_move(
 
 
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
-    """Plan to append a summary of another branch at the current leaf, without a move.
+    """Plan to append another branch's summary at the current leaf, without moving to that branch.
 
-    ``parting`` has the entries that only the other branch has; they become the plan's ``abandoned``
-    entries. Returns None if none of them is sent to a model.
+    ``parting`` contains the entries that are only on the other branch; they become the plan's
+    ``abandoned`` entries. Returns None if none of them is sent to a model.
     """
     asks = holds_message(parting.left, load)
     if asks:
@@ -102,7 +104,7 @@ def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
 def holds_message(entries: Outlines, load: LoadEntries) -> bool:
     """Return True if any of the entries is sent to a model.
 
-    Calls ``load`` only for a kind whose entries are not always sent (shell commands).
+    The function calls ``load`` only for a kind whose entries are not always sent (shell commands).
     """
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
@@ -115,10 +117,11 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
 
 @frozen
 class BranchSummaryPlan:
-    """The input of a branch summary: the branch's entries, and their text in blocks.
+    """The input of a branch summary, that is, the branch's entries and their text in blocks.
 
-    ``from_id`` is the branch's leaf, ``budget`` the history budget in tokens, ``omitted`` the
-    number of blocks that did not fit, ``focus`` what the user wants the summary to stress.
+    ``from_id`` is the id of the branch's last entry, ``budget`` the history budget in tokens,
+    ``omitted`` the number of blocks that did not fit, and ``focus`` the topic that the user wants
+    the summary to stress.
     """
 
     entries: tuple[Entry, ...]
@@ -140,7 +143,10 @@ class BranchSummaryPlan:
 
 @frozen
 class BranchBudget:
-    """Token limits: ``room`` for a branch summary's input, ``history`` for the whole history."""
+    """Token limits for a branch summary.
+
+    ``room`` is the limit for the summary's input, ``history`` the limit for the whole history.
+    """
 
     room: int
     history: int
@@ -159,9 +165,9 @@ def plan_branch_summary(
     """Choose the blocks of the abandoned branch to summarise; None if it needs no summary.
 
     ``entries`` are the entries that the move abandons. Earlier summaries on the branch are chosen
-    first, for at most half of the room, then messages; both from the newest back. The first summary
-    that does not fit is cut in its middle, or left out if little room remains, and all older
-    summaries are left out. The same applies to messages.
+    first and may take at most half of the room; messages are chosen after them. Both are chosen
+    from the newest to the oldest. The first summary that does not fit is cut in its middle, or left
+    out if little room remains, and all older summaries are left out. The same applies to messages.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -187,7 +193,8 @@ def branch_summary_entry(
 ) -> BranchSummaryEntry:
     """Return the entry to append at the move's new leaf.
 
-    The entry's details have the branch's files and anchors, but no user messages, rules or state.
+    The details of the entry contain the branch's files and anchors, but no user messages, rules or
+    state.
     """
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
@@ -229,9 +236,10 @@ def _newest_within(
 ) -> dict[int, str]:
     """Return the text of the blocks that fit into ``room`` tokens, by the block's index.
 
-    Summaries are chosen first, for at most ``_SUMMARIES_SHARE`` of ``room``, then messages; both
-    from the newest back. The first summary that does not fit is cut in its middle, or left out if
-    little room remains, and all older summaries are left out. The same applies to messages.
+    Summaries are chosen first and may take at most ``_SUMMARIES_SHARE`` of ``room``; messages are
+    chosen after them. Both are chosen from the newest to the oldest. The first summary that does
+    not fit is cut in its middle, or left out if little room remains, and all older summaries are
+    left out. The same applies to messages.
     """
     chosen: dict[int, str] = {}
     left = room

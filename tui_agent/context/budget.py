@@ -1,10 +1,12 @@
 """Measures the next request and each of its entries in tokens, and computes the token limits.
 
-There are three measures. `Meter` returns the size that users see and that decisions are based on;
-it starts from the provider's reports. `Weights` counts each entry of a view exactly as it is sent.
-`ViewWeights` is a faster estimate, for plans that compare many cuts. This module also decides which
-reports to believe (`_tells_size`, `judge_report`), and when the head is so large that the user is
-warned (`overhead`). Nothing is appended, sent or shown here.
+A request is made from a path, that is, from the entries from the root of the session tree to a
+leaf. There are three measures. `Meter` returns the size that users see and that decisions are based
+on; it starts from the provider's reports. `Weights` counts each entry of a view exactly as it is
+sent. `ViewWeights` is a faster estimate, for plans that compare many cuts. This module also decides
+which reports to believe (`_tells_size`, `judge_report`), and when the head (the system prompt and
+the tool definitions) is so large that the user is warned (`overhead`). Nothing is appended, sent or
+shown here.
 """
 
 import re
@@ -37,56 +39,59 @@ from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""A request with at most this many fixed tokens is assumed to have no system prompt or tools yet."""
+"""A request whose fixed part has at most this many tokens is assumed to contain no system prompt
+and no tools yet."""
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
-"""Message that is sent for a tool call without a result."""
+"""Message that is sent instead of the result of a tool call that has none."""
 
 _HEAD_AMONG = 50
-"""How many entries at the beginning of a path are searched for its head."""
+"""Number of entries at the beginning of a path that are searched for its head (the system prompt
+and the tool definitions)."""
 
 MIN_SHARE = 1 / 3
-"""Lowest believable ratio of reported to estimated tokens of a request: tokenizers differ by a
-factor of about 2."""
+"""Lowest believable ratio of reported to estimated tokens of a request, because tokenizers differ
+by a factor of about 2."""
 
 SLACK_BELOW = 200
-"""How many tokens a report may be below ``MIN_SHARE`` of the estimate: the overhead of a small
-request is a guess."""
+"""How many tokens a report may be below ``MIN_SHARE`` of the estimate, because the overhead of a
+small request is only guessed."""
 
 MAX_SHARE = 5.0
-"""Highest believable ratio of reported to estimated tokens; some gateways add prompts."""
+"""Highest believable ratio of reported to estimated tokens; gateways that add prompts raise the
+ratio."""
 
 SLACK_ABOVE = 2_000
-"""How many tokens a report may be above ``MAX_SHARE`` times the estimate."""
+"""How many tokens a provider's report may be above ``MAX_SHARE`` times the estimate."""
 
 SUSPECT_SHARE = 1.25
-"""Ratio of reported to estimated tokens above which a report is compared with earlier ones
-(``is_stale``)."""
+"""Ratio of reported to estimated tokens above which a report is compared with earlier ones (see
+``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""If a request is much smaller than an earlier one, its report must have fallen by at least this
-share of the difference; if not, the report is stale."""
+"""If a request is much smaller than an earlier one, the size that the provider reports for it must
+have fallen by at least this share of the difference; otherwise, the report is stale."""
 
 SMALLEST_CUT = 1_000
-"""Smallest report, in tokens, that can mean that the server cut the request to its window. A
-smaller report is a miscount."""
+"""Smallest size reported by a provider, in tokens, that can mean that the server cut the request to
+its window. A smaller report is a miscount."""
 
 _SAME_SIZE = 0.01
 """Equal reports for two requests are believed if the requests' estimates differ by at most this
 share."""
 
 PLACEHOLDER_TOKENS = 40
-"""Tokens assumed for a placeholder."""
+"""Number of tokens assumed for the placeholder of a cleared entry."""
 
 _BYTES_PER_TOKEN = 3
-"""Bytes per token assumed for the text beside a placeholder. It is low, so that plans free at least
-as many tokens as they promise."""
+"""Number of bytes per token assumed for the text beside a placeholder. It is low, so that plans
+free at least as many tokens as they promise."""
 
 CountEntry = Callable[[Entry], int]
-"""Returns the number of tokens of an entry that is sent whole."""
+"""A function that returns the number of tokens of an entry that is sent whole."""
 
 stored_tokens: CountEntry = attrgetter("tokens")
-"""Returns the number of tokens that is stored with an entry."""
+"""A function that returns the number of tokens that is stored with an entry."""
 
 _SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
@@ -94,10 +99,10 @@ _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 @frozen
 class ModelLimits:
-    """A model's limits: its context window and longest answer in tokens, and which files it takes.
+    """A model's limits: its window and longest answer in tokens, and the files that it accepts.
 
-    ``max_output`` is None if unknown; ``origin`` says where ``window`` comes from. ``vision``: the
-    model takes images. ``documents``: it takes PDF files.
+    ``max_output`` is None if unknown; ``origin`` says where ``window`` comes from. ``vision`` says
+    whether the model accepts images, ``documents`` whether it accepts PDF files.
     """
 
     model: str
@@ -117,12 +122,13 @@ class ModelLimits:
 
 @frozen
 class ContextSize:
-    """The size of the next request, and the window it has to fit in, in tokens.
+    """The size of the next request, and the context window that it has to fit, in tokens.
 
-    ``total`` is ``fixed`` (the head) plus ``history``. ``exact_until`` is the id of the answer
-    whose reported usage the total is based on, None if the whole total is an estimate.
-    ``estimated``: at least part of the total is an estimate. ``reserve`` stays free for the answer.
-    ``threshold`` is the size above which automatic compaction starts, None if it never does.
+    ``total`` is ``fixed`` (the system prompt and the tool definitions) plus ``history``.
+    ``exact_until`` is the id of the answer whose reported usage the total is based on, None if the
+    whole total is an estimate. ``estimated`` says that at least part of the total is an estimate.
+    ``reserve`` stays free for the answer. ``threshold`` is the size above which automatic
+    compaction starts, None if it never does.
     """
 
     fixed: int
@@ -137,7 +143,11 @@ class ContextSize:
 
     @property
     def is_known(self) -> bool:
-        """Whether the size is usable: the head has been counted, or the provider reported usage."""
+        """Whether the size can be relied on.
+
+        It can if the head (system prompt and tool definitions) has been counted, or if the provider
+        has reported usage.
+        """
         return self.fixed > _NO_HEAD or self.exact_until is not None
 
     @property
@@ -173,13 +183,13 @@ class SwitchAhead:
 
     @property
     def fits(self) -> bool:
-        """Whether the other model can continue without a compaction."""
+        """Whether the other model can continue the conversation without a compaction."""
         return self.pruned <= self.after.limit
 
 
 @frozen
 class FixedPart:
-    """One part of the fixed tokens: a system block, a section of one, or a tool.
+    """One part of a request's fixed part: a system block, a section of one, or a tool.
 
     ``tool`` is the tool's name, None for text.
     """
@@ -191,19 +201,22 @@ class FixedPart:
 
 @frozen
 class Overhead:
-    """The fixed tokens, and the history budget that they leave.
+    """The tokens of a request's fixed part, and the history budget that this part leaves.
 
-    ``parts`` has the parts of the head, the largest first; empty unless ``crowded``.
+    ``parts`` contains the parts of the head (the system prompt and the tool definitions), the
+    largest first; it is empty unless ``crowded``.
     """
 
     tokens: int
     budget: int
     crowded: bool
-    """Whether the user is warned at the start: the overhead exceeds ``compaction.overhead_share``
-    of the window, or the history budget is below ``compaction.minimum_budget``."""
+    """Whether the user is warned at the start, because the overhead exceeds
+    ``compaction.overhead_share`` of the window or the history budget is below
+    ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
-    """The threshold, in tokens, if only the threshold makes the budget too small; else None."""
+    """The threshold, in tokens, if only the threshold makes the history budget too small; otherwise
+    None."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
@@ -229,7 +242,7 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
 class Weights:
     """Counts the entries of one view exactly as they are sent to a model, in uncorrected tokens.
 
-    See `TokenCounter` for "uncorrected".
+    `TokenCounter` explains "uncorrected".
     """
 
     def __init__(self, view: ContextView, counter: TokenCounter, asked: ModelTraits) -> None:
@@ -239,12 +252,12 @@ class Weights:
         self._answered = view.answered()
 
     def head(self) -> int:
-        """Return the tokens of the system entry in force, plus the fixed overhead of a request."""
+        """Return the tokens of the current system entry, plus the fixed overhead of a request."""
         system = self._view.system
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
     def all(self) -> Iterator[tuple[Entry, int]]:
-        """Yield (entry, tokens) for each entry that is sent, in the order of the request."""
+        """Yield (entry, tokens) for each entry of the view that is sent, in the request's order."""
         compaction = self._view.compaction
         if compaction is None:
             entries = self._view.entries
@@ -313,10 +326,10 @@ class Weights:
 class Estimate:
     """The estimated tokens of a path's request (uncorrected), in parts that `estimate_path` reuses.
 
-    ``settled`` is the size of the history before the newest answer: appended entries don't change
-    it. ``cut`` is that answer's index on the path. If the estimate can't be continued when the path
-    grows, ``cut`` is None and ``settled`` is the whole history. ``path`` marks the path that was
-    estimated.
+    ``settled`` is the size of the history before the newest answer; appended entries don't change
+    this size. ``cut`` is that answer's index on the path. If the estimate can't be continued when
+    the path grows, ``cut`` is None and ``settled`` is the whole history. ``path`` marks the path
+    that was estimated.
     """
 
     head: int
@@ -342,9 +355,9 @@ def estimate_path(
 ) -> Estimate:
     """Estimate the uncorrected tokens of a path's request.
 
-    ``before`` is an earlier estimate with the same counter and model. It only saves time: if the
-    path has only grown since, the entries before the answer that was newest then aren't counted
-    again.
+    ``before`` is an earlier estimate with the same counter and model. It only saves time, because
+    if the path has only grown since, the entries before the answer that was newest then aren't
+    counted again.
     """
     if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
@@ -361,7 +374,7 @@ def estimate_path(
     total = sum(tokens for _, tokens in weights.all())
     answer = place_of_newest(path, AssistantEntry)
     compaction = place_of_newest(path, CompactionEntry)
-    # A call before the compaction may get its result after it.
+    # A call before the compaction may receive its result after it.
     cut: int | None = answer or 0
     if compaction is not None and (answer is None or answer < compaction):
         cut = None
@@ -402,9 +415,9 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Mode
 
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
-    """Estimate the tokens of a path's whole request, in the model's tokens.
+    """Estimate the size of the whole request for a path of entries, in the model's own tokens.
 
-    The provider's reports are not used: they are compared with this estimate.
+    The provider's usage reports are not used, because they are compared with this estimate.
     """
     return counter.calibrated(estimate_path(path, counter, limits.asked).total)
 
@@ -413,7 +426,7 @@ def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCo
 class Meter:
     """Measures the requests of one growing path, counting only newly appended entries.
 
-    Its caches only save time: a new meter returns the same results.
+    Its caches only save time, because a new meter returns the same results.
     """
 
     limits: ModelLimits
@@ -422,13 +435,13 @@ class Meter:
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
     _barren: PathMark = field(default=PathMark(), init=False)
-    """Marks a path that has no usable report, so that it isn't searched again."""
+    """Marks a path without a usable report, so that the path isn't searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Return the size of the next request of a path.
 
         The total is the provider's newest report that is still valid, plus an estimate of the
-        entries appended since; without such a report, an estimate of everything.
+        entries appended since. Without such a report, it is an estimate of the whole request.
         """
         limits = within(self.limits, self.settings)
         asked = limits.asked
@@ -472,9 +485,9 @@ class Meter:
         return self._estimate.total
 
     def adopt(self, counter: TokenCounter) -> bool:
-        """Use another counter from now on and return True, if only its calibration may differ.
+        """Use ``counter`` from now on and return True, if only its calibration may differ.
 
-        If it differs in anything else, change nothing and return False.
+        If it differs from the present counter in anything else, change nothing and return False.
         """
         if (
             counter != self.counter
@@ -548,7 +561,7 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
-    """Yield a model's answers before an index of the path, newest first."""
+    """Yield a model's answers that are before an index of the path, newest first."""
     for place in range(at - 1, -1, -1):
         entry = path[place]
         if isinstance(entry, AssistantEntry) and entry.model == model:
@@ -574,15 +587,15 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
 
 
 class Report(StrEnum):
-    """Whether a provider's report of a request's tokens is plausible."""
+    """Whether the number of tokens that a provider reports for a request is plausible."""
 
     USABLE = "usable"
     MISSING = "missing"
     CUT = "cut"
-    """Too few tokens, but at least `SMALLEST_CUT`: the server seems to have cut the request to a
-    smaller window."""
+    """The report has too few tokens, but at least `SMALLEST_CUT`. The server seems to have cut the
+    request to a smaller window."""
     TOO_FEW = "too_few"
-    """Even fewer than `SMALLEST_CUT` tokens: a miscount."""
+    """The report has even fewer than `SMALLEST_CUT` tokens, so it is a miscount."""
     TOO_MANY = "too_many"
 
 
@@ -629,13 +642,13 @@ def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
 
 
 def complaint(answer: AssistantEntry, window: int) -> str | None:
-    """Return a notice if an answer's report is implausible or shows an overflow, else None.
+    """Return a notice if an answer's report is implausible or shows an overflow; otherwise None.
 
     ``window`` is the window assumed for the model, in tokens.
     """
     if answer.usage is not None and is_silent_overflow(answer, window):
         return (
-            f"The server reports {answer.usage.prompt:,} tokens for a window of {window:,}: it may have left out the "
+            f"The server reports {answer.usage.prompt:,} tokens for a window of {window:,}. It may have left out the "
             "oldest messages. The next request will be made smaller. "
             "If the model's window is larger, set it in /settings."
         )
@@ -645,7 +658,7 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     said = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
     if verdict is Report.CUT:
         return (
-            f"{said}: it seems to have read only part of the request. "
+            f"{said}. It seems to have read only part of the request. "
             f"The model's window may be smaller than the {window:,} tokens assumed here. If so, set it in /settings."
         )
     return f"{said}. This count is not used."
@@ -662,7 +675,7 @@ class ViewWeights:
     def of(self, entry: Entry) -> int:
         """Return the estimated tokens of an entry as the view sends it, 0 if it is not sent.
 
-        A compaction counts as 0, too.
+        For a compaction, 0 is returned, too.
         """
         if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
             return 0
@@ -679,7 +692,7 @@ class ViewWeights:
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
     def _left(self, entry: Entry, state: EntryState) -> int:
-        """Return the estimated tokens of what a prune left of an entry's text."""
+        """Return the estimated tokens of the part of an entry's text that a prune left."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
@@ -696,15 +709,12 @@ class ViewWeights:
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Return False for a tool result without its call: it is never sent. Else return True."""
+        """Return False for a tool result without its call, which is never sent; otherwise True."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
-    """Return a sentence that names the largest entry if it exceeds ``most`` tokens, else "".
-
-    ``tokens`` are the token counts of ``entries``, in order.
-    """
+    """Return a sentence that names the largest entry if it exceeds ``most`` tokens; else ""."""
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:
         return ""
@@ -734,7 +744,7 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
 def overhead(
     system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter
 ) -> Overhead:
-    """Return the tokens that the head ``system`` takes, and the history budget it leaves."""
+    """Return the tokens that the system prompt and tools take, and the budget that they leave."""
     limits = within(limits, settings)
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)
@@ -750,7 +760,7 @@ def overhead(
 
 
 def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
-    """Return (label, tokens) of a head's parts, with all tools as one part, "tools", at the end."""
+    """Return (label, tokens) for each part of the head; all tools are one part, "tools", at end."""
     named: list[tuple[str, int]] = []
     tools = 0
     for part in parts:
@@ -764,10 +774,10 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence about the size of the head and its three largest parts.
+    """Return a sentence about the size of the head (system prompt and tool definitions).
 
-    ``parts`` has (name, tokens) of the parts. Example: ``Instructions and tools take 21k of the
-    window's 32k tokens: tools 12k.``
+    It also names the three largest parts. ``parts`` contains (name, tokens) for each part. Example:
+    ``Instructions and tools take 21k of the window's 32k tokens: tools 12k.``
     """
     largest = sorted(parts, key=lambda part: -part[1])[:3]
     names = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
@@ -785,7 +795,7 @@ def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
 
 
 def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
-    """Yield (label, text) of the parts of a head's system blocks and opening.
+    """Yield (label, text) for each part of the system prompt and of the opening message.
 
     Each tagged section (``<instructions path="AGENTS.md">``) is one part, labelled by its path or
     tag; the rest of each block is another.

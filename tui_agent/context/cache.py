@@ -1,10 +1,11 @@
 """Predicts the provider's prompt cache: whether it is warm, what is cached, and why a prefix broke.
 
-Also decides which cache lifetime a request asks for (`cache_ttl`), and whether a request missed the
-cache (`missed_tokens`). ``agent.context_keeper`` remembers sent requests and reports a miss.
+This module also decides which cache lifetime a request asks for (`cache_ttl`), and whether a
+request missed the cache (`missed_tokens`). ``agent.context_keeper`` remembers sent requests and
+reports a miss.
 
 While a provider has a request cached, it can reuse the beginning of the next request to the same
-model, as far as both are the same byte for byte.
+model, as far as both are the same byte for byte. This beginning is called a prefix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,50 +23,51 @@ from tui_agent.session.records import Reported
 
 _FIVE_MINUTES = 300
 _HOUR = 3_600
-"""The lifetimes that a request can ask for, in seconds; each use of the cache restarts them."""
+"""The cache lifetimes that a request can ask for, in seconds. Each use of the cache restarts the
+lifetime."""
 _READ = 0.1
 _WRITE = 1.25
 _HOUR_WRITE = 2.0
-"""Prices, relative to an uncached token, of a token that is read from the cache, cached for five
-minutes, or cached for an hour (platform.claude.com/docs, "Prompt caching")."""
+"""Prices of a token that is read from the cache, cached for five minutes, or cached for an hour,
+relative to the price of an uncached token (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
-"""Returns the fields of a message that are sent to a provider."""
+"""A function that returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
-"""How many of the newest requests are compared to find the cheaper lifetime."""
+"""Number of newest requests that are compared to find the cheaper cache lifetime."""
 
 MISSED_SHARE = 0.5
-"""A request counts as a cache miss only if at least this share of the cached tokens was read again:
-providers round numbers, and drop a few tokens."""
+"""A request counts as a cache miss only if at least this share of the cached tokens was read again,
+because providers round numbers and drop a few tokens."""
 
 MISSED_LEAST = 2_000
-"""A request counts as a cache miss only if at least this many tokens were read again: providers
-don't cache shorter prefixes."""
+"""A request counts as a cache miss only if at least this many tokens were read again, because
+providers don't cache shorter prefixes."""
 
 
 class BreakCause(StrEnum):
-    """Why a request did not continue the cached request before it."""
+    """The reason why a request did not continue the cached request before it."""
 
     MODEL = "model"
     """The model changed; the new model has no cache of this conversation."""
     EFFORT = "effort"
-    """The effort changed: OpenAI and Anthropic have a separate cache for each level. The request's
+    """The effort changed. OpenAI and Anthropic have a separate cache for each level. The request's
     text is the same, so ``prefix_break`` never returns this cause."""
     TOOLS = "tools"
-    """The tools changed, which precede everything else in a request."""
+    """The tool definitions changed. They precede everything else in a request."""
     HEAD = "head"
-    """The system message or the opening changed."""
+    """The system message or the opening message changed."""
     COMPACTION = "compaction"
     PRUNE = "prune"
     EDIT = "edit"
     """The user cleared, hid, pinned, edited or restored an entry."""
     RESULT = "result"
-    """A tool's result replaced its placeholder."""
+    """The result of a tool call replaced its placeholder."""
     MOVED = "moved"
-    """The conversation continues from another entry of the tree."""
+    """The conversation continues from another entry of the session tree."""
     COLD = "cold"
-    """The cache had expired."""
+    """The cached request had expired."""
     UNKNOWN = "unknown"
-    """No entry on the path explains the break, which means a defect in this program."""
+    """No entry on the path explains the break. This means that the program has a defect."""
 
 
 @frozen
@@ -74,7 +76,7 @@ class PrefixBreak:
 
     ``part`` and ``index`` say which tool or message differs; with the part "model", ``index`` is 0.
     If the new request only lacks the earlier request's last tools or messages, ``index`` is the
-    number of tools or messages that it has. ``origin`` has the ids of the entries that the new
+    number of tools or messages that it has. ``origin`` contains the ids of the entries that the new
     request's message was made from; it is empty if there is no such message. ``entry_id`` is the id
     of the entry that caused the break, None if unknown.
     """
@@ -98,9 +100,9 @@ class CacheState:
 class CacheMiss:
     """A request for which the provider read much less from its cache than expected.
 
-    ``expected`` and ``read`` are tokens. ``cause`` is None if the miss is the provider's fault: the
-    request continued the previous request, and the cache had not expired. ``entry_id`` is the id of
-    the entry that broke the prefix, None if unknown or if no entry did.
+    ``expected`` and ``read`` are tokens. ``cause`` is None if the miss is the provider's fault,
+    that is, if the request continued the previous request and the cache had not expired.
+    ``entry_id`` is the id of the entry that broke the prefix, None if unknown or if no entry did.
     """
 
     expected: int
@@ -119,7 +121,7 @@ CAUSE_OF_KIND = {
     "prune": BreakCause.PRUNE,
     "context_edit": BreakCause.EDIT,
 }
-"""The cause of a break, by the kind of entry that changed earlier entries."""
+"""The cause of a cache break, by the kind of the entry that changed earlier entries."""
 
 
 def prefix_break(
@@ -132,7 +134,8 @@ def prefix_break(
     """Return where and why ``new`` does not continue ``previous``, None if it does.
 
     ``appended`` are the entries of the new request's path that the earlier path did not have,
-    oldest first. ``moved``: the earlier path had entries that the new one does not have.
+    oldest first. ``moved`` says that the earlier path contained entries that the new one does not
+    contain.
     """
     found = _first_difference(previous, new)
     if found is None:
@@ -193,10 +196,10 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
     """Return the cache lifetime that a request sent at ``now`` asks for.
 
     This is the lifetime in the settings. With "auto", it is an hour if, given the pauses between
-    the path's requests, an hour would have cost less than five minutes; else it is five minutes.
-    The choice changes only after a pause of more than five minutes, so a prefix is never requested
-    with another lifetime while it is cached. ``now`` is in milliseconds since the epoch; None means
-    the time of the path's last request.
+    the path's requests, an hour would have cost less than five minutes; otherwise it is five
+    minutes. The choice changes only after a pause of more than five minutes, so a prefix is never
+    requested with another lifetime while it is cached. ``now`` is in milliseconds since the epoch;
+    None means the time of the path's last request.
     """
     if settings.ttl != "auto":
         return settings.ttl
@@ -244,7 +247,7 @@ def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
 def ever_cached(path: Sequence[Entry], model: str) -> bool:
     """Return True if the provider reported tokens read from or written to a cache for a model.
 
-    Looks at all answers of the model on the path.
+    All answers of the model on the path are examined.
     """
     for entry in reversed(path):
         if not isinstance(entry, AssistantEntry) or entry.model != model or entry.usage is None:
@@ -255,10 +258,11 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
 
 
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
-    """Return (tokens expected from the cache, tokens read from it) for a request that missed it.
+    """Return how many tokens a request expected from the cache, and how many it read from it.
 
     ``before`` is the usage reported for the previous request, ``now`` for the request itself; each
-    is None if the provider didn't report it. Returns None if one is missing or there was no miss.
+    is None if the provider didn't report it. Returns None if one of them is missing, or if the
+    request did not miss the cache.
     """
     if before is None or now is None:
         return None
@@ -290,7 +294,7 @@ def _cause(
 ) -> tuple[BreakCause, int | None]:
     """Return the cause of a difference, and the id of the entry that explains it (None if unknown).
 
-    ``newest`` has the id of the newest appended entry of each kind.
+    ``newest`` contains the id of the newest appended entry of each kind.
     """
     part, index = found
     if part == "model":

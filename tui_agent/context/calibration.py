@@ -1,4 +1,4 @@
-"""Converts counted tokens into a model's own tokens, with a ratio for each class of characters.
+"""Converts counted tokens into a model's own tokens, using a ratio for each class of characters.
 
 The ratios start from known values for the tokenizer's family, and are corrected by the usage that
 providers report. This module has no state: ``model.directory`` keeps and stores learnt ratios.
@@ -15,16 +15,16 @@ from tui_agent.session.counting import Count
 TEXT = "text"
 """Class of ASCII tokens: letters, signs, spaces, and numbers as counted by o200k_base."""
 DIGITS = "digits"
-"""Class of the second and third digit in each token of digits: o200k_base puts up to three digits
-into one token, many tokenizers only one."""
+"""Class of the second and third digit in each token of digits. It is needed because o200k_base puts
+up to three digits into one token, and many tokenizers only one."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
 SIGNS = "signs"
-"""Classes of characters outside ASCII, by the first byte of the character in UTF-8: ``ALPHABETS``
-are accented letters, Greek, Cyrillic, Hebrew, Arabic and the like; ``INDIC`` the scripts of India
-and Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese, Korean; ``SIGNS`` emoji, arrows, box
-drawing."""
+"""Classes of characters outside ASCII, by the first byte of the character in UTF-8. ``ALPHABETS``
+contains accented letters, Greek, Cyrillic, Hebrew, Arabic and similar alphabets; ``INDIC`` the
+scripts of India and Southeast Asia, and Georgian; ``CJK`` Chinese, Japanese and Korean; ``SIGNS``
+emoji, arrows and box-drawing characters."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
 """Table for ``bytes.translate``. It turns the first byte of a character into the key of its class in
@@ -55,8 +55,8 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
-"""Expected relative error of each class's initial ratio: the larger it is, the more a report changes
-the ratio."""
+"""Expected relative error of each class's initial ratio. The larger the error is, the more a report
+changes the ratio."""
 _NUMBERS = LazyPattern(r"[0-9]{2,3}")
 _OWN_ENCODING = LazyPattern(
     r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]"
@@ -72,15 +72,16 @@ _FAMILY_NAMES = (
 
 _ROUGH_PER_CHAR = {ALPHABETS: 0.4, INDIC: 0.4, CJK: 0.7, SIGNS: 0.7}
 _ROUGH_ASCII_CHARS = 3.6
-"""ASCII characters per token of prose and code."""
+"""Number of ASCII characters per token in prose and code."""
 
 PLAUSIBLE_RANGE = (0.25, 5.0)
 """Lowest and highest ratio of reported to estimated tokens from which the calibration learns."""
 SIZE_RANGE = (0.0, 8.0)
-"""Lowest and highest ratio that can be learnt."""
+"""Lowest and highest number of the model's own tokens per counted token that the calibration can
+learn for a class of characters."""
 LEAST_TO_LEARN = 200
-"""Smallest request, in tokens, that the calibration learns from. The overhead of a request is a
-guess, and too large a part of a smaller one."""
+"""Smallest request, in tokens, that the calibration learns from. The overhead of a request is only
+guessed, and it is too large a part of a smaller request."""
 
 
 def characters_of(text: str) -> dict[str, int]:
@@ -96,7 +97,7 @@ def characters_of(text: str) -> dict[str, int]:
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
-    """Return ``tokens``, a text's number of tokens, as a `Count` by class of characters.
+    """Return ``tokens``, the number of tokens of a text, as a `Count` by class of characters.
 
     If all tokens are of the class TEXT, the number is returned unchanged. ``outside`` is how many
     of the tokens have bytes outside ASCII.
@@ -126,7 +127,7 @@ def rough_count(text: str) -> int:
 
 @frozen
 class Calibration:
-    """A model's tokens per counted token, by class of characters.
+    """The number of a model's tokens per counted token, by class of characters.
 
     ``learnt`` ratios replace those of the tokenizer's ``family``, a key of ``_SIZES``.
     """
@@ -135,7 +136,7 @@ class Calibration:
     learnt: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, name: str) -> float:
-        """Return the model's tokens per counted token of the class ``name``."""
+        """Return how many of the model's tokens a counted token of the class ``name`` makes."""
         return self.learnt.get(name, _SIZES[self.family][name])
 
     def apply(self, counted: int) -> float:

@@ -1,12 +1,13 @@
 """Turns a compaction plan and a summary into the entries to append, if they make enough room.
 
-The goal: afterwards, history has at most 90 % of its former size and takes at most 60 % of its
-budget. If the summary alone does not reach the goal, a ladder of further measures is tried, rung by
-rung: clear outputs, cut outputs and arguments, keep fewer messages. None of them needs a model. If
-no rung reaches the goal but the work would stop without a compaction, a rung that makes a little
-less room is taken. If there is none, every text is cut in the middle. If that is not enough either,
-the smallest history that fits the window is taken. So the work stops only if the texts that must
-not be cut (the head and pinned entries) are too large.
+The goal is that history then takes at most 90 % of its former size and at most 60 % of its budget.
+If the summary alone does not reach the goal, a ladder of further measures is tried, rung by rung:
+outputs are cleared, outputs and arguments are cut, fewer messages are kept. None of these measures
+needs a model. If no rung reaches the goal but the work would stop without a compaction, a rung that
+makes a little less room is taken. If there is none, every text is cut in the middle. If that is not
+enough either, the smallest history that fits the window is taken. So the work stops only if the
+texts that must not be cut (the system prompt, the tool definitions and pinned entries) are too
+large.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,14 +44,14 @@ from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 
 SizeOf = Callable[[Sequence[Entry]], int]
-"""Returns the tokens of a path's history as it would be sent."""
+"""A function that returns the tokens of a path's history as it would be sent."""
 
 _PRUNED = "cleared kept outputs"
-"""Name of the rung that turns kept outputs into placeholders, shown to the user."""
+"""Name of the measure that turns kept outputs into placeholders, shown to the user."""
 _CUT_OUTPUTS = "cut kept outputs"
-"""Name of the rung that shortens long kept outputs, shown to the user."""
+"""Name of the measure that shortens long kept outputs, shown to the user."""
 MIN_TAIL_TOKENS = 500
-"""To keep fewer messages, the kept part is halved until it has this many tokens; after that, whole
+"""To keep fewer messages, the kept part is halved until it has this many tokens. After that, whole
 turns are dropped."""
 LEAST_ANSWER = 1_024
 """Tokens of the window that stay free for an answer even if everything has to be cut."""
@@ -58,7 +59,7 @@ _TOO_LITTLE = (
     "Compacting would free too little, so it was refused. For more room, clear or hide entries in "
     "/context, or switch to a model with a larger window with /model."
 )
-"""Tells the user what to do if a compaction was refused and no single entry is the reason."""
+"""Advice to the user if a compaction was refused and no single entry is the reason."""
 _CHARS_PER_TOKEN = 4
 """Characters per token assumed to convert ``result_chars`` and ``argument_chars`` to tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
@@ -67,9 +68,10 @@ _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
 
 @frozen
 class Commit:
-    """The entries to append, in order, and the history's tokens before and after.
+    """The entries to append, in order, and the history's size in tokens before and after.
 
-    ``steps`` has the names of the rungs that were tried, up to the one taken, for the transcript.
+    ``steps`` contains the names of the rungs (measures) that were tried, up to the one that was
+    taken; the transcript shows them.
     """
 
     entries: tuple[Entry, ...]
@@ -93,11 +95,7 @@ class Measures:
 
 @frozen
 class _Rung:
-    """One rung of the ladder: prunes and cuts to commit, with or without a compaction.
-
-    A ``hard`` rung cuts the newest entries or the user's own text; it is only tried if no earlier
-    rung makes enough room.
-    """
+    """One rung of the ladder of measures: prunes and cuts, with or without a compaction."""
 
     name: str
     compaction: CompactionEntry | None
@@ -118,13 +116,13 @@ class _Rung:
 
 @frozen
 class _Goal:
-    """The sizes of the history that a commit may leave, in tokens.
+    """The sizes in tokens to which a commit may reduce the history.
 
-    ``before`` is the present size and ``target`` the goal. If no rung reaches the goal, ``enough``
-    is accepted, or else ``room``, the most that fits the window. These two exceed ``target`` only
-    if the work would stop otherwise (``pressing``), because history no longer fits the window or
-    the server refused a request as too long. They never exceed it if the user asked for the
-    compaction.
+    ``before`` is the present size and ``target`` the goal. If no rung (measure) reaches the goal,
+    ``enough`` is accepted or, if that isn't reached either, ``room``, the most that fits the
+    window. These two exceed ``target`` only if the work would stop otherwise (``pressing``),
+    because history no longer fits the window or the server refused a request as too long. They
+    never exceed it if the user asked for the compaction.
     """
 
     before: int
@@ -158,10 +156,12 @@ def plan_commit(
     size: ContextSize,
     overhead: Sequence[tuple[str, int]] = (),
 ) -> Commit | Refusal:
-    """Return the commit that carries out a plan, or a refusal with the reason.
+    """Return the commit that carries out a compaction plan, or a refusal with the reason.
 
-    ``summary`` is the model's text, "" if there is none. ``size`` is the size that the plan was
-    made for; ``overhead`` has (name, tokens) of the head's parts, for a refusal's message.
+    ``summary`` is the summary that the model wrote, "" if there is none. ``size`` is the size of
+    the request that the plan was made for. ``overhead`` contains (name, tokens) for each part of
+    the head (the system prompt and the tool definitions); the message of a refusal names these
+    parts.
     """
     goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
@@ -182,7 +182,8 @@ def plan_cuts(
 
     The prunes that ``refusal`` offers are tried first. If they aren't enough and the work would
     stop otherwise, texts are cut in the middle. Returns ``refusal`` if nothing makes enough room,
-    if the path ends in a compaction, or if the head leaves no room for history.
+    if the path ends in a compaction, or if the system prompt and the tools leave no room for
+    history.
     """
     if size.budget <= 0:
         return refusal
@@ -201,7 +202,7 @@ def plan_cuts(
 def _first_that_fits(
     path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal, measures: Measures
 ) -> Commit | int:
-    """Return the commit of the first rung that reaches the goal.
+    """Return the commit of the first rung (measure) that reaches the goal.
 
     If no rung does, return the commit of the first rung that is enough, or else of the rung that
     leaves the smallest history that fits the window. If no history fits, return the smallest size
@@ -253,7 +254,7 @@ def _pruned_view(path: Sequence[Entry], prunes: Sequence[PrunePlan]) -> ContextV
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
-    """Yield the rungs from mild to hard.
+    """Yield the rungs of the ladder of measures, from mild to hard.
 
     Each rung includes the prunes of the rungs before it, except for entries that it no longer
     keeps.
@@ -325,9 +326,9 @@ def _cuts(
     settings: ContextSettings,
     measures: Measures,
 ) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
-    """Yield (name of the rung, cuts) for long outputs, then for long tool arguments.
+    """Yield (name of the measure, cuts) for long outputs, then for long tool arguments.
 
-    Arguments may be cut: what a call wrote can be read from the file itself.
+    Arguments may be cut because what a call wrote can be read from the file itself.
     """
     for name, longest, chars in (
         (_CUT_OUTPUTS, outputs, settings.compaction.result_chars),
@@ -342,7 +343,7 @@ def _cuts(
 def _squeezed(
     path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
 ) -> Iterator[tuple[PrunePlan, ...]]:
-    """Yield the prunes of ``last`` together with cuts of all remaining texts, shorter each time."""
+    """Yield the prunes of ``last`` together with cuts of all other texts, shorter each time."""
     view = _pruned_view(path, last.prunes)
     texts = sum(map(ViewWeights(view, measures.entry).of, entries))
     room = goal.enough + texts - measures.size_of(provisional(path, last.entries()))
@@ -352,7 +353,7 @@ def _squeezed(
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
-    """Yield (name of the rung, plan) for plans that keep fewer and fewer of the newest messages."""
+    """Yield (name of the rung, plan) for plans that keep ever fewer of the newest messages."""
     keep = plan.keep_recent // 2
     while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
@@ -373,7 +374,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    """Return the prunes without the targets that the compaction summarises."""
+    """Return the prunes without those targets that the compaction summarises anyway."""
     kept = frozenset(entry.id for entry in plan.kept)
     cut = [prune.only(kept) for prune in prunes]
     return tuple(filter(None, cut))
@@ -390,8 +391,9 @@ def _refusal(
 ) -> Refusal:
     """Return a refusal that says why history stays too large.
 
-    The reason is pinned entries, the head, one large entry, or that too little can be left out.
-    ``after`` is the smallest history that was reached, in tokens.
+    The reason may be the pinned entries, the head (the system prompt and the tool definitions), or
+    one large entry; otherwise, it is that too little can be left out. ``after`` is the smallest
+    history that was reached, in tokens.
     """
     target = goal.target
     fact = f"History would still take {after:,} tokens; the goal is {target:,}."

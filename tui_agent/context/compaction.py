@@ -1,7 +1,9 @@
-"""Plans a compaction: where to cut the history, which entries are summarised, which stay.
+"""Plans a compaction: where history is cut, and which entries are summarised or kept.
 
-Pure functions. ``summariser`` has the summary written, ``commit_plan`` decides whether the result
-makes enough room, and ``agent.compactor`` appends it. `compaction_entry` here builds the entry.
+All functions are pure. ``summariser`` lets a model write the summary, ``commit_plan`` decides
+whether the result makes enough room, and ``agent.compactor`` appends it. `compaction_entry` here
+builds the entry. A path is the list of entries from the root of the session tree to a leaf; its
+view contains the entries that a request is made from.
 
 The rules are those of OpenCode and Pi, without their known mistakes: the range to summarise starts
 at the previous compaction's first kept entry; a cut is never between a call and its result; whether
@@ -43,8 +45,8 @@ from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
 _FILLED = 0.97
-"""Share of the target size that the newest step's outputs may fill; the rest is left because cuts
-are estimates."""
+"""Share of the target size that the outputs of the newest step may fill. The rest is left free
+because the sizes of cuts are only estimates."""
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
@@ -57,8 +59,8 @@ def valid_cuts(view: ContextView, tokens: Sequence[int]) -> list[bool]:
     """Return, for each entry of the view, whether history may be cut before it.
 
     ``tokens`` are the entries' token counts, 0 for an entry that is not sent. A cut is valid before
-    a sent entry that starts a turn or is an answer, unless an earlier call has its result after the
-    cut.
+    a sent entry that starts a turn or is an answer, unless the result of an earlier call is after
+    the cut.
     """
     position = {entry.id: index for index, entry in enumerate(view.entries)}
     last_result = -1
@@ -97,7 +99,7 @@ def find_cut(view: ContextView, tokens: Sequence[int], keep: int) -> tuple[int, 
 
 
 class RefusalReason(StrEnum):
-    """Why a compaction was refused."""
+    """The reason why a compaction was refused."""
 
     ALREADY_COMPACTED = "already_compacted"
     NOTHING_TO_COMPACT = "nothing_to_compact"
@@ -107,15 +109,15 @@ class RefusalReason(StrEnum):
     CANCELLED = "cancelled"
     """One of the user's hooks refused the compaction."""
     MOVED = "moved"
-    """The user moved to a branch that doesn't have the entries to summarise."""
+    """The user moved to a branch that doesn't contain the entries to summarise."""
 
 
 @frozen
 class Refusal:
     """The refusal of a compaction; ``message`` tells the user the reason.
 
-    ``prunes`` can be made instead, without a model: they cut large outputs or clear old ones. Empty
-    if no such prune is worthwhile.
+    ``prunes`` contains prunes that can be made instead. They need no model, because they only cut
+    large outputs or clear old ones. It is empty if no such prune is worthwhile.
     """
 
     reason: RefusalReason
@@ -125,12 +127,12 @@ class Refusal:
 
 @frozen
 class CompactionPlan:
-    """A planned compaction; also given to hooks that write the summary themselves.
+    """A planned compaction. It is also passed to hooks that write the summary themselves.
 
     ``history`` and ``turn_prefix`` are the sent entries to summarise: whole turns, and the first
     part of a turn that the cut splits. ``dropped`` are all entries before the first kept one,
     including those not sent; ``kept`` are the rest. ``budget`` is the history budget H; all sizes
-    are tokens. ``prunes`` are committed together with the summary: they clear old outputs among the
+    are tokens. ``prunes`` are committed together with the summary; they clear old outputs among the
     kept entries and cut results that are too large. ``view`` is the view with old outputs cleared.
     """
 
@@ -155,13 +157,14 @@ class CompactionPlan:
     """Dropped entries that the model's summary does not cover, because the cut was moved after the
     summary was written."""
     boundary: int | None = None
-    """Id of the first entry to keep, if the user chose it; in that case nothing is pruned or cut."""
+    """Id of the first entry to keep, if the user chose it. In that case nothing is pruned or
+    cut."""
     begun: int | None = None
     """Id of the entry that was newest when a prepared summary was begun; None for other summaries."""
 
     @property
     def previous_summary(self) -> str:
-        """The text of the summary in force before this compaction, "" if there is none."""
+        """The text of the summary that this compaction replaces, "" if there is none."""
         if self.view.compaction is not None:
             return self.view.compaction.summary.strip()
         return ""
@@ -175,9 +178,10 @@ class CompactionPlan:
 class PlanOptions:
     """Options for `plan_compaction`.
 
-    ``instructions`` is what the user asked the summary to stress. ``keep_recent`` is how many
-    tokens of the newest entries to keep, None for the setting. ``overhead`` has (name, tokens) of
-    the head's parts, for a refusal's message.
+    ``instructions`` is the topic that the user wants the summary to stress. ``keep_recent`` is the
+    number of tokens of the newest entries to keep, None for the number in the settings.
+    ``overhead`` contains (name, tokens) for each part of the head (the system prompt and the tool
+    definitions), which a refusal's message names.
     """
 
     tools: TraitsByName
@@ -191,16 +195,16 @@ class PlanOptions:
 
 
 class Boundary(NamedTuple):
-    """A place where history may be cut: the first entry to keep, and whether it begins a turn."""
+    """A position where history may be cut: the first entry kept, and whether it begins a turn."""
 
     entry_id: int
     is_turn: bool
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all places where a path's history may be cut, oldest first.
+    """Return all positions at which a path's history may be cut, oldest first.
 
-    Each has something to summarise before it.
+    Each position has entries to summarise before it.
     """
     view = resolve(path)
     places = _places(view, ViewWeights(view, count).all())
@@ -209,7 +213,7 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
 
 
 def _places(view: ContextView, tokens: Sequence[int], start: int = 0) -> list[int]:
-    """Return the indexes of valid cuts that have a sent entry between ``start`` and the cut."""
+    """Return the indexes of valid cuts before which, from ``start`` on, an entry is sent."""
     valid = valid_cuts(view, tokens)
     first = next((at for at in range(start, len(tokens)) if tokens[at]), len(tokens))
     return [at for at in range(first + 1, len(tokens)) if valid[at]]
@@ -221,11 +225,11 @@ class _Weighed:
 
     view: ContextView
     tokens: Sequence[int]
-    """Tokens of each entry of the view."""
+    """The number of tokens of each entry of the view."""
     keep: int
-    """Tokens of the newest entries to keep."""
+    """The number of tokens of the newest entries that a compaction keeps."""
     pruned: PrunePlan | None
-    """The prune that cleared the outputs, None if nothing was cleared."""
+    """The prune that cleared the outputs; None if nothing was cleared."""
 
 
 def plan_compaction(
@@ -297,7 +301,7 @@ def _weigh(
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
-    """Return the result of ``find_cut``, moved to keep at most ``turns`` turns; 0 is no limit."""
+    """Return the result of ``find_cut``, moved to keep at most ``turns`` turns, if it isn't 0."""
     view = weighed.view
     cut, is_over = find_cut(view, weighed.tokens, weighed.keep)
     if not turns:
@@ -310,7 +314,7 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 
 
 def _past_large_entry(weighed: _Weighed, cut: int) -> int:
-    """Return the cut. If it summarises less than half of the tokens, move it past a large entry."""
+    """Return the cut, moved past a large entry if it summarises less than half of the tokens."""
     tokens = weighed.tokens
     if sum(tokens[:cut]) * 2 >= sum(tokens):
         return cut
@@ -322,7 +326,7 @@ def _past_large_entry(weighed: _Weighed, cut: int) -> int:
 def _room_of_newest(
     before: int, keep: int, target: int, settings: ContextSettings, budget: int
 ) -> int:
-    """Return the tokens that the kept outputs may take: all that the summary leaves of ``target``.
+    """Return the tokens for the kept outputs, that is, what the summary leaves of ``target``.
 
     The result is at least ``keep``. The outputs may take that much because the model has not seen
     them yet.
@@ -341,16 +345,16 @@ def _nothing_to_summarise(
 ) -> Refusal:
     """Return the refusal for a plan that would keep everything.
 
-    Its prunes, if any, can be made instead. There are none if they would free too little, or if
-    the head rather than the messages fills the window.
+    The refusal's prunes, if any, can be made instead. There are none if they would free too little,
+    or if the system prompt and the tools, rather than the messages, fill the window.
     """
     total = sum(weighed.tokens)
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
         head = describe_overhead(size.fixed, size.window, options.overhead)
-        # The server's error already gave a total; a percentage avoids giving a different one.
+        # The server's error already stated a total. A percentage avoids stating a different one.
         part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
-        message = f"Messages make up {part} of the request: a summary would not help. By this program's count: {head}"
+        message = f"Messages make up {part} of the request. A summary would not help. By this program's count: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
     after = " once old outputs are cleared" if pruned is not None else ""
     message = (
@@ -397,8 +401,8 @@ def recut(
 ) -> CompactionPlan | None:
     """Return the plan with only ``keep_recent`` tokens kept, None if that drops no further entries.
 
-    The summary stays the same: newly dropped entries are added to ``unsummarised``. If the newest
-    step alone is larger than ``keep_recent``, its outputs are cut to that size.
+    The summary stays the same, and newly dropped entries are added to ``unsummarised``. If the
+    newest step alone is larger than ``keep_recent``, its outputs are cut to that size.
     """
     tokens = ViewWeights(plan.view, count).all()
     cut, is_over = find_cut(plan.view, tokens, keep_recent)
@@ -430,7 +434,7 @@ def without_oldest_turn(
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
-    """Return the plan with no entry kept, None if it keeps none already."""
+    """Return the plan with no entry kept; None if it already keeps none."""
     if not plan.kept:
         return None
     return replace(
@@ -446,7 +450,7 @@ def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
 
 
 def _with_later_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> CompactionPlan | None:
-    """Return the plan with a later cut, None if the cut isn't later than the plan's."""
+    """Return the plan with a later cut; None if this cut isn't later than the plan's."""
     moved = _with_cut(plan, cut, tokens)
     newly_dropped = moved.dropped[len(plan.dropped) :]
     if not newly_dropped:
@@ -458,7 +462,7 @@ def _with_later_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> Co
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return what the program, not the summariser, carries through a compaction.
+    """Return the details that the program, not the summariser, adds to a compaction.
 
     Names that the summary or a kept entry contains need no anchor.
     """
@@ -481,7 +485,7 @@ def carried_details(
 def _used_meanwhile(
     plan: CompactionPlan, summarised: Sequence[Entry], summary: str
 ) -> frozenset[str]:
-    """Return names that the agent used while a summary was prepared, but that the summary lacks.
+    """Return names that the agent used during a summary's preparation and that it doesn't contain.
 
     Each of them occurs in the entries ``summarised``, but neither in the text ``summary`` nor in a
     kept output. Returns an empty set if the summary was not prepared ahead.
@@ -508,7 +512,7 @@ def compaction_entry(
 
     After the summary, the program lists the entries that it does not cover, one line each, as many
     of the newest as fit. If ``summary`` is "", the text of the previous summary is used instead,
-    and all entries to summarise are listed. ``tokens_after`` is 0: the commit measures it.
+    and all entries to summarise are listed. ``tokens_after`` is 0, because the commit measures it.
     """
     if summary.strip():
         unsummarised = plan.unsummarised
@@ -553,9 +557,10 @@ def with_summary(
 
 
 def _with_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> CompactionPlan:
-    """Return the plan with entries and sizes filled in; ``cut`` is the index of the first kept one.
+    """Return the plan with entries and sizes filled in.
 
-    Entries directly before the cut that are not sent are kept, too.
+    ``cut`` is the index of the first entry that is kept. Entries directly before it that are not
+    sent are kept, too.
     """
     entries = plan.view.entries
     # Whether the turn is split is decided at the cut itself; only then do entries that are not sent
@@ -596,6 +601,6 @@ def prune_all(
     tools: TraitsByName,
     count: CountEntry,
 ) -> PrunePlan | None:
-    """Plan to clear everything that may be cleared in a full context; None if there is nothing."""
+    """Plan a prune of all that may be cleared in a full context; None if there is nothing."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)

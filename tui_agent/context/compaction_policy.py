@@ -1,7 +1,8 @@
-"""Decides when automatic compaction runs or waits, and when a summary is prepared. Pure functions.
+"""Decides when automatic compaction runs or waits, and when a summary is prepared.
 
-The decisions depend on the path, its size and the settings, on the seconds that the last summary
-took, and on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
+All functions are pure. The decisions depend on the path (the entries from the root of the session
+tree to the current one), its size and the settings, on the seconds that the last summary took, and
+on a ``FailureRecord`` that the agent keeps, because failed compactions leave no entry.
 ``agent.context_keeper`` asks for these decisions and carries them out. After a request that was too
 large it decides for itself: it compacts without a model, even if `hold` returns a reason, unless
 the reason is ``OFF``. ``agent.prepared_summary`` asks whether a prepared summary is still valid.
@@ -37,23 +38,25 @@ OVERFLOW_ATTEMPTS = 2
 """Number of requests in a row that may exceed the window before the agent stops and asks."""
 
 STEPS_AHEAD = (2, 6)
-"""A summary is prepared at least, and at most, this many steps before the threshold."""
+"""Minimum and maximum number of steps before the threshold at which the preparation of a summary
+begins."""
 AHEAD_SHARE = 0.4
-"""The steps during the preparation of a summary are expected to take at most this share of the
-history budget."""
+"""Largest share of the history budget that the steps during the preparation of a summary are
+expected to take."""
 SUMMARY_SECONDS = 20.0
 """Seconds that a session's first summary is expected to take."""
 _MEASURED_STEPS = 4
-"""How many of the newest steps are used to estimate the size and duration of a step."""
+"""Number of newest steps from which the size and duration of a step are estimated."""
 _REMEMBERED_STEPS = 12
 """The estimated size of a step is at least the mean of this many newest steps, because a few small
 steps say little about the next ones."""
 
 
 class HoldReason(StrEnum):
-    """Why automatic compaction by a model must not run now; the values are sentences for the user.
+    """The reason why automatic compaction must not run now; the values are sentences for the user.
 
-    If a request is too large, a compaction without a model still runs, except with ``OFF``.
+    It applies to compaction by a model. If a request is too large, a compaction without a model
+    still runs, except with ``OFF``.
     """
 
     OFF = "Automatic compaction is off."
@@ -72,13 +75,13 @@ class FailureRecord:
     user_id: int = 0
 
     def failed(self, path: Sequence[Entry]) -> "FailureRecord":
-        """Return the record after one more failure; a user message restarts the count."""
+        """Return the record after one more failed compaction; a user message restarts the count."""
         user_id = newest_user_id(path)
         return FailureRecord(self.failures + 1 if user_id == self.user_id else 1, user_id)
 
 
 NO_FAILURES = FailureRecord()
-"""The record at the start and after every successful compaction."""
+"""The record at the start of a session and after every successful compaction."""
 
 
 def is_due(size: ContextSize) -> bool:
@@ -88,7 +91,7 @@ def is_due(size: ContextSize) -> bool:
 
 @frozen
 class StepSizes:
-    """The estimated size and duration of a step; all 0 before the first step.
+    """The estimated size and duration of a step; all values are 0 before the first step.
 
     ``mean`` and ``largest`` are tokens. ``seconds`` is the median duration of the request, the
     answer and the calls, without the user's pauses; 0 if the entries don't show it.
@@ -108,7 +111,7 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
     for entry in reversed(path):
         if len(brought) == _REMEMBERED_STEPS:
             break
-        # The head and summaries don't count as part of a step.
+        # The system prompt, the tools and summaries don't count as part of a step.
         if entry.is_sent and not isinstance(entry, SystemEntry | CompactionEntry):
             step += entry.tokens
         spans += _spans_of(entry)
@@ -125,7 +128,7 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
 
 
 def _spans_of(entry: Entry) -> "list[_Span]":
-    """Return the span in which the model or a tool worked on an entry, in a list; [] if unknown.
+    """Return a list with the span in which the model or a tool worked on an entry; [] if unknown.
 
     A denied call has no span, because its time is the wait for the user's answer.
     """
@@ -156,7 +159,8 @@ def _total(spans: "Sequence[_Span]") -> int:
 def _median(values: Sequence[int]) -> int:
     """Return the middle value; of two middle values, the smaller one.
 
-    So one long wait, such as for the user's answer to the model's question, has little effect.
+    The median is used so that one long wait, such as for the user's answer to a question, has
+    little effect.
     """
     return sorted(values)[(len(values) - 1) // 2]
 
@@ -171,9 +175,9 @@ def kept_ahead(
     """Return how many of the newest tokens to keep if a summary is prepared now, None if too early.
 
     Preparation starts early enough for the steps that the agent is expected to take while the
-    summary is written. Those steps will be kept, too, so fewer tokens are kept now than a
-    compaction at the threshold would keep (but at least a quarter): the summary then covers about
-    the same entries. Also returns None without a threshold, or before the first step.
+    summary is written. Those steps will be kept, too. Therefore fewer tokens are kept now than a
+    compaction at the threshold would keep (but at least a quarter), and the summary covers about
+    the same entries. The function also returns None without a threshold, or before the first step.
     """
     if size.threshold is None or not steps.mean:
         return None
@@ -192,8 +196,8 @@ def kept_ahead(
 def missing_meanwhile(size: ContextSize) -> int:
     """Return by how many tokens a request exceeds what may be sent while a summary is prepared.
 
-    0 means that the request may be sent. Until the summary is ready, a request may exceed the limit
-    by half the reserve, but at most by an eighth of the limit.
+    The result is 0 if the request may be sent. Until the summary is ready, a request may exceed the
+    limit by half the reserve, but at most by an eighth of the limit.
     """
     beyond = min(size.reserve // 2, size.limit // 8)
     return max(0, size.total - size.limit - beyond)
@@ -202,9 +206,9 @@ def missing_meanwhile(size: ContextSize) -> int:
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
     """Return the ids of compactions and context edits after ``cut`` that concern entries before it.
 
-    Newest first; None if ``cut`` is not on the path. A prepared summary of the entries before
-    ``cut`` stays valid as long as this result stays the same. Prunes are not included, because the
-    summary was written from the whole outputs.
+    The newest is first. Returns None if ``cut`` is not on the path. A prepared summary of the
+    entries before ``cut`` stays valid as long as this result stays the same. Prunes are not
+    included, because the summary was written from the whole outputs.
     """
     changes: list[int] = []
     for entry in reversed(path):

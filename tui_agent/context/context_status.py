@@ -1,4 +1,4 @@
-"""The context status of an entry, as the margin, tree, map and gauge show it."""
+"""The context status of an entry, which several screens show."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -12,19 +12,19 @@ class Standing(StrEnum):
     HIDDEN = "hidden"
     """The user hid the entry, so that nothing of it is sent."""
     CLEARED = "cleared"
-    """A placeholder is sent instead, or the part that a prune left."""
+    """A placeholder is sent instead of the entry, or only the part of it that a prune left."""
     SUMMARISED = "summarised"
-    """A summary is sent instead; this is also the status of the summary itself."""
+    """A summary is sent instead of the entry. This is also the status of the summary itself."""
     PINNED = "pinned"
-    """The entry is sent unchanged, and carried verbatim through a compaction."""
+    """The entry is sent unchanged, and a compaction copies it verbatim."""
     SENT = "in context"
     """The entry is sent unchanged."""
 
 
 def together(found: Iterable[Standing]) -> Standing:
-    """Return the status to show for several entries together: the lowest of their statuses.
+    """Return the status to show for several entries together, the lowest of their statuses.
 
-    UNSENT if there are no entries.
+    For no entries, UNSENT is returned.
     """
     ranks = list(Standing)
     return min(found, key=ranks.index, default=Standing.UNSENT)

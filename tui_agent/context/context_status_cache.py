@@ -1,6 +1,7 @@
-"""Computes the context status of each entry of a path, for the margin, tree, map and gauge.
+"""Computes the context status of each entry of a path, for the screens that show it.
 
-If a path has only grown, only its new entries are examined.
+A path leads from the root of the session tree to an entry. If it has only grown, only its new
+entries are examined.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,22 +27,22 @@ _OF_STATE = {
 class Standings:
     """The context status of each entry of one path.
 
-    ``compaction`` is the id of the summary in force and ``boundary`` the id of the first entry that
-    it keeps (its own id if it keeps none); both are 0 without a summary. ``known`` has the status
-    of the entries whose status doesn't follow from these two and their kind.
+    ``compaction`` is the id of the current summary and ``boundary`` the id of the first entry that
+    it keeps (its own id if it keeps none); both are 0 without a summary. ``known`` contains the
+    status of the entries whose status doesn't follow from these two and their kind.
     """
 
     compaction: int = 0
     boundary: int = 0
     head: int = 0
-    """Id of the system entry in force, 0 if there is none."""
+    """Id of the current system entry, 0 if there is none."""
     known: Mapping[int, Standing] = field(default_factory=dict)
     edited: frozenset[int] = frozenset()
     """Ids of the entries whose status was set by an edit or a prune."""
     newest_edit: int = 0
     """Id of the newest edit, prune or compaction; 0 if there is none."""
     path: PathMark = PathMark()
-    """Marks the path that the statuses are for."""
+    """Marks the path of entries that the statuses belong to."""
 
     def of(self, entry_id: int, kind: str) -> Standing:
         """Return the context status of an entry on the path, given its kind."""
@@ -67,7 +68,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of ``path``; if the path has only grown, most are reused."""
+        """Return the context statuses of ``path``; most are reused if the path has only grown."""
         before = self.path
         if not before.begins(path):
             return standings(path)
@@ -85,7 +86,11 @@ class Standings:
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
-    """Return the standings of a path, whole or active; ``view`` is its resolved view, if known."""
+    """Return the context statuses of the entries of a path.
+
+    The path may be whole or active (``Session.active_path``). ``view`` is its resolved view, if it
+    is known.
+    """
     if not path:
         return Standings()
     view = view or resolve(path)
@@ -138,7 +143,7 @@ def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
 def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:
     """Return the uncorrected tokens of a view's entries by context status.
 
-    Entries in context (`Standing.SENT`) are left out: they are the rest of the history.
+    Entries in context (`Standing.SENT`) are left out because they are the rest of the history.
     """
     taken: dict[Standing, int] = {}
     if view.compaction is not None:

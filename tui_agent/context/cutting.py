@@ -1,8 +1,9 @@
 """Plans which texts are cut in their middle if clearing old outputs does not free enough tokens.
 
-Limits are in tokens, so that Chinese and English texts keep equal shares. A plan contains only
-entry ids and lengths; once its prune is appended, ``rendering`` cuts the texts in each request. A
-cut text names its entry (``#412``), and the session keeps the whole text.
+Limits are in tokens, so that Chinese and English texts keep equal shares. A view contains the
+entries that a request is made from. A plan contains only entry ids and lengths; once its prune is
+appended, ``rendering`` cuts the texts in each request. A cut text names its entry (``#412``), and
+the session keeps the whole text.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,9 +23,9 @@ from tui_agent.session.entries import (
 )
 
 LEAST_TOKENS = 6
-"""Minimum tokens that a cut text keeps."""
+"""Minimum number of tokens that remain of a text that is cut."""
 LEAST_OUTPUT = 500
-"""`cut_outputs` leaves room for at least this many tokens per output."""
+"""Minimum number of tokens for which `cut_outputs` leaves room per output."""
 _WORDS_WEIGH = 4
 """A text by the user or the model keeps this many times as many tokens as an output."""
 
@@ -32,7 +33,8 @@ _CHARS_BESIDE_IMAGES = 3.0
 """Characters per token assumed for the text of an entry with images."""
 
 Longest = Callable[[Entry], int]
-"""Returns the length in characters of an entry's longest text that may be cut; 0 if none may."""
+"""A function that returns the length in characters of an entry's longest text that may be cut; 0 if
+none may."""
 
 
 def outputs(entry: Entry) -> int:
@@ -43,7 +45,7 @@ def outputs(entry: Entry) -> int:
 
 
 def arguments(entry: Entry) -> int:
-    """Return the length in characters of the longest text in an answer's tool arguments, else 0."""
+    """Return the length in characters of the longest text in an answer's tool arguments, or 0."""
     if not isinstance(entry, AssistantEntry):
         return 0
     return max(map(len, argument_texts(entry)), default=0)
@@ -52,7 +54,7 @@ def arguments(entry: Entry) -> int:
 def words(entry: Entry) -> int:
     """Return the length in characters of an entry's longest text, tool argument or output.
 
-    0 if it has none, and for a summary, which is never cut.
+    Returns 0 if the entry has none, and for a summary, which is never cut.
     """
     match entry:
         case UserEntry():
@@ -123,7 +125,7 @@ class Cutter:
     def _chars(self, entry: Entry, tokens: int, size: int, most_chars: int | None) -> int:
         """Return how many characters of an entry's longest text take ``tokens`` tokens.
 
-        At most ``most_chars``, and at least 1. ``size`` is the length of the text.
+        The result is at least 1 and at most ``most_chars``. ``size`` is the length of the text.
         """
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
@@ -154,7 +156,8 @@ def _share(entry: Entry) -> int:
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
     """Return the largest number of tokens per share at which all entries fit into ``room``.
 
-    ``sizes`` has (tokens, shares) of each entry. An entry with fewer tokens per share stays whole.
+    ``sizes`` contains (tokens, shares) of each entry. An entry with fewer tokens per share stays
+    whole.
     """
     left = float(room)
     rest = sum(share for _, share in sizes)
@@ -169,8 +172,8 @@ def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
 def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
     """Return one plan for each length to keep, shortest first.
 
-    ``cuts`` has (entry id, characters to keep, characters of the text, tokens of the entry). A text
-    that is at most a quarter longer than the length to keep is not cut.
+    ``cuts`` contains (entry id, characters to keep, characters of the text, tokens of the entry). A
+    text that is at most a quarter longer than the length to keep is not cut.
     """
     plans: dict[int, PrunePlan] = {}
     for entry_id, keep, size, tokens in cuts:

@@ -1,4 +1,4 @@
-"""Returns and replaces the text of an entry that users can edit before it is sent to the model."""
+"""Returns or replaces the text of an entry that users can edit before it is sent to the model."""
 
 from typing import assert_never
 

@@ -1,7 +1,7 @@
 """Lists the files that entries read and modified, including those listed in earlier summaries.
 
-Files are ordered by their last use, oldest first, so a list that is too long loses the files that
-were used longest ago.
+Files are ordered by their last use, oldest first, so that a list that is too long loses the files
+that were used longest ago.
 """
 
 import posixpath
@@ -34,8 +34,8 @@ _LONG_DIRECTORY = 12
 class FileOperations:
     """The paths of files that were read and of files that were modified, the most recent last.
 
-    A modified file is not listed as read. ``ids`` has, by path, the id of the newest result or
-    message that used the file; files known only from checkpoints have none.
+    A modified file is not listed as read. ``ids`` contains, by path, the id of the newest result or
+    message that used the file, except for files that are known only from checkpoints.
     """
 
     read: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class FileOperations:
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
-    """Return lines such as ``a.py #7`` for the newest ``number`` paths, for all if it is None.
+    """Return lines such as ``a.py #7`` for the newest ``number`` paths, or for all if it is None.
 
     ``#7`` is the path's entry in ``ids``. If paths are left out, the first line says how many. A
     long directory (`_LONG_DIRECTORY`) that all listed paths share is shown once, above them, unless

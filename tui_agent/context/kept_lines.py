@@ -1,9 +1,9 @@
 """Chooses lines of summarised or cleared entries to keep verbatim in a summary or a placeholder.
 
-The lines are chosen by the anchors ("names") in them. For each anchor, the last line that contained
-it is a candidate; a line's value is the sum of its anchors' scores per token. If an anchor's line
-is too long or does not fit, only the anchor itself is kept, as far as there is room. The same
-entries always give the same lines.
+The lines are chosen by the anchors (exact facts, such as paths; also called names) in them. For
+each anchor, the last line that contained it is a candidate; a line's value is the sum of its
+anchors' scores per token. If an anchor's line is too long or does not fit, only the anchor itself
+is kept, as far as there is room. The same entries always give the same lines.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,19 +28,20 @@ _WORD = LazyPattern(r"\w+")
 LONGEST_LINE = 300
 """Maximum characters of a line that is kept whole; only the names of longer lines are kept."""
 _ADDRESS_TOKENS = 12
-"""Tokens assumed for an entry's id and title before its lines."""
+"""Number of tokens assumed for an entry's id and title, which precede its lines."""
 _TITLE_CHARS = 60
 _CARRIED = LazyPattern(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
-"""Kinds of anchors whose lines may be in a placeholder's note."""
+"""Kinds of anchors (exact facts) whose lines may be quoted in the note of a placeholder."""
 _BARE_SHARE = 0.15
-"""Share of the budget that is reserved for names without their lines."""
+"""Share of the budget that is reserved for names that are kept without their lines."""
 
 OWN_SHARE = 0.3
-"""Share of the budget that goes first to lines that the agent wrote, which can't be read again from
-a file."""
+"""Share of the budget that is spent first on lines that the agent wrote, because they can't be read
+again from a file."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Kinds of anchors whose text is a whole line, and the largest share of the budget for each kind."""
+"""Kinds of anchors (exact facts) whose text is a whole line, with the largest share of the budget
+for each kind."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
@@ -60,16 +61,19 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Return True if ``text`` contains ``piece``; ``words`` are the text's words, for speed."""
+    """Return True if ``text`` contains ``piece``.
+
+    ``words`` are the words of ``text``, which make the search faster.
+    """
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
 @frozen
 class Source:
-    """The texts to choose lines from, by the entry's id.
+    """The texts from which lines are chosen, by the id of their entry.
 
-    ``own`` are the ids of the agent's answers. ``earlier`` has (entry id, line) of lines that the
-    previous summary kept. Lines with names in ``first`` are chosen before all others.
+    ``own`` are the ids of the agent's answers. ``earlier`` contains (entry id, line) of lines that
+    the previous summary kept. Lines with names in ``first`` are chosen before all others.
     """
 
     texts: Mapping[int, str]
@@ -98,8 +102,8 @@ def choose_lines(
 ) -> dict[int, list[str]]:
     """Return the lines to keep, by entry id, within ``budget`` tokens.
 
-    ``anchors`` are the names to look for, best first. ``shown`` is the text that is still sent to the
-    model: its lines are not repeated, and lines whose names are all in it are chosen last.
+    ``anchors`` are the names to look for, best first. ``shown`` is the text that is still sent to
+    the model. Its lines are not repeated, and lines whose names are all in it are chosen last.
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
@@ -133,7 +137,7 @@ def choose_lines(
 def _within_shares(
     anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]
 ) -> list[Anchor]:
-    """Return the anchors that fit their kind's share of the budget."""
+    """Return the anchors that fit the share of the budget that is reserved for their kind."""
     left = {kind: budget * share for kind, share in _SHARES.items()}
     taken: list[Anchor] = []
     for anchor in anchors:
@@ -147,7 +151,7 @@ def _within_shares(
 
 
 class _Chosen:
-    """The lines and bare names chosen so far, and the tokens left for more."""
+    """The lines and bare names chosen so far, and the number of tokens left for more."""
 
     def __init__(self, left: int, count: Callable[[str], int]) -> None:
         self.left = left
@@ -157,9 +161,9 @@ class _Chosen:
         self._said = ""
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
-        """Add a line (or, with ``bare``, only a name) if it is new and fits.
+        """Add a line (or, with ``bare``, only a name) if it is new and fits the budget.
 
-        It fits if at least ``least`` tokens are left afterwards.
+        The line fits if at least ``least`` tokens are left afterwards.
         """
         address = _ADDRESS_TOKENS
         if entry_id in self._lines or entry_id in self._names:
@@ -188,9 +192,9 @@ def _best_lines(
     kept: Sequence[tuple[int, str]],
     count: Callable[[str], int],
 ) -> list[tuple[int, str]]:
-    """Return (entry id, line) of the last line that contained each anchor, best value first.
+    """Return (entry id, line) of the last line that contained each anchor, most valuable first.
 
-    A line's value is the sum of its anchors' scores per token. ``kept`` has the lines that the
+    A line's value is the sum of its anchors' scores per token. ``kept`` contains the lines that the
     previous summary kept.
     """
     values: dict[tuple[int, str], float] = {}
@@ -274,9 +278,9 @@ def write_notes(
 def encode_lines(
     chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
 ) -> tuple[str, ...]:
-    """Return chosen lines as a summary carries them, one text per entry: ``#34 (a.py): line …``.
+    """Return chosen lines in the form in which a summary contains them, one text per entry.
 
-    ``chosen`` and ``titles`` are keyed by entry id.
+    Example: ``#34 (a.py): line …``. ``chosen`` and ``titles`` are keyed by entry id.
     """
     titles = titles or {}
     texts: list[str] = []

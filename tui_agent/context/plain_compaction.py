@@ -27,11 +27,12 @@ from tui_agent.session.entries import (
 log = logging.getLogger(__name__)
 
 _MESSAGE_SHARE = 0.25
-"""Largest share of the summary's tokens that each carried user message may take."""
+"""Largest share of the summary's tokens that each copied user message may take."""
 _CARRIED_MESSAGES = 3
-"""Maximum number of user messages that are carried: the first and the newest."""
+"""Maximum number of user messages that the compaction copies: the first and the newest."""
 NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
-"""The summary if even listing the entries failed, or if nothing fits."""
+"""The summary that is used if even the list of the entries could not be made, or if nothing
+fits."""
 
 
 @frozen
@@ -82,7 +83,7 @@ def _cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def _cut_for(entries: Sequence[Entry], cuts: Sequence[int], keep: int, count: CountText) -> int:
-    """Return the earliest of ``cuts`` that is followed by at most ``keep`` tokens, 0 if none is."""
+    """Return the earliest of ``cuts`` that at most ``keep`` tokens follow; 0 if there is none."""
     best = 0
     end = len(entries)
     for at in reversed(cuts):
@@ -124,7 +125,7 @@ def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
     try:
         return digest(entries, room, count)
     except Exception:
-        log.exception("no digest of the entries")
+        log.exception("could not make a digest of the entries")
         return ""
 
 

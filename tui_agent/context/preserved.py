@@ -1,8 +1,9 @@
 """Chooses what a compaction keeps besides the summary: messages, rules, files, anchors, state.
 
-State is the to-do list, the plan and loaded skills. Each kind has a token budget. All of these are
-copied from the entries and the previous compaction's details: no model rewrites them. `digest`
-lists entries line by line if no model has summarised them.
+Anchors are exact facts, such as paths and error lines; state is the to-do list, the plan and the
+loaded skills. Each kind has a token budget. All of these are copied ("carried") from the entries
+and the previous compaction's details, so that no model rewrites them. `digest` lists entries line
+by line if no model has summarised them.
 """
 
 import re
@@ -46,7 +47,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.tool_traits import TraitsByName
 
 CountText = Callable[[str], int]
-"""Returns the tokens of a text."""
+"""A function that returns the number of tokens of a text."""
 
 FILES_SHARE = 0.02
 """Share of the history budget for the lists of files."""
@@ -57,13 +58,14 @@ _SMALL_FILES = 250
 STATE_SHARE = 0.05
 """Share of the history budget for the to-do list, the plan and loaded skills."""
 MIN_TEXT_TOKENS = 24
-"""Minimum budget of a carried user message, in tokens."""
+"""Minimum number of tokens for each user message that a compaction copies."""
 SKILL_LEFT_OUT = (
     "(loaded earlier, too long to repeat here: load it again with the skill tool before using it)"
 )
 """Text sent instead of a skill that does not fit the budget."""
 PLAN = "plan"
-"""Value of ``StateText.tool`` for the plan the user approved last; other values are names of tools."""
+"""Value of ``StateText.tool`` for the plan that the user approved last; other values are names of
+tools."""
 _TEXT_CHARS = 160
 """Maximum characters of an answer in a digest."""
 _CALL_CHARS = 100
@@ -71,14 +73,14 @@ _CALL_CHARS = 100
 _FINISHED = ("[x]", "[-]")
 """Prefixes of finished and cancelled items in a to-do list."""
 _TAG_TOKENS = 8
-"""Tokens assumed for the tags around one carried text."""
+"""Number of tokens assumed for the tags around each text that a compaction copies."""
 
 _MESSAGE = LazyPattern(r"#(\d{1,18}) (.*)", re.DOTALL)
 
 
 @frozen
 class Budgets:
-    """The maximum tokens of each carried part."""
+    """The maximum number of tokens of each kind of text that a compaction copies."""
 
     user_messages: int
     anchors: int
@@ -103,11 +105,11 @@ class Budgets:
 
 @frozen
 class Summarised:
-    """Entries about to be summarised.
+    """Entries that are about to be summarised.
 
     ``files`` are the files used in these entries and before them. ``asked`` are names in the
-    entries: the agent used the names while the summary was written, but neither the summary nor a
-    kept output contains them.
+    entries that the agent used while the summary was written, but that neither the summary nor a
+    kept output contains.
     """
 
     entries: Sequence[Entry]
@@ -125,7 +127,7 @@ def carry(
 ) -> SummaryDetails:
     """Return the details to keep from entries about to be summarised and the ``earlier`` summary.
 
-    ``shown`` is all the text that is still sent to the model: names in it need no anchor, and rules
+    ``shown`` is all the text that is still sent to the model. Names in it need no anchor, and rules
     in it are not repeated. The details don't include pinned entries, which the caller adds.
     """
     entries = summarised.entries
@@ -196,10 +198,11 @@ def _words_of_user(
     count: CountText,
     shown: str,
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """Return (lines of the rules to carry, number of rules that don't fit, user messages to carry).
+    """Return the lines of the rules to copy, and the user messages to copy.
 
-    Together they take at most ``budget`` tokens; only a very small budget may be exceeded. A rule
-    that is in a carried message, or in the text ``shown``, is not repeated.
+    The result also contains, as its second value, the number of rules that don't fit. Together,
+    rules and messages take at most ``budget`` tokens; only a very small budget may be exceeded. A
+    rule that is in a copied message, or in the text ``shown``, is not repeated.
     """
     messages = _select_messages(said, budget, count)
     whole = "\n".join([shown, *messages])
@@ -236,8 +239,8 @@ def fit(text: str, budget: int, count: CountText) -> str:
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
     """Return (entry id, text) of the user's messages, oldest first.
 
-    A name replaces each attached file or image. ``earlier`` are messages carried by the previous
-    summary (``#34 text``). Messages without an id, from imported sessions, are given negative ids
+    A name replaces each attached file or image. ``earlier`` are messages that the previous summary
+    contains (``#34 text``). Messages without an id, from imported sessions, are given negative ids
     and come first.
     """
     messages: dict[int, str] = {}
@@ -267,7 +270,7 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
 def _select_messages(
     messages: Sequence[tuple[int, str]], budget: int, count: CountText
 ) -> tuple[str, ...]:
-    """Return the first message and the newest that fit the budget, in order; long ones are cut."""
+    """Return the first and the newest messages that fit the budget, in order; long ones are cut."""
     if not messages:
         return ()
     share = max(budget // 3, MIN_TEXT_TOKENS)
@@ -293,7 +296,7 @@ def _state(
 ) -> list[StateText]:
     """Return the newest to-do list and plan, and the loaded skills, in the order of last change.
 
-    ``earlier`` is the state carried by the previous summary.
+    ``earlier`` is the state that the previous summary contains.
     """
     state = {(item.tool, item.name): item for item in earlier}
     names: dict[str, str] = {}
@@ -325,9 +328,10 @@ def _state(
 def _select_state(
     state: Sequence[StateText], budget: int, count: CountText, tools: TraitsByName
 ) -> tuple[StateText, ...]:
-    """Return the state that fits: the to-do list and plan, shortened if necessary, then skills.
+    """Return the state that fits the budget: the to-do list and the plan, then skills.
 
-    Newer skills are preferred; a skill that is too long is replaced by `SKILL_LEFT_OUT`.
+    The list and the plan are shortened if necessary. Newer skills are preferred; a skill that is
+    too long is replaced by `SKILL_LEFT_OUT`.
     """
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
@@ -350,10 +354,10 @@ def _select_state(
 
 
 def _shorter_list(text: str, budget: int, count: CountText) -> str:
-    """Return a to-do list shortened to ``budget`` tokens, "" if no item fits.
+    """Return a to-do list shortened to ``budget`` tokens; "" if no item fits.
 
-    First all finished items are removed, then items from the end. A last line that begins with ``#``
-    says how many are missing.
+    All finished items are removed first, then items from the end of the list. If any are missing,
+    the last line begins with ``#`` and says how many.
     """
     if count(text) <= budget:
         return text
@@ -370,8 +374,8 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
 def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
     """Return a list of what happened in ``entries``, one line each, in at most ``budget`` tokens.
 
-    If not all lines fit, the newest are returned. The user's messages are left out, because they
-    are carried verbatim.
+    If not all lines fit, the newest are returned. The user's messages are left out, because the
+    compaction copies them verbatim.
     """
     chosen: list[str] = []
     for line in reversed(list(_digest_lines(entries))):

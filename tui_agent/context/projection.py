@@ -1,8 +1,9 @@
 """Makes the request for a path of entries; every request of a conversation is made here.
 
 ``view.resolve`` decides which entries are used and in which state, ``rendering`` what text an entry
-has in that state. This module turns them into messages. The caller adds the bytes of images, the
-effort and other options.
+has in that state. This module turns them into messages. A path leads from the root of the session
+tree to an entry. The head is the beginning of a request: the system prompt, the tool definitions
+and the opening message. The caller adds the bytes of images, the effort and other options.
 
 Requests have the same form for every provider:
 
@@ -61,7 +62,7 @@ MAX_NAME_CHARS = 64
 """Maximum characters of a tool name or call id that every provider accepts."""
 
 CACHED_HEAD_MESSAGES = 2
-"""Maximum number of messages at the head of a request that have a cache mark."""
+"""Maximum number of messages before the conversation that have a cache mark."""
 CACHED_LAST_MESSAGES = 2
 """Number of newest messages of a request that have a cache mark."""
 
@@ -70,7 +71,8 @@ _AS_IT_IS = {
     for vision in (False, True)
     for documents in (False, True)
 }
-"""`Shown` for unchanged entries, by whether the model takes images and PDFs."""
+"""The `Shown` of unchanged entries, by whether the model accepts images and whether it accepts
+PDFs."""
 _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
@@ -83,13 +85,13 @@ _AnsweredCall = tuple[RequestToolCall, ToolResultEntry | None]
 class ModelTraits:
     """The traits of a model and its server that affect the request.
 
-    ``vision``: the model takes images. ``documents``: it takes PDF files. ``tools``: the server
-    takes tool schemas; if not, the prompt describes the tools. ``small``: the model is given few
-    tools. ``tiny``: it is given no tools and works in steps (``model.steps``).
-    ``images_in_results``: tool results may contain images. ``bound_reasoning``: the provider checks
-    returned reasoning against everything before it. ``hour_cache``: a cache lifetime of an hour can
-    be requested. ``searches``: the provider can search the web. ``efforts``: the model's levels of
-    effort.
+    ``vision`` says whether the model accepts images, ``documents`` whether it accepts PDF files.
+    ``tools`` says whether the server accepts tool schemas; if it doesn't, the prompt describes the
+    tools. A ``small`` model is given few tools; a ``tiny`` one is given none and works in steps
+    (see ``model.steps``). ``images_in_results`` says whether tool results may contain images,
+    ``bound_reasoning`` whether the provider checks returned reasoning against everything before it,
+    ``hour_cache`` whether a cache lifetime of an hour can be requested, and ``searches`` whether
+    the provider can search the web. ``efforts`` are the model's levels of effort.
     """
 
     model: str
@@ -115,7 +117,10 @@ def project(
     *,
     max_output_tokens: int | None = None,
 ) -> ModelRequest:
-    """Return the request for a path, whole or active, without the bytes of images."""
+    """Return the request for a path of entries, without the bytes of images.
+
+    ``path`` may be the whole path or the active one (`Session.active_path`).
+    """
     view = resolve(path)
     head = []
     if view.system is not None:
@@ -134,7 +139,10 @@ def project(
 
 @dataclass
 class Builder:
-    """Builds the messages of a request, entry by entry; ``messages`` has those built so far."""
+    """Builds the messages of a request, entry by entry.
+
+    ``messages`` contains those built so far.
+    """
 
     view: ContextView
     traits: ModelTraits
@@ -170,7 +178,7 @@ class Builder:
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry; for an answer, also those of its results.
 
-        Adds nothing for a result on its own, a compaction, or a kind that is not sent.
+        The method adds nothing for a result on its own, a compaction, or a kind that is not sent.
         """
         match entry:
             case AssistantEntry():
@@ -182,7 +190,7 @@ class Builder:
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:
-        """Add the message of a single result, without its call, so that it can be counted."""
+        """Add the message of a tool result without its call, so that it can be counted."""
         if self._is_shown(entry):
             self._put_results([(RequestToolCall("", "", "{}"), entry)], 0)
 
@@ -255,7 +263,7 @@ class Builder:
     def _answered_calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
     ) -> list[_AnsweredCall]:
-        """Return an answer's calls with their results, without those the user hid."""
+        """Return an answer's calls with their results, without the calls that the user hid."""
         answered: list[_AnsweredCall] = []
         for call, result in zip(entry.tool_calls, results, strict=True):
             if result is not None and not self._is_shown(result):
@@ -353,9 +361,11 @@ class Builder:
 
 
 def head_messages(system: SystemEntry) -> list[Message]:
-    """Return the messages of the head: at most two system messages, then the opening.
+    """Return the messages before the conversation: at most two system messages, then the opening.
 
-    The first block is a separate message, so that it stays cached when the others change.
+    The opening is a user message that the system entry contains; it is left out if it is empty. The
+    first block of the system prompt is a separate message, so that it stays cached when the other
+    blocks change.
     """
     blocks = [valid(block) for block in system.blocks if block.strip()]
     texts = [text for text in (*blocks[:1], "\n\n".join(blocks[1:])) if text]
@@ -394,9 +404,10 @@ def tool_name(name: str) -> str:
 
 
 def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]:
-    """Return the messages with cache marks on the head and on the newest two messages.
+    """Return the messages with cache marks on the first messages and on the newest two.
 
-    ``head`` is the number of messages of the head, of which at most the first two are marked.
+    ``head`` is the number of messages before the conversation (the system prompt and the opening
+    message); at most two of them are marked.
     """
     heads = min(head, CACHED_HEAD_MESSAGES)
     tails = len(messages) - CACHED_LAST_MESSAGES

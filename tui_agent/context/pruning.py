@@ -1,11 +1,11 @@
 """Pruning: decides when old tool outputs are cleared, and plans which ones.
 
-Pruning is the second defence against a full context window. It changes messages that were already
-sent, which breaks the provider's prompt cache. So it waits until that costs nothing or is necessary
-(`occasion`). It then clears everything allowed, or only as much as wanted, with a single prune
-entry: outputs and, under pressure, long arguments. Images that exceed their limits are planned
-separately (`plan_image_prune`). ``agent.context_keeper`` calls this module and appends the entry; a
-compaction prunes without calling `occasion`.
+Pruning is the second defence against a full context window, after truncation. It changes messages
+that were already sent, which breaks the provider's prompt cache. So it waits until that costs
+nothing or is necessary (`occasion`). It then clears everything allowed, or only as much as wanted,
+with a single prune entry: outputs and, under pressure, long arguments. Images that exceed their
+limits are planned separately (`plan_image_prune`). ``agent.context_keeper`` calls this module and
+appends the entry; a compaction prunes without calling `occasion`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +42,8 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import TraitsByName
 
 MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
-"""Smallest output that is cleared, in tokens: clearing a smaller one would save too little."""
+"""Smallest output that is cleared, in tokens, because clearing a smaller one would save too
+little."""
 _OWN_WORTH = 8
 """Factor by which the agent's own text is more valuable than an output with the same names, because
 it can't be read again."""
@@ -51,7 +52,7 @@ _ENOUGH = 0.75
 
 
 class Occasion(StrEnum):
-    """Why a prune is made; the prune entry stores the value as its reason."""
+    """The reason for a prune; the prune entry stores the value as its reason."""
 
     PRESSURE = "context under pressure"
     COLD_CACHE = "prompt cache is cold"
@@ -65,12 +66,12 @@ class Occasion(StrEnum):
 
 @frozen
 class Moment:
-    """The circumstances that decide whether to prune now and (``in_work``) what is protected."""
+    """The circumstances that decide whether to prune now and, by ``in_work``, what is protected."""
 
     asked: bool = False
-    """The user asked for a prune."""
+    """The user asked for the prune."""
     in_work: bool = False
-    """The agent is working: only the newest tokens and steps are protected, not whole turns."""
+    """The agent is working, so only the newest tokens and steps are protected, not whole turns."""
     model_switched: bool = False
     run_ended: bool = False
     cache_cold: bool = False
@@ -78,10 +79,10 @@ class Moment:
 
 @frozen
 class PrunePlan:
-    """The ids of entries to clear or, if ``keep_chars`` isn't 0, to cut to that many characters.
+    """The ids of the entries to clear or, if ``keep_chars`` isn't 0, to cut to this length.
 
-    ``notes`` has a text to add to the placeholder of each of ``targets``, in their order; it is
-    empty if no target has one.
+    ``notes`` contains a text for the placeholder of each of ``targets``, in the same order; it is
+    empty if no target has a note.
     """
 
     targets: tuple[int, ...]
@@ -100,7 +101,7 @@ class PrunePlan:
         )
 
     def _noted(self) -> Iterator[tuple[int, str]]:
-        """Yield (target, note), with the note "" if the target has none."""
+        """Yield (target, note) for each target of the plan; the note is "" if there is none."""
         notes = iter(self.notes)
         for target in self.targets:
             yield target, next(notes, "")
@@ -143,7 +144,7 @@ class PrunePlan:
 
 
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
-    """Return why to prune now, None if pruning has to wait.
+    """Return the reason to prune now, or None if pruning has to wait.
 
     With the setting "run_end", old outputs are cleared after every run (as in OpenCode) and when
     the user asks; with "off", only when the user asks.
@@ -174,14 +175,15 @@ class PruneRules:
     budget: int
     tools: TraitsByName
     pressure: bool = False
-    """Whether to protect only the last steps instead of the last turns."""
+    """Whether only the last steps are protected, instead of the last turns."""
     minimum: int | None = None
-    """Minimum tokens that a prune must free; None for the minimum in the settings."""
+    """Minimum number of tokens that a prune must free; None for the minimum in the settings."""
     wanted: int | None = None
-    """Tokens to free, the least valuable outputs first; None to clear all that isn't protected."""
+    """Number of tokens to free, beginning with the least valuable outputs; None to clear all that
+    isn't protected."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
-    """Returns the tokens of a note; the default is a rough estimate."""
+    """A function that returns the tokens of a note; the default is a rough estimate."""
 
 
 def plan_prune(
@@ -189,11 +191,11 @@ def plan_prune(
 ) -> PrunePlan | None:
     """Plan which entries to clear; None if that would free too little.
 
-    These are protected: the newest tokens of output, pinned entries, the results of protected
-    tools, and all results of the last turns (or, under pressure, of the last steps). A result that
-    is outdated because the call was repeated is protected only in the last steps. Of all others,
-    outdated results and then the least valuable ones are cleared until ``rules.wanted`` tokens are
-    freed. Under pressure, the long arguments of old calls may be cleared, too.
+    The following are protected: the newest tokens of output, pinned entries, the results of
+    protected tools, and all results of the last turns (or, under pressure, of the last steps). A
+    result that is outdated because the call was repeated is protected only in the last steps. Of
+    all others, outdated results and then the least valuable ones are cleared until ``rules.wanted``
+    tokens are freed. Under pressure, the long arguments of old calls may be cleared, too.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
@@ -227,7 +229,7 @@ def plan_prune(
 
 @frozen
 class _Block:
-    """An entry that may be cleared; ``freed`` is the number of tokens that clearing it frees."""
+    """An entry that a prune may clear; ``freed`` is the number of tokens that clearing it frees."""
 
     entry_id: int
     freed: int
@@ -283,8 +285,8 @@ class _Zones:
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
         """Return the tokens that clearing an entry frees, 0 if it is protected or too small.
 
-        ``repeated``: a later result of the same call replaces this one. Call this method once for
-        every entry, newest first.
+        ``repeated`` says that a later result of the same call replaces this one. Call this method
+        once for every entry, newest first.
         """
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1
@@ -306,7 +308,7 @@ class _Zones:
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
 
     def _is_left(self, entry: ToolResultEntry) -> bool:
-        """Return True if a result has output left to clear: it is sent whole, or was only cut."""
+        """Return True if a result contains output to clear, since it is sent whole or only cut."""
         view = self._weights.view
         state = view.state(entry.id)
         return state is EntryState.LIVE or (
@@ -322,7 +324,7 @@ class _Zones:
     def _arguments(self, entry: AssistantEntry) -> int:
         """Return the tokens that clearing an answer's long arguments frees.
 
-        0 if the answer is protected, or if this would free too little.
+        Returns 0 if the answer is protected, or if this would free too little.
         """
         if (
             not self._rules.pressure
@@ -337,7 +339,7 @@ class _Zones:
 
 
 class Superseded(StrEnum):
-    """Why an output is out of date."""
+    """The reason why an output is out of date."""
 
     REPEATED = "repeated"
     """The same call was made again later, or a later read showed the whole file."""
@@ -393,8 +395,8 @@ def plan_image_prune(
     one is exceeded, entries keep their images from the newest back, as long as they fit. Entries
     after the model's last answer may fill the limits; older ones may fill only half, so that the
     next image doesn't break the cache again. An entry whose images don't fit is skipped, and an
-    older one with fewer tokens may still keep its images. Pinned entries keep theirs. ``tokens``
-    returns the tokens of one image.
+    older one with fewer tokens may still keep its images. Pinned entries keep their images.
+    ``tokens`` returns the tokens of one image.
     """
     loose: list[tuple[int, int, int]] = []
     count = 0
@@ -437,7 +439,7 @@ def plan_image_prune(
 def newest_seen(entries: Sequence[Entry]) -> int:
     """Return the id of the newest answer without an error, 0 if there is none.
 
-    A model has seen the entries before it.
+    A model has already read the entries before this answer.
     """
     answer = newest(entries, AssistantEntry, where=lambda entry: not entry.error)
     return 0 if answer is None else answer.id

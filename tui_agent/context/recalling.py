@@ -19,22 +19,22 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.session.tool_traits import TraitsByName
 
 _HEAD_SHARE = 0.05
-"""Share of the output for the beginning of the text."""
+"""Share of the output that is used for the beginning of the text."""
 _USED_SHARE = 0.1
-"""Share of the room left after the beginning that lines with names in use may take."""
+"""Share of the room left after the text's first lines that lines with names in use may take."""
 _NAMES_SHARE = 0.7
 """Share of the room left after the lines with names in use that is reserved for lines cut to their
 names."""
 _CUT = "… "
-"""Precedes the names of a line that is cut to its names; follows the text of a line that is cut to
-its beginning."""
+"""Mark before the names of a line that is cut to its names, and after the text of a line that is
+cut to its beginning."""
 _NUMBER_BYTES = 8
-"""Bytes assumed for a line's number in the output."""
+"""Number of bytes assumed for the number that precedes a line in the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
 """Matches an ordinary word or a number; neither counts as a name."""
 _JUDGED = 200
-"""How many lines at a text's beginning are used to estimate its bytes per token."""
+"""Number of lines at a text's beginning from which its bytes per token are estimated."""
 _LONGEST = 300
 """Maximum length, in characters, of a line that is shown whole because of its names."""
 
@@ -91,7 +91,7 @@ def outline(
 
 
 class _Outline:
-    """Makes an outline; ``shown`` has the text of each line to show, by index."""
+    """Builds the outline of a text; ``shown`` maps the index of each line to show to its text."""
 
     def __init__(self, lines: Sequence[str], limits: OutputLimits) -> None:
         self.shown: dict[int, str] = {}
@@ -151,7 +151,7 @@ class _Outline:
             known |= names
 
     def fill(self) -> None:
-        """Add the lines after the beginning, and more of the long line."""
+        """Show the lines after the text's beginning, and more of the long line."""
         has_gap = False
         for at, line in enumerate(self._lines):
             # The lines at the beginning are shown without numbers, up to the first cut line.
@@ -163,9 +163,9 @@ class _Outline:
             self._show_part(self._long, self._limits.line_chars)
 
     def _add(self, at: int, cost: int, spared: int) -> bool:
-        """Show a whole line and return True; if it doesn't fit, return False.
+        """Show a whole line and return True, or return False if the line doesn't fit.
 
-        It fits if the limit of lines is not reached and at least ``spared`` bytes are left
+        A line fits if the limit of lines is not reached and at least ``spared`` bytes are left
         afterwards.
         """
         if len(self.shown) >= self._limits.lines or self._left - cost < spared:
@@ -188,7 +188,7 @@ class _Outline:
         self._left -= _cost(self.shown[at])
 
     def _cut_to_names(self, names: AbstractSet[str], said: str) -> str:
-        """Return a text with as many names as fit and aren't in ``said``; "" if there are none."""
+        """Return the names that fit and aren't in ``said``, as one line; "" if there are none."""
         row = ""
         for name in sorted(names, key=lambda name: (-len(name), name)):
             longer = f"{row}, {name}" if row else f"{_CUT}{name}"

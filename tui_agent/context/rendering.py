@@ -1,4 +1,4 @@
-"""Renders an entry as it is sent to a model: its texts, images and placeholders.
+"""Renders the texts, images and placeholders of an entry as they are sent to a model.
 
 ``projection`` builds messages from them. Every text that is sent passes through ``valid``, because
 lone surrogates can't be encoded and some servers refuse NUL.
@@ -36,7 +36,7 @@ from tui_agent.session.entries import (
 )
 
 Content = tuple[ContentText | ImageRef, ...]
-"""The content of a message."""
+"""The content of a message: text, images, or both."""
 
 _CHARS_PER_TOKEN = 4
 """Characters per token assumed for placeholders."""
@@ -64,10 +64,10 @@ class Shown:
     """How to send an entry to a model.
 
     ``kept_chars`` is the number of characters that a prune left of each text; 0 if it left none, or
-    if there was no prune. ``vision`` and ``documents``: the model takes images and PDFs. ``note``
-    is added to the placeholder. ``lost`` is the id of an entry that this one refers to but that is
-    no longer sent; None if there is no such entry.
-    ``left_out`` are the blobs of images that a provider refused.
+    if there was no prune. ``vision`` and ``documents`` say whether the model accepts images and
+    PDFs. ``note`` is added to the placeholder. ``lost`` is the id of an entry that this one refers
+    to but that is no longer sent; None if there is no such entry. ``left_out`` are the blobs of
+    images that a provider refused.
     """
 
     state: EntryState = EntryState.LIVE
@@ -80,7 +80,7 @@ class Shown:
 
     @property
     def whole(self) -> bool:
-        """Whether the content is sent unchanged."""
+        """Whether the content of the entry is sent unchanged."""
         return self.state in (EntryState.LIVE, EntryState.PINNED)
 
     def shows(self, image: ImagePart) -> bool:
@@ -97,7 +97,7 @@ class Shown:
 def user_content(
     entry: UserEntry | ShellEntry | BranchSummaryEntry, shown: Shown, templates: Templates
 ) -> Content:
-    """Return the content of an entry sent in a message with the user's role, () if it has none."""
+    """Return the content of an entry that is sent in a user message, () if it has none."""
     if shown.state is EntryState.MASKED:
         return (ContentText(masked_text(entry, templates)),)
     match entry:
@@ -154,7 +154,7 @@ def _shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
 
 
 def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> str:
-    """Return a tool result's text or its placeholder, without images; never empty."""
+    """Return a tool result's text or its placeholder, without images. It is never empty."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
@@ -184,8 +184,8 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
     """Return the provider's blobs of an answer's reasoning, to send back to ``model``.
 
-    Empty if any part has no blob or is from another model, or if the answer failed or was
-    interrupted: providers refuse incomplete or foreign reasoning
+    The result is empty if any part has no blob or is from another model, or if the answer failed or
+    was interrupted, because providers refuse incomplete or foreign reasoning
     (https://platform.claude.com/docs, "Extended thinking").
     """
     if entry.error is not None or entry.interrupted:
@@ -201,10 +201,10 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """Return a call's arguments as the JSON text of an object.
 
-    Valid arguments stay byte for byte as the model wrote them, with two exceptions: characters that
-    can't be sent are replaced, and long strings are cut if the entry is cut or cleared. The
-    beginning of invalid arguments becomes the value of `INVALID_ARGUMENTS_KEY`, so that the model
-    sees its mistake; blank arguments become ``{}``.
+    Valid arguments stay byte for byte as the model wrote them, except that characters that can't be
+    sent are replaced and that long strings are cut if the entry is cut or cleared. The beginning of
+    invalid arguments becomes the value of `INVALID_ARGUMENTS_KEY`, so that the model sees its
+    mistake; blank arguments become ``{}``.
     """
     values = parse_object(arguments)
     if values is None:
@@ -233,7 +233,8 @@ def summary_text(
 ) -> str:
     """Return the text of the message that replaces summarised history.
 
-    It is the summary with its carried blocks, or a placeholder if the user cleared the summary.
+    It consists of the summary and the blocks that the compaction copied, or is a placeholder if the
+    user cleared the summary.
     """
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
@@ -253,9 +254,10 @@ def _branch_text(entry: BranchSummaryEntry, templates: Templates) -> str:
 
 
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
-    """Return the tagged blocks that follow a summary: files, anchors, messages, rules, pins, state.
+    """Return the tagged blocks that follow a summary; "" if all are empty.
 
-    Empty blocks are left out; "" if all are empty.
+    The blocks contain files, anchors, messages, rules, pinned entries and state. Empty blocks are
+    left out.
     """
     shown = details.shown_files
     messages = [f"<message>\n{text}\n</message>" for text in details.user_messages]
@@ -277,9 +279,9 @@ def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -
 def carried_pins(
     view: ContextView, dropped: Iterable[Entry], templates: Templates
 ) -> tuple[PinnedText, ...]:
-    """Return the pinned entries that a compaction carries, by ascending id.
+    """Return the pinned entries that a compaction copies, by ascending id.
 
-    They are the entries that the previous compaction carried, and the pinned ones in ``dropped``.
+    They are the entries that the previous compaction copied, and the pinned entries in ``dropped``.
     """
     pins = {pin.id: pin for pin in view.pinned}
     for entry in dropped:
@@ -315,7 +317,10 @@ def image_label(image: ImagePart) -> str:
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
-    """Return the line sent instead of an image; for a cleared image it says how to get it back."""
+    """Return the line that is sent instead of an image.
+
+    For a cleared image, the line says how to get it back.
+    """
     if image.blob in shown.left_out:
         return valid(f"[{image.kind}: {_image_name(image)}, removed: the provider can't read it]")
     if shown.whole or not shown.vision:
@@ -342,7 +347,7 @@ def _image_name(image: ImagePart) -> str:
 
 
 def gist(entry: Entry) -> str:
-    """Return one line that describes an entry: its source, size, and status or exit code."""
+    """Return one line that describes an entry by its source, size, and status or exit code."""
     lines = ""
     tokens = ""
     ending = ""
@@ -387,7 +392,10 @@ def short_count(tokens: int) -> str:
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
-    """Return the placeholder for an entry that the user cleared; a short one for a short entry."""
+    """Return the placeholder for an entry that the user cleared.
+
+    If the entry is short, the placeholder is short, too.
+    """
     text = valid(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
     if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(text):
         return text

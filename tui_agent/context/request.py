@@ -15,12 +15,12 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
 CacheTtl = Literal["5m", "1h"]
-"""How long the provider is asked to cache a request: five minutes or an hour."""
+"""How long the provider is asked to keep a request in its cache: five minutes or an hour."""
 
 
 @frozen
 class ContentText:
-    """Text inside a message."""
+    """A piece of text inside a message."""
 
     text: str
 
@@ -32,7 +32,7 @@ class ImageRef:
     blob: str
     mime: str
     text: str = ""
-    """The text to send instead if the server can't take the image; "" for a general note."""
+    """The text that is sent if the server doesn't accept the image; "" for a general note."""
 
 
 @frozen
@@ -48,10 +48,10 @@ class RequestToolCall:
 class Message:
     """One message of a request.
 
-    ``origin`` has the ids of the entries that the message was made from (none for placeholders of
-    the program); it is not sent. ``reasoning`` has the provider's blobs (JSON text), sent back byte
-    for byte. ``cache`` asks the provider, if it supports that, to cache everything up to and
-    including this message. ``failed`` marks the result of a failed call, for formats that can
+    ``origin`` contains the ids of the entries that the message was made from (none for placeholders
+    of the program); it is not sent. ``reasoning`` contains the provider's blobs (JSON text), sent
+    back byte for byte. ``cache`` asks the provider, if it supports that, to cache everything up to
+    and including this message. ``failed`` marks the result of a failed call, for formats that can
     express it.
     """
 

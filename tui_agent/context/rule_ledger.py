@@ -1,4 +1,7 @@
-"""Lists a session's standing rules: the source of each, and whether it is still sent."""
+"""Lists a session's standing rules, with the source of each and whether it is still sent.
+
+A standing rule is an order that holds for the whole session, such as "never touch vendor".
+"""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -10,26 +13,28 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 
 _MEMORY = "memory"
-"""Label of the head's section that has the project's memory."""
+"""Label of the section of the system prompt or opening message that contains the project's
+memory."""
 
 
 class RulePlace(StrEnum):
-    """Whether and how a rule is sent to the model; the values are shown to the user."""
+    """Whether and how a standing rule is sent to the model. The values are shown to the user."""
 
     IN_VIEW = "in view"
-    """Sent as part of the message or instruction file that states the rule."""
+    """The rule is sent as part of the message or instruction file that states it."""
     CARRIED = "carried word for word"
-    """The rule's message was summarised; the summary carries the rule verbatim."""
+    """The message that states the rule was summarised; the summary contains the rule verbatim."""
     LOST = "not sent"
-    """The rule's message was hidden or cleared, or the rule did not fit a summary's budget."""
+    """The message that states the rule was hidden or cleared, or the rule did not fit a summary's
+    budget."""
 
 
 @frozen
 class LedgerRow:
-    """One standing rule. ``source`` is ``AGENTS.md:12`` (file and line) or ``#34`` (entry).
+    """One standing rule, such as "never touch vendor", and where it comes from.
 
-    ``times_sent`` is the number of requests answered since the rule was stated, 0 if it is no
-    longer sent.
+    ``source`` is ``AGENTS.md:12`` (file and line) or ``#34`` (entry). ``times_sent`` is the number
+    of requests answered since the rule was stated, 0 if it is no longer sent.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""Writes entries as plain text for a summariser, and builds a compaction's tasks from the text.
+"""Writes entries as plain text for a summariser, and builds a compaction's tasks from it.
 
 `BranchSummaryPlan.task` builds the task of a branch summary.
 """
@@ -32,12 +32,12 @@ from tui_agent.session.entries import (
 )
 
 _PREFIX_SHARE = 0.3
-"""Share of a summary's length for the first part of a split turn, if there is history before the
-turn."""
+"""Share of a summary's length that is used for the first part of a split turn, if there is history
+before the turn."""
 _MESSAGES = (AssistantEntry, UserEntry, ShellEntry, BranchSummaryEntry, CompactionEntry)
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
-"""Default maximum characters of a tool result in the text."""
+"""Default maximum number of characters of a tool result in the serialised text."""
 ARGUMENT_CHARS = 1_000
 """Default maximum characters of one call's arguments in the text."""
 
@@ -45,7 +45,7 @@ ARGUMENT_CHARS = 1_000
 def compaction_tasks(
     plan: CompactionPlan, mode: InputMode, templates: Templates | None = None
 ) -> tuple[SummaryTask, ...]:
-    """Return the tasks of a compaction: for the history, and for the prefix of a split turn.
+    """Return the tasks of a compaction, for the history and for the prefix of a split turn.
 
     A single task covers everything if ``mode`` is "live", if there is no prefix, or if there is
     neither history nor a previous summary. If there is a previous summary, the first task is to
@@ -115,8 +115,8 @@ def serialise(
 
     ``result_chars`` and ``argument_chars`` are the maximum characters of a result and of a call's
     arguments. ``replaced`` maps ids of entries to the texts that replace them, or to None to leave
-    the entry out; ``hidden_calls`` has (entry id, call id) of calls to leave out. If a call has no
-    result, a block that says so precedes the next message.
+    the entry out; ``hidden_calls`` contains (entry id, call id) of calls to leave out. If a call
+    has no result, a block that says so precedes the next message.
     """
     replaced = replaced or {}
     blocks: list[str] = []

@@ -17,7 +17,7 @@ _PERCENT = LazyPattern(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = LazyPattern(r"-?\d[\d_]*")
 
 MIN_THRESHOLD = 1_024
-"""Smallest threshold in tokens: the system prompt alone takes more than this."""
+"""Smallest threshold in tokens, because the system prompt alone takes more than this."""
 _THRESHOLDS = (
     'a threshold is a share like "80%", tokens used like 120000 (at least 1,024), tokens left like -20000, '
     "or 0 for never"
@@ -171,8 +171,8 @@ class CompactionSettings(_Settings):
         """Return the tokens above which automatic compaction starts, None if it never does.
 
         ``price_tier`` is the size of a request above which the model costs more per token. The
-        result is at most the window minus the reserve: a larger request leaves no room for an
-        answer. If the threshold is a number of tokens left, at most half the window is left, so
+        result is at most the window minus the reserve, because a larger request leaves no room for
+        an answer. If the threshold is a number of tokens left, at most half the window is left, so
         that a number meant for a large model doesn't make a small one unusable.
         """
         if not self.auto:
@@ -245,8 +245,8 @@ class PruneSettings(_Settings):
     room_most: FixedShare = 0.50
     """Largest share of the history budget that ``room_tokens`` may keep free."""
     notes_share: FixedShare = 0.10
-    """Largest share of the history budget for the notes of one prune: lines of the cleared outputs
-    with names still in use, added to the placeholders."""
+    """Largest share of the history budget for the notes of one prune. Notes are lines of the
+    cleared outputs that contain names still in use; they are added to the placeholders."""
     notes_of_freed: FixedShare = 0.30
     """Largest share of the tokens freed by a prune that its notes may take."""
     notes_of_freed_large: FixedShare = 0.15
@@ -399,7 +399,7 @@ class ContextSettings(_Settings):
     def for_model(self, model: str) -> "ContextSettings":
         """Return these settings for a model, overridden by the best match in ``models``.
 
-        The best match is the model's own name, or else the longest matching pattern. Of two
+        The best match is the model's own name or, without it, the longest matching pattern. Of two
         windows, the smaller one applies. The result has no ``models``; if nothing matches, it is
         this object unchanged.
         """

@@ -1,6 +1,6 @@
 """Finds standing rules in the user's messages: "never touch vendor", "always run the tests".
 
-A compaction carries them verbatim, newest first, as far as its budget allows (`carried`). A rule is
+A compaction copies them verbatim, newest first, as far as its budget allows (`carried`). A rule is
 recognised only by its form (`binds`): an order such as "never …" or "only …", or a sentence with
 "must", "is forbidden" and the like.
 """
@@ -13,13 +13,13 @@ from tui_agent.session.entries import Entry, TextPart, is_by_user
 from tui_agent.whole_numbers import whole_number
 
 MAX_CHARS = 400
-"""Maximum characters of a sentence that counts as a rule."""
+"""Maximum characters of a sentence that counts as a standing rule."""
 MIN_WORDS = 3
-"""Minimum words of a sentence that counts as a rule."""
+"""Minimum number of words of a sentence that counts as a standing rule."""
 BUDGET_SHARE = 0.4
-"""Largest share of a summary's budget for the user's messages that rules may take."""
+"""Largest share of a summary's budget for the user's messages that standing rules may take."""
 LEAST_BUDGET = 160
-"""Tokens that rules may take even if ``BUDGET_SHARE`` is less."""
+"""Number of tokens that standing rules may take even if ``BUDGET_SHARE`` allows fewer."""
 
 _SENTENCE = LazyPattern(r"(?<=[.!?;])\s+|\n+")
 _FENCE = LazyPattern(
@@ -57,12 +57,12 @@ class StandingRule:
 
     @property
     def line(self) -> str:
-        """The rule in the form that a summary carries, such as ``#34 Never touch vendor``."""
+        """The rule in the form that a summary contains, such as ``#34 Never touch vendor``."""
         return f"#{self.entry_id} {self.text}"
 
 
 def rules_in(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that are rules, verbatim; code blocks are skipped."""
+    """Yield the sentences of a text that are standing rules, verbatim; code blocks are skipped."""
     for line in _SENTENCE.split(_FENCE.sub("", text)):
         sentence = line.strip().lstrip(_MARKS).strip()
         if binds(sentence):
@@ -70,7 +70,10 @@ def rules_in(text: str) -> Iterator[str]:
 
 
 def binds(sentence: str) -> bool:
-    """Return True if a sentence is a rule: an order or a duty, not too long and no question."""
+    """Return True if a sentence is a standing rule.
+
+    A rule is an order or a duty, not too long, and not a question.
+    """
     if len(sentence) > MAX_CHARS or sentence.endswith("?"):
         return False
     if len(sentence.split()) < MIN_WORDS or _NO_ORDER.search(sentence):
@@ -108,7 +111,7 @@ def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
 def carried(
     rules: Sequence[StandingRule], shown: str, budget: int, count: Callable[[str], int]
 ) -> tuple[tuple[str, ...], int]:
-    """Return the lines of the rules that a summary carries, and the number of rules that don't fit.
+    """Return the lines of the rules that a summary copies, and the number of rules that don't fit.
 
     Rules that the text ``shown`` contains are left out. The newest rules are chosen first; one that
     doesn't fit the rest of ``budget`` tokens is skipped, and an older, shorter one may still fit.

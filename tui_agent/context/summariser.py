@@ -21,18 +21,22 @@ from tui_agent.safe_text import readable
 InputMode = Literal["live", "serialised"]
 
 THINKING = "[Assistant thinking]: "
-"""Prefix of a block with an answer's raw thinking, which some providers refuse in a prompt."""
+"""Prefix of a block of text that contains an answer's raw thinking, which some providers refuse in
+a prompt."""
 
 ATTEMPTS = 2
-"""Number of attempts at a call; if the last answer is rejected as well, the summary fails."""
+"""Number of attempts at each model call; if the last answer is rejected as well, the summary
+fails."""
 MIN_ANSWER_CHARS = 20
-"""Shortest summary that is accepted, in characters; longer than "No prior history."."""
+"""Minimum length, in characters, of a summary that is accepted. It excludes answers such as "No
+prior history."."""
 _CACHED_PRICE = 0.1
-"""Price of a token read from the provider's cache, relative to an uncached one."""
+"""Price of a token that is read from the provider's cache, relative to that of an uncached
+token."""
 _MARGIN = 0.05
-"""Share of the summariser's window left free, because sizes are estimates."""
+"""Share of the summariser's window that is left free, because sizes are estimates."""
 _MIN_CHUNK_TOKENS = 400
-"""Minimum room for the conversation in one call, in tokens, however small the window."""
+"""Minimum room for the conversation in one call, in tokens, however small the window is."""
 _MIN_WINDOW = 1_024
 """Smallest window, in tokens, that is tried when calls are refused as too long."""
 _WORDS_PER_TOKEN = 0.7
@@ -75,14 +79,14 @@ class SummariserLimits:
 
     @property
     def max_output(self) -> int:
-        """Maximum tokens of an answer: twice the target, because a cut-off answer is useless.
+        """Maximum tokens of an answer; twice the target, because a cut-off answer is useless.
 
-        At least 1,024, but at most a quarter of the window or, in a tiny window, 256.
+        The result is at least 1,024, but at most a quarter of the window or, in a tiny window, 256.
         """
         return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
 
     def room(self, prompt_tokens: int) -> int:
-        """Return the tokens left for the conversation in one call, which may be negative."""
+        """Return how many tokens one call leaves for the conversation; it may be negative."""
         return round(self.window * (1 - _MARGIN)) - self.max_output - prompt_tokens
 
 
@@ -108,7 +112,7 @@ class SummaryTask:
 
 @frozen
 class SummaryCall:
-    """One model call to make; ``attempt`` counts from 1.
+    """One model call to make for a summary; ``attempt`` counts from 1.
 
     For a live call, ``instruction`` and ``text`` are appended to the conversation's next request;
     for other calls they are the system message and the user message.
@@ -120,7 +124,8 @@ class SummaryCall:
     live: bool = False
     attempt: int = 1
     about: tuple[str, ...] = ()
-    """The text blocks to summarise if ``text`` does not contain them (live calls)."""
+    """The blocks of text to summarise if ``text`` does not contain them, that is, for a live
+    call."""
 
 
 @frozen
@@ -160,8 +165,8 @@ class SummaryFailure:
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
-"""Yields calls to make, receives their answers in the same order, and returns the summary or a
-failure."""
+"""A generator that yields the model calls to make, receives their answers in the same order, and
+returns the summary or a failure."""
 
 
 def choose_input(
@@ -175,9 +180,9 @@ def choose_input(
     """Choose whether the summariser reads the live conversation or the conversation as text.
 
     ``live_tokens`` is the size of the conversation's next request, ``serialised_tokens`` the size
-    of the text. ``cache_warm``: the summariser is the conversation's own model, and the provider
-    still has the conversation cached. "live" is chosen only if the request fits the window with the
-    instruction and the answer; "auto" chooses whichever costs less.
+    of the text. ``cache_warm`` says that the summariser is the conversation's own model, and that
+    the provider still has the conversation cached. "live" is chosen only if the request fits the
+    window with the instruction and the answer; "auto" chooses whichever costs less.
     """
     fits = live_tokens + limits.max_output + 1_000 <= limits.window * (1 - _MARGIN)
     if setting == "serialised" or not fits:
@@ -214,13 +219,13 @@ def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | N
 
 
 def _has_headings(text: str, call: SummaryCall) -> bool:
-    """Return True if a text has a heading that its call names, or one of `_NOTE_HEADINGS`."""
+    """Return True if a text contains a heading that its call names, or one of `_NOTE_HEADINGS`."""
     asked = f"{_NOTE_HEADINGS}\n{call.instruction}\n{call.text}".casefold()
     return any(heading.casefold() in asked for heading in _HEADING.findall(text))
 
 
 def _has_names(text: str, call: SummaryCall) -> bool:
-    """Return True if a text has a name that occurs in the text to summarise."""
+    """Return True if a summary contains a name that also occurs in the text to summarise."""
     known = "\n".join((*call.about, call.text))
     return any(name in known for name in names_in(text))
 
@@ -233,7 +238,7 @@ def summarise(
 ) -> Summarising:
     """Summarise the tasks, and return their texts joined in order, or a `SummaryFailure`.
 
-    A generator that yields calls and receives their answers (see `Summarising`).
+    This is a generator that yields calls and receives their answers (see `Summarising`).
     """
     controller = _Controller(prompts, limits, count)
     results: dict[int, str] = {}
@@ -257,7 +262,7 @@ def summarise(
             continue
         if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
-        # The model counts more tokens than this program does: try with half the window.
+        # The model counts more tokens than this program does, so try with half the window.
         controller = replace(
             controller, limits=replace(controller.limits, window=controller.limits.window // 2)
         )
@@ -357,14 +362,17 @@ class _Controller:
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
-        # Chunks are summarised without the previous summary: it is added when they are merged.
+        # Chunks are summarised without the previous summary, which is added when they are merged.
         alone = instruction
         if task.prompt == "compaction_update":
             alone = self.prompts.compaction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
     def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
-        """Return calls that each merge as many texts as fit: at least two, except the last call."""
+        """Return calls that each merge as many texts as fit.
+
+        Each call merges at least two texts, except the last one.
+        """
         frame = self._frame(task)
         room = self._room(self.prompts.merge_chunks, frame)
         parts = [_tagged("part", fit(text, room // 2 - 16, self.count)) for text in texts]
@@ -378,7 +386,7 @@ class _Controller:
         return max(_MIN_CHUNK_TOKENS, self.limits.room(taken))
 
     def _frame(self, task: SummaryTask) -> str:
-        """Return the focus and the target length of a task's summary, as tagged text."""
+        """Return the focus and the target length of a task's summary as tagged text."""
         target = max(64, round(self.limits.summary * task.share))
         length = _tagged("length", f"{round(target * _WORDS_PER_TOKEN)} words")
         return "\n\n".join(filter(None, [_tagged("focus", task.focus), length]))

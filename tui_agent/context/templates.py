@@ -1,4 +1,4 @@
-"""Templates for the texts around content in a request; the caller loads them from ``prompts/``."""
+"""Templates for the texts around content in a request. The caller loads them from ``prompts/``."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -17,32 +17,37 @@ class Templates:
     """
 
     reminder: str = "<system-reminder>\n{message}\n</system-reminder>"
-    """A user message sent while the agent was working: ``message``."""
+    """Text of a message that the user sent while the agent was working. Slot: ``message``."""
     compaction_summary: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """Replaces summarised history: ``summary``, ``blocks`` (`rendering.carried_blocks`)."""
+    """Text that replaces summarised history. Slots: ``summary``, ``blocks`` (see
+    `rendering.carried_blocks`)."""
     branch_summary_message: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """The summary of a branch that was left: ``summary``, ``blocks``, ``from_id``."""
+    """Text around the summary of a branch that the user left. Slots: ``summary``, ``blocks``,
+    ``from_id``."""
     attached_file: str = '<file path="{path}">\n{text}\n</file>'
-    """A file the user attached: ``path``, ``text``."""
+    """Text around a file that the user attached. Slots: ``path``, ``text``."""
     user_shell: str = "$ {command}\n{output}\n[{status}]"
-    """A command the user ran: ``command``, ``output``, ``status``."""
+    """Text that describes a command that the user ran. Slots: ``command``, ``output``,
+    ``status``."""
     placeholder_pruned: str = '[Old tool result content cleared: {gist} — recall("#{id}")]'
-    """Replaces a pruned output: ``gist``, ``id``."""
+    """Text that replaces a pruned output. Slots: ``gist``, ``id``."""
     placeholder_image: str = '[image: {name} — recall("#{id}")]'
-    """Replaces a pruned image: ``name``, ``id``."""
+    """Text that replaces an image that a prune removed. Slots: ``name``, ``id``."""
     placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
-    """Replaces an entry that the user cleared: ``gist``, ``id``."""
+    """Text that replaces an entry that the user cleared. Slots: ``gist``, ``id``."""
     reference_lost: str = (
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Replaces a read's note "unchanged since entry ``id``" when that entry is no longer sent."""
+    """Text that replaces the note "unchanged since entry ``id``" of a read when that entry is no
+    longer sent."""
     tool_images: str = "[images]"
-    """Precedes images of tool results that are sent in a user message."""
+    """Text that precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"
-    """The first user message of a history that has lost its own; providers require one."""
+    """Text of the first user message of a history that has lost its own, because providers require
+    such a message."""
     empty_output: str = "(no output)"
-    """Replaces the output of a tool that printed nothing."""
+    """Text that replaces the output of a tool that printed nothing."""
 
     @classmethod
     def load(cls, prompt: Callable[[str], str]) -> "Templates":

@@ -1,11 +1,11 @@
 """Estimates the tokens of texts, images, messages and entries without asking the provider.
 
 Text is counted with OpenAI's byte-pair encodings (``vocabulary.py``). The result, a ``Count``, also
-has the number of tokens outside ASCII by class of characters. This count is called *uncorrected*: a
-model's ``Calibration`` converts each class into the model's own tokens. The calibration starts with
-the ratios known for the tokenizer's family and is corrected by the usage that the provider reports.
-Entries store the uncorrected count in ``tokens`` and ``scripts``, which stay valid when the
-calibration changes.
+contains the number of tokens outside ASCII by class of characters. This count is called
+*uncorrected*, because a model's ``Calibration`` still converts each class into the model's own
+tokens. The calibration starts with the ratios known for the tokenizer's family and is corrected by
+the usage that the provider reports. Entries store the uncorrected count in ``tokens`` and
+``scripts``, which stay valid when the calibration changes.
 """
 
 import json
@@ -34,21 +34,24 @@ from tui_agent.session.entries import (
 )
 
 MESSAGE_TOKENS = 4
-"""Tokens of each message in addition to its text: start, role, separator, end (OpenAI cookbook,
-"How to count tokens with tiktoken")."""
+"""Number of tokens of each message in addition to its text: start, role, separator and end (OpenAI
+cookbook, "How to count tokens with tiktoken")."""
 CALL_TOKENS = 8
-"""Tokens of each tool call in addition to its name and arguments: id and markup."""
+"""Number of tokens of each tool call in addition to its name and arguments, that is, of its id and
+markup."""
 REQUEST_TOKENS = 3
-"""Tokens at the end of each request that open the answer (same source)."""
+"""Number of tokens at the end of each request that begin the answer (same source as above)."""
 TOOLS_TOKENS = 12
-"""Tokens of a request's list of tools in addition to the tools themselves."""
+"""Number of tokens of a request's list of tools in addition to the tools themselves."""
 UNKNOWN_IMAGE_TOKENS = 1_100
-"""Tokens assumed for an image of unknown size: between the providers' smallest and largest."""
+"""Number of tokens assumed for an image of unknown size. It is between the providers' smallest and
+largest."""
 PAGE_TOKENS = 2_500
-"""Tokens assumed for a page of a PDF: 1,000 to 2,000 of text and about 1,000 of its image."""
+"""Number of tokens assumed for a page of a PDF: 1,000 to 2,000 for its text and about 1,000 for its
+image."""
 
 EXACT_WORK = 65_536
-"""Longest text that is counted whole, as measured by ``_work`` (about 15 ms); longer texts are
+"""Longest text that is counted as a whole (about 15 ms), as measured by ``_work``. Longer texts are
 sampled."""
 SAMPLES = 128
 """Number of samples taken of a text that is too long to be counted whole."""
@@ -60,7 +63,7 @@ _CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 _ALONE = resolve(())
 _AS_SENT = (",", ":")
-"""Separators of JSON in a request: no spaces."""
+"""Separators used in the JSON of a request, which contains no spaces."""
 
 
 @frozen
@@ -84,11 +87,11 @@ class TokenCounter:
         return self.calibrated(self._message(message) + images * UNKNOWN_IMAGE_TOKENS)
 
     def schema(self, tool: ToolSchema) -> int:
-        """Return the tokens of one tool in a request."""
+        """Return how many tokens one tool takes in a request."""
         return self.calibrated(self._schema(tool))
 
     def entry(self, entry: Entry) -> int:
-        """Return the tokens of an entry sent unchanged; a count stored with it is used."""
+        """Return the tokens of an entry that is sent unchanged; a count stored with it is used."""
         return self.calibrated(self.stored(entry))
 
     def stored(self, entry: Entry) -> int:
@@ -123,8 +126,8 @@ class TokenCounter:
     ) -> list[Message]:
         """Return the messages that an entry of a view contributes to a request to a model.
 
-        Placeholders for missing tool results are left out. ``asked`` None means the model that made
-        the entry or, if no model did, this counter's model.
+        Placeholders for missing tool results are left out. ``asked`` is the model that receives the
+        request; None means the model that made the entry or, if no model did, this counter's model.
         """
         if asked is None:
             model = entry.model if isinstance(entry, AssistantEntry) else self.model
@@ -135,7 +138,7 @@ class TokenCounter:
         return [message for message in messages if message.role != "tool"]
 
     def head(self, system: SystemEntry) -> int:
-        """Return the uncorrected tokens of a request's head: its messages and tools."""
+        """Return the uncorrected tokens of a request's first messages and of its tools."""
         tokens = self.messages(head_messages(system)) + sum(map(self._schema, system.tools))
         if system.tools:
             tokens += TOOLS_TOKENS
@@ -146,7 +149,7 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images; with ``sent`` (blobs), only of those images."""
+        """Return the tokens of an entry's images, or only of those whose blobs are in ``sent``."""
         return sum(
             picture_tokens(image, self.model)
             for image in entry.images
@@ -158,7 +161,7 @@ class TokenCounter:
         return round(self.calibration.apply(tokens))
 
     def learn(self, counted: int, reported: int) -> "TokenCounter":
-        """Return a counter corrected by a provider's report; see ``Calibration.learn``."""
+        """Return a counter that is corrected by a provider's report; see ``Calibration.learn``."""
         return replace(self, calibration=self.calibration.learn(counted, reported))
 
     def _text(self, text: str) -> int:

@@ -1,6 +1,6 @@
 """Truncation: shortens a tool output to its limits when it is recorded.
 
-Truncation is the first defence against a full context window. No text is lost: the caller
+Truncation is the first defence against a full context window. No text is lost, because the caller
 (``tools.outputs``) stores the whole output and passes a hint that says how to get it. `cut_middle`
 is also used for texts cut by a prune and for placeholders. Counts are exact; lines are numbered as
 in the whole output, and bytes are UTF-8 bytes.
@@ -88,7 +88,8 @@ _MAX_LINE_CHARS = 2_000
 """Maximum characters of a line that are searched for errors."""
 
 _MAX_LINES_JUDGED = 8_000
-"""Maximum lines with an error word that are matched against ``_ERROR``: the first and the last."""
+"""Maximum lines with an error word that are matched against ``_ERROR``. If there are more, the
+first and the last are matched."""
 
 _MAX_SIMILAR_LINES = 3
 """How many lines that differ only in numbers are ranked as usual; further ones rank below all
@@ -189,7 +190,10 @@ class Truncated:
 
 
 def limits_for(window: int, free: int, settings: TruncationSettings) -> OutputLimits:
-    """Return the limits of one output in a window of ``window`` tokens, ``free`` of them unused."""
+    """Return the limits of one output.
+
+    ``window`` is the size of the context window and ``free`` the unused part of it, in tokens.
+    """
     return OutputLimits(
         settings.lines, settings.bytes, settings.line_chars, settings.tokens(window, free)
     )
@@ -206,11 +210,12 @@ def truncate(
 ) -> Truncated:
     """Cut a text to its limits, with a note about exactly what is missing.
 
-    ``keep`` "head" keeps the beginning, for reads and listings, which can continue at an offset;
-    "ends" keeps the beginning, the end and up to ``error_lines`` error-looking lines from between,
-    for commands. Lines are kept or left out whole, but overlong lines are cut in their middle.
-    ``hint`` says how to get the rest and is added to the note; ``{next}`` in the hint becomes
-    ``next_line``. ``first_line`` is the number of the text's first line.
+    If ``keep`` is "head", the beginning is kept; this is for reads and listings, which can continue
+    at an offset. If it is "ends", the beginning, the end and up to ``error_lines`` error-looking
+    lines from between are kept; this is for commands. Lines are kept or left out whole, but
+    overlong lines are cut in their middle. ``hint`` says how to get the rest and is added to the
+    note; ``{next}`` in the hint becomes ``next_line``. ``first_line`` is the number of the text's
+    first line.
     """
     lines = text.split("\n")
     if lines[-1] == "":
@@ -250,11 +255,12 @@ def truncate(
 
 
 def cut_middle(text: str, chars: int, address: str = "") -> str:
-    """Return a text cut to ``chars`` characters: its head and tail, with a note between them.
+    """Return a text cut to ``chars`` characters.
 
-    A text that fits is returned unchanged. The note says how many characters are missing and where
-    the whole text is (``address``, such as ``#412``). The address is shown even if there is no room
-    for the rest of the note, and even if it makes the result longer than ``chars``.
+    The result consists of the beginning and the end of the text, with a note between them. A text
+    that fits is returned unchanged. The note says how many characters are missing and where the
+    whole text is (``address``, such as ``#412``). The address is shown even if there is no room for
+    the rest of the note, and even if it makes the result longer than ``chars``.
     """
     if address and len(text) > chars:
         return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
@@ -269,7 +275,7 @@ class _Cut:
     first_line: int
     total_bytes: int
     ends_open: bool
-    """Whether the last line has no newline."""
+    """Whether the last line of the output does not end with a newline."""
     room: int
     max_lines: int
     line_chars: int
@@ -277,7 +283,8 @@ class _Cut:
     def head(self, hint: str) -> Truncated:
         shown, kept = self._take(self.lines, self.room, self.max_lines)
         if len(shown) == len(self.lines):
-            # Lines were only cut in their middle, where a note says so: there is no line to continue from.
+            # Lines were only cut in their middle, where a note says so, so there is no line to
+            # continue from.
             kept -= self.ends_open
             return Truncated("\n".join(shown), self._truncation(len(shown), kept))
         last = self.first_line + len(shown) - 1
@@ -290,7 +297,7 @@ class _Cut:
         )
 
     def ends(self, hint: str, error_lines: int) -> Truncated:
-        """Return the first and last lines, and error-looking lines from between."""
+        """Return the first and last lines of the output, and error-looking lines from between."""
         most_errors = min(error_lines, self.max_lines // 10)
         error_room = 0
         if most_errors:
@@ -319,7 +326,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit (at least one), and how many of their bytes are kept."""
+        """Return the first lines that fit (at least one), and the number of their bytes kept."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:
@@ -351,7 +358,7 @@ class _Cut:
 
 
 def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tuple[str, int]:
-    """Return a text cut in its middle to ``chars`` characters, and how many of its bytes are kept.
+    """Return a text cut in its middle to ``chars`` characters, and the number of its bytes kept.
 
     ``where`` is added to the note in the middle; ``short`` ends the result if there is no room for
     the note.

@@ -1,4 +1,4 @@
-"""Classifies a model's answer: whether it ends the turn, calls tools, was cut off or is unusable.
+"""Classifies a model's answer, which may end the turn, call tools, be cut off or be unusable.
 
 The same verdicts are used for the conversation, subagents and summarisers. The caller
 (``agent.loop``, ``summariser``) decides how to act on a verdict.
@@ -16,17 +16,17 @@ class Verdict(StrEnum):
     """The kind of a model's answer; only WHOLE can be a summary."""
 
     WHOLE = "whole"
-    """A complete text without tool calls: the end of a turn."""
+    """The answer is a complete text without tool calls, which ends the turn."""
     CALLS = "calls"
-    """Complete tool calls."""
+    """The answer contains complete tool calls."""
     CUT = "cut"
-    """The answer reached its token limit, so its last call may be incomplete."""
+    """The answer reached its token limit, so that its last call may be incomplete."""
     SILENT = "says nothing"
-    """No text, no calls and no reasoning."""
+    """The answer contains no text, no calls and no reasoning."""
     THINKING = "thinking only"
-    """Only reasoning."""
+    """The answer contains only reasoning."""
     PROMISED = "promises calls"
-    """The text announces a call that is missing, or contains one that can't be parsed."""
+    """The text announces a tool call that is missing, or contains one that can't be parsed."""
     REFUSED = "refused"
     """The provider or the model declined to answer."""
     PAUSED = "paused"
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 
 ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
-"""Verdicts that end a turn if the answer has no calls."""
+"""Verdicts that end a turn if the answer contains no calls."""
 NUDGED = frozenset({Verdict.SILENT, Verdict.THINKING, Verdict.PROMISED})
 """Verdicts after which the model is asked once more for an answer."""
 
@@ -47,7 +47,7 @@ _FINISHES = {
     "interrupted": Verdict.BROKEN,
     "error": Verdict.BROKEN,
 }
-"""Verdicts that follow from the finish reason alone."""
+"""Verdicts that follow from the finish reason alone, whatever the answer contains."""
 
 
 def judge(
@@ -56,8 +56,8 @@ def judge(
     """Return the verdict on an answer.
 
     ``finish`` is a value of ``AssistantEntry.finish``, ``calls`` the number of tool calls.
-    ``is_thinking``: the answer has reasoning. ``unread`` says why a call written in the answer's
-    text can't be parsed; "" if there is no such call.
+    ``is_thinking`` says that the answer contains reasoning. ``unread`` says why a call written in
+    the answer's text can't be parsed; "" if there is no such call.
     """
     by_finish = _FINISHES.get(finish)
     if calls and by_finish in {None, Verdict.PAUSED}:
@@ -73,7 +73,10 @@ def judge(
 
 
 def verdict_on(answer: AssistantEntry, unread: str = "") -> Verdict:
-    """Return the verdict on a stored answer; ``unread`` as in ``judge``."""
+    """Return the verdict on a stored answer.
+
+    ``unread`` has the same meaning as for ``judge``.
+    """
     return judge(
         answer.finish,
         answer.text,

@@ -1,8 +1,9 @@
-"""Resolves a path of entries into the view that a request is made from.
+"""Resolves a path of entries into a view, from which a request is made.
 
-A view has the last compaction, the entries that it keeps and all later ones. Each entry has the
-state that edits and prunes gave it. A path may be whole (from the root) or active
-(``Session.active_path``); both resolve to the same view. All functions are pure.
+A path leads from the root of the session tree to a leaf. A view contains the last compaction of the
+path, the entries that it keeps and all later ones. Each entry has the state that edits and prunes
+gave it. A path may be whole (from the root) or active (``Session.active_path``); both resolve to
+the same view. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,38 +35,40 @@ _WORDS: Final = {"pruned": "cleared", "masked": "cleared", "dropped": "hidden"}
 
 
 class EntryState(StrEnum):
-    """How an entry of a view is sent to the model."""
+    """The state of an entry of a view, which says how the entry is sent to the model."""
 
     LIVE = "live"
-    """Sent unchanged."""
+    """The entry is sent unchanged."""
     PRUNED = "pruned"
-    """Cleared or cut by a prune: an output, a message's images, an answer's long arguments."""
+    """The entry was cleared or cut by a prune. This applies to an output, a message's images, and
+    an answer's long arguments."""
     MASKED = "masked"
-    """Replaced with a placeholder by the user; screens say "cleared"."""
+    """The user replaced the entry with a placeholder. The screens call this state "cleared"."""
     DROPPED = "dropped"
-    """Removed by the user; a call is removed together with its result. Screens say "hidden"."""
+    """The user removed the entry; a call is removed together with its result. The screens call this
+    state "hidden"."""
     PINNED = "pinned"
-    """Sent unchanged, never pruned, and carried verbatim through compactions."""
+    """The entry is sent unchanged, never pruned, and copied verbatim by compactions."""
 
     @property
     def word(self) -> str:
-        """The state's name on screens; JSON output uses the state's value instead."""
+        """The name of the state on the screens; JSON output uses the state's value instead."""
         return _WORDS.get(self.value, self.value)
 
 
 @frozen
 class ContextView:
-    """The parts of a request: head, compaction, and entries with their states.
+    """The parts of a request: the system entry, the compaction, and entries with their states.
 
     ``entries`` are the entries that ``compaction`` keeps and those after it, of every kind, in
     order, without ``compaction`` itself. If ``compaction`` is None, they are all entries of the
     path. ``states``, ``kept_chars`` (characters that a prune left of each text) and ``notes``
-    (texts added to placeholders) are keyed by entry id, and have only the entries that an edit or
-    prune changed. ``results`` has, by an answer's id, one result or None for each of its calls.
-    ``pinned`` are the pinned entries that the compaction carries, except those unpinned since.
-    ``rewrites`` has, for each entry that changed earlier entries, the id of the first changed entry
-    (0 if all changed) and its own id. The answers between these two ids were made from requests
-    that differ from what is sent now.
+    (texts added to placeholders) are keyed by entry id, and contain only the entries that an edit
+    or prune changed. ``results`` contains, by the id of an answer, one result or None for each of
+    its calls. ``pinned`` are the pinned entries that the compaction copied, except those unpinned
+    since. ``rewrites`` contains, for each entry that changed earlier entries, the id of the first
+    changed entry (0 if all changed) and its own id. The answers between these two ids were made
+    from requests that differ from what is sent now.
     """
 
     system: SystemEntry | None
@@ -81,13 +84,14 @@ class ContextView:
     pinned: tuple[PinnedText, ...] = ()
     rewrites: tuple[tuple[int, int], ...] = ()
     left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """The parts that a provider refused, by entry id; see ``ContextEditEntry.parts``."""
+    """The parts of entries that a provider refused, by entry id; see ``ContextEditEntry.parts``."""
     originals: Mapping[int, Entry] = field(default_factory=dict)
-    """The stored form of entries that the user edited, by id; ``entries`` has the edited form."""
+    """The stored form of entries that the user edited, by id; ``entries`` contains the edited
+    form."""
 
     @property
     def reasoning_from(self) -> int:
-        """The lowest id of an entry whose reasoning may be sent; 0 if none was refused."""
+        """The lowest id of an entry whose reasoning may be sent; 0 if no reasoning was refused."""
         refused = [target for target, parts in self.left_out.items() if REASONING in parts]
         return max(refused, default=-1) + 1
 
@@ -102,11 +106,11 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE)
 
     def is_open(self, entry_id: int) -> bool:
-        """Return True if an entry's content is sent unchanged: it is live or pinned."""
+        """Return True if an entry is live or pinned, so that its content is sent unchanged."""
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Return True if the view sends the entry unchanged, or if ``entry_id`` is None."""
+        """Return True if ``entry_id`` is None, or if the view sends this entry unchanged."""
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
@@ -196,7 +200,11 @@ def _kept(
 
 
 def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Yield (id of the first entry changed, 0 for all; id of the entry that made the change)."""
+    """Yield a pair of ids for each entry that changed earlier entries.
+
+    The first is the id of the first changed entry, 0 if all were changed; the second is the id of
+    the entry that made the change.
+    """
     for entry in entries:
         if not entry.breaks_prefix:
             continue
@@ -212,7 +220,7 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | None]:
-    """Return the last system entry, and the model and mode at the path's end; None if unset."""
+    """Return the path's last system entry, and the model and mode at its end; None if unset."""
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
@@ -240,7 +248,7 @@ class _Edits:
     carried: dict[int, PinnedText] = field(default_factory=dict)
     left_out: dict[int, set[str]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
-    """The content that the user wrote to replace an entry's own."""
+    """The content with which the user replaced that of the entry, by entry id."""
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
         for target, note in zip_longest(
@@ -296,7 +304,7 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
     """Return the effects of all prunes and edits of a view, applied in order.
 
     A prune or edit has no effect if its target comes later or is not in the view, except that an
-    edit unpins an entry that the compaction carries.
+    edit unpins an entry that the compaction copied.
     """
     edits = _Edits()
     seen: set[int] = set()
@@ -318,7 +326,7 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
 
 
 def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, ...]]:
-    """Return, by an answer's id, the result of each of its calls; None for a missing result."""
+    """Return the results of each answer's calls, by the answer's id; a missing result is None."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
     places: dict[str, list[int]] = {}

@@ -29,17 +29,19 @@ COUNTS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 """Number of tokens in each encoding."""
 
 SLOTS = {"o200k_base": 1 << 19, "cl100k_base": 1 << 18}
-"""Number of slots of each encoding's hash table: a power of two; about 0.4 of them are in use."""
+"""Number of slots of each encoding's hash table. It is a power of two, and about 0.4 of the slots
+are in use."""
 
 PIECE_CHARS = 128
-"""Maximum length, in characters, of a piece that is counted at once: the time grows with the square
-of the length."""
+"""Maximum length, in characters, of a piece that is counted at once, because the time grows with
+the square of the length."""
 
 REMEMBERED_PIECES = 16_384
-"""Number of pieces of text whose counts are cached (about 3 MB), because pieces recur in texts."""
+"""Number of pieces of text whose token counts are cached, because the same pieces recur in many
+texts. The cache takes about 3 MB."""
 
 NUMBER_BYTES = 4
-"""Bytes of each number in an encoding's file."""
+"""Number of bytes of each number in an encoding's file."""
 _NO_RANK = 1 << 30
 """Rank given to bytes that are not a token; higher than every real rank."""
 
@@ -73,7 +75,7 @@ _UNICODE = {
 
 
 class Vocabulary:
-    """The tokens of one encoding. Thread-safe."""
+    """The tokens of one encoding. All methods are thread-safe."""
 
     def __init__(self, name: str) -> None:
         """Map the file of the encoding ``name``, one of ``COUNTS``.
@@ -118,8 +120,8 @@ class Vocabulary:
     def _merged(self, data: bytes) -> list[bytes]:
         """Return the tokens of a piece's bytes.
 
-        Starts with single bytes, and repeatedly merges the two neighbours that form the token with
-        the lowest rank, until no two neighbours form a token.
+        The method starts with single bytes, and repeatedly merges the two neighbours that form the
+        token with the lowest rank, until no two neighbours form a token.
         """
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank(data[at : at + 2]) for at in range(len(data) - 1)]
@@ -150,7 +152,7 @@ class Vocabulary:
 
 @cache
 def vocabulary(name: str) -> Vocabulary:
-    """Return the encoding ``name``, one of ``COUNTS``; each is loaded once."""
+    """Return the encoding ``name``, which is one of ``COUNTS``; each is loaded only once."""
     return Vocabulary(name)
 
 

@@ -24,12 +24,12 @@ class AddressSetting:
 
     @property
     def is_own(self) -> bool:
-        """Whether the user set the address, or it is on this machine or the local network."""
+        """Whether the user set the address, or it points to this machine or the local network."""
         return bool(self.source) or is_private(self.url)
 
     @property
     def is_of_one_model(self) -> bool:
-        """Whether the address was set for one model only, not for its whole provider."""
+        """Whether the address was set for one model only, rather than for its whole provider."""
         return self.source.startswith("models.")
 
     @property

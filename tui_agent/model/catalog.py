@@ -7,7 +7,7 @@ window of at most ``ASSUMED_WINDOW`` is assumed, except for models whose makers 
 weights. The price list is read when it is first needed.
 
 This module asks no server (``discovery`` does), and doesn't know windows learnt from refused
-requests: `CatalogDirectory.with_learnt` adds those.
+requests. `CatalogDirectory.with_learnt` adds those.
 """
 
 import difflib
@@ -34,7 +34,8 @@ ASSUMED_WINDOW = 32_768
 """Context window assumed for an unknown model, in tokens."""
 
 Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
-"""The source of a context window's size. ``assumed``: a guess; ``learnt``: from a refused request."""
+"""The source of a context window's size. ``assumed`` means that the size is a guess, ``learnt``
+that it comes from a refused request."""
 
 HOUR_WRITE = 2.0
 """Anthropic's price for caching input for an hour, as a multiple of the input price."""
@@ -107,15 +108,16 @@ class ModelInfo:
     max_output: int | None = None
     """Longest answer; None if unknown or only limited by the window."""
     prices: tuple[Prices, ...] = ()
-    """Prices in ascending order of ``over``; empty if unknown."""
+    """Prices in ascending order of the prompt size above which they apply (``over``); empty if
+    unknown."""
     vision: bool = False
     tools: bool = True
     reasoning: bool = False
     cache_marks: bool = False
     """Whether the provider accepts Anthropic's cache marks for the model."""
     efforts: tuple[Effort, ...] = tuple(Effort)
-    """Effort levels that the model accepts, lowest first: empty if the model is known not to
-    reason, all levels for an unknown model."""
+    """Effort levels that the model accepts, lowest first. They are empty if the model is known not
+    to reason; for an unknown model, they are all levels."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
     """The value sent for ``Effort.MAX`` in OpenAI's format: "max" only if the model is known to
     accept it."""
@@ -127,9 +129,10 @@ class ModelInfo:
     small: bool = False
     """Whether the model has so few parameters that many tools confuse it."""
     tiny: bool = False
-    """Whether the model has too few parameters to call tools; ``model.steps`` builds its requests."""
+    """Whether the model has too few parameters to call tools; if so, ``model.steps`` builds its
+    requests."""
     origin: Origin = "catalog"
-    """Source of ``context_window``."""
+    """The source of the size ``context_window``."""
     deprecated_on: str | None = None
     """The announced last day of the model at its provider, as an ISO date; None if unknown."""
 
@@ -162,8 +165,8 @@ class ModelInfo:
     def cache_miss_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
         """Return how much more a prompt of ``tokens`` tokens costs if it is no longer cached.
 
-        The result is in US dollars and at least 0; None if prices are unknown. ``for_hour``: the
-        prompt is then cached again for an hour.
+        The result is in US dollars and at least 0; None if prices are unknown. ``for_hour`` says
+        that the prompt is then cached again for an hour.
         """
         uncached = Usage(cache_write=tokens) if self.cache_marks else Usage(input=tokens)
         price = self.cost(uncached, hour_writes=uncached.cache_write * for_hour)
@@ -176,8 +179,9 @@ class ModelInfo:
 class Catalog:
     """Finds windows, prices and abilities of models, and their providers and addresses.
 
-    ``environ``: environment variables, which may set providers' addresses. ``served``: servers'
-    answers about their models. ``path``: price list to read instead of the shipped one, for tests.
+    ``environ`` are the environment variables, which may set providers' addresses; ``served`` are
+    the servers' answers about their models. ``path`` is a price list to read instead of the shipped
+    one, for tests.
     """
 
     def __init__(
@@ -190,7 +194,7 @@ class Catalog:
         path: Path | None = None,
     ) -> None:
         self.settings = dict(models or {})
-        """The user's settings for models, by model id; changed only by ``use``."""
+        """The user's settings for models, by model id. Only ``use`` changes them."""
         self._providers = dict(providers or {})
         self._environ = dict(environ or {})
         self._rows = PriceList(path)
@@ -270,7 +274,7 @@ class Catalog:
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return False if the price list has the name only for uses like embeddings, else True."""
+        """Return False if the price list knows the name only for other uses, such as embeddings."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
@@ -334,7 +338,7 @@ class Catalog:
     def judge(self, model: str) -> NameVerdict:
         """Return whether a model's name can be used, with similar names if it isn't known.
 
-        May read the whole price list: don't call it on the UI thread.
+        It may read the whole price list, so don't call it on the UI thread.
         """
         model = model.strip()
         prefix, slash, name = model.partition("/")
@@ -371,7 +375,7 @@ class Catalog:
         return ""
 
     def require(self, model: str) -> str:
-        """Return a warning for the user if the catalog doesn't know the model, else "".
+        """Return a warning for the user if the catalog doesn't know the model, otherwise "".
 
         Raises:
             UnknownModelError: the name has no known provider, or contains white space.
@@ -502,8 +506,8 @@ class Catalog:
     def _takes_marks(self, model: str, provider: str) -> bool:
         """Return whether Anthropic's cache marks can be sent with requests to the model.
 
-        True for a Claude model that is called in Anthropic's format, or at a provider that forwards
-        the marks.
+        The result is True for a Claude model that is called in Anthropic's format, or at a provider
+        that forwards the marks.
         """
         tables = (self.settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
@@ -600,7 +604,8 @@ def _overlaid(
 ) -> ModelInfo:
     """Return ``info``, overridden by the facts in ``said`` (a server's answer or the settings).
 
-    A ``window`` of None and empty ``prices`` replace nothing. ``origin`` is the window's source.
+    If ``window`` is None or ``prices`` are empty, they replace nothing. ``origin`` is the window's
+    source.
     """
     names = ("max_output", "vision", "tools", "reasoning", "small", "tiny")
     named = {name: value for name in names if (value := getattr(said, name)) is not None}
@@ -619,8 +624,9 @@ def _prices_of(
 ) -> tuple[Prices, ...]:
     """Return the prices in ``said``, which states them in US dollars per ``tokens`` tokens.
 
-    Empty if the input or output price is missing; a missing cache price is the input price.
-    ``hour_write``: price of caching for an hour as a multiple of the input price, None if unknown.
+    The result is empty if the input or output price is missing; a missing cache price is assumed to
+    be the input price. ``hour_write`` is the price of caching for an hour as a multiple of the
+    input price, None if unknown.
     """
     if said.input_price is None or said.output_price is None:
         return ()

@@ -47,9 +47,9 @@ class Claude:
     """The thinking parameters of one generation of Claude models."""
 
     style: Literal["adaptive", "budget", "none"]
-    """``adaptive``: the request names an effort, and the model decides how much to think;
-    ``budget``: the request limits thinking to a number of tokens; ``none``: the model doesn't
-    think."""
+    """How the model thinks. With ``adaptive``, the request names an effort, and the model decides
+    how much to think. With ``budget``, the request limits thinking to a number of tokens. With
+    ``none``, the model doesn't think."""
     off: Literal["", "disabled", "between_tools"] | None = ""
     """The type of thinking to request for effort off; "" to leave out the field, None if thinking
     can't be turned off."""
@@ -60,7 +60,7 @@ class Claude:
     interleaved: bool = False
     """Whether the model needs a beta header to think between tool calls; adaptive models don't."""
     levels: tuple[Effort, ...] = _ADAPTIVE_LEVELS
-    """The effort levels of an adaptive model, without off."""
+    """The effort levels that an adaptive model accepts, without ``off``."""
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
@@ -108,7 +108,8 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
     "fable": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
     "mythos": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
 }
-"""The generations of each family, newest first, each with its first version (major, minor)."""
+"""The generations of each family of Claude models, newest first, each with its first version
+(major, minor)."""
 
 
 @lru_cache(maxsize=256)

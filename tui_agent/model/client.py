@@ -58,20 +58,21 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Attempt:
-    """One attempt at a request: its shape, its call, and the failure if it failed."""
+    """One attempt at a request: its shape (form), its call, and the failure if it failed."""
 
     asked: ModelRequest
-    """The request before it was shaped; the same for all attempts."""
+    """The request before its form was changed. It is the same for all attempts."""
     request: ModelRequest
-    """The request in this attempt's shape."""
+    """The request in the form of this attempt."""
     shape: Shape
     route: Route
     call: "Call | dict[str, Any]"
     """The HTTP call of a wire, or the arguments of litellm's completion call."""
     optional: tuple[str, ...] = ()
-    """Fields of the body that can be left out, as ``a`` or ``a.b``; empty with litellm."""
+    """Fields of the request's body that can be left out, as ``a`` or ``a.b``. It is empty for calls
+    through litellm."""
     failure: Failure | None = None
-    """What is known about the failure; None while the call has not failed."""
+    """The known facts about the failure; None while the call has not failed."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class _Tries:
 
     shape: Shape
     messages: dict[Part, str] = field(default_factory=dict)
-    """Messages for the user, by refused part."""
+    """The messages for the user, by refused part."""
     calls: list[object] = field(default_factory=list)
 
     def report(self) -> PartLeftOut:
@@ -141,7 +142,8 @@ class ProviderClient:
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
         self._marks_ends: set[str] = set()
-        """Served names of models that have marked the end of an answer since the program started."""
+        """Served names (see ``Catalog.served_name``) of models that have marked the end of an
+        answer since the program started."""
 
     @property
     def hosted(self) -> "HostClient":
@@ -203,7 +205,7 @@ class ProviderClient:
         tries = _Tries(Shape(self._learnt.form(served), blobs=frozenset(unreadable)))
         if unreadable:
             reasons = dict.fromkeys(unreadable.values())
-            told = [f"A picture can't be sent: it is {reason}." for reason in reasons]
+            told = [f"A picture can't be sent because it is {reason}." for reason in reasons]
             tries.messages[Part.PICTURE] = " ".join(told)
         while True:
             attempt = self._prepare(request, tries.shape)
@@ -227,8 +229,8 @@ class ProviderClient:
     def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
         """Return a notice if an answer has no end mark though the server is expected to send one.
 
-        Also stores whether the server marks ends. A server that has marked no end since the program
-        started is stored as never marking ends, so the user sees the notice only once.
+        The method also stores whether the server marks ends. A server that has marked no end since
+        the program started is stored as never marking ends, so the user sees the notice only once.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
@@ -259,7 +261,9 @@ class ProviderClient:
         names = refusal.names or left_out_tools(attempt.asked, tries.shape.form)
         sentence = REMEDIES[refusal.part].sentence(attempt.route.target.provider, names)
         tries.messages[refusal.part] = sentence
-        log.warning("%s Sending another form; refused part: %s", error.message, refusal.part)
+        log.warning(
+            "%s Sending the request in another form; refused part: %s", error.message, refusal.part
+        )
         return True
 
     def _picture_limits(self, model: str) -> PictureLimits:
@@ -271,7 +275,7 @@ class ProviderClient:
     def _mended(self, request: ModelRequest) -> MendedTools:
         """Return the request's tools, with schemas that the model's format accepts.
 
-        Cached until the tools or the format change.
+        The result is cached until the tools or the format change.
         """
         wire = self._router.wire(request.model)
         if self._tools is None or not self._tools.are(request.tools, wire):
@@ -281,7 +285,7 @@ class ProviderClient:
     def _after_refusal(
         self, error: ModelError, attempt: _Attempt, *, is_last_try: bool
     ) -> tuple[Shape, Refusal] | None:
-        """Return the next shape to try and the refused part.
+        """Return the next shape (form of the request) to try, and the refused part.
 
         Return None if the error refuses no part, if the part can't be changed further, or if the
         request is a compaction or a ping.
@@ -312,7 +316,7 @@ class ProviderClient:
             self._learnt.keep_form(served, form)
 
     def _prepare(self, request: ModelRequest, shape: Shape) -> _Attempt:
-        """Build the call for a request in a shape, without sending it.
+        """Build the HTTP call for a request in a shape (form), without sending it.
 
         Raises:
             ModelError: an API key or an address is missing, or the request asks for the provider's
@@ -416,7 +420,7 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:
-    """Return a route adapted to a server's form: format, cache and end marks, longest answer."""
+    """Return the route, adapted to the form of requests that the server accepts."""
     info = route.info
     if not form.cache_marks:
         info = replace(info, cache_marks=False)

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from tui_agent.model.demo_script import DemoTurn
 
 DEMO_MODEL = "demo"
-"""The model's id."""
+"""The id of the demo model."""
 
 DEMO_WINDOW = 16_384
-"""The demo model's context window, in tokens; small enough to fill up within minutes."""
+"""The demo model's context window, in tokens. It is so small that it fills up within minutes."""
 
 DEMO_MAX_OUTPUT = 2_048
-"""The demo model's longest answer, in tokens."""
+"""Maximum length of the demo model's answers, in tokens."""
 
 ORDERS_A_MONTH = 115
-"""Lines in each file of orders: few enough that a tool's result isn't truncated."""
+"""Number of lines in each file of orders. It is so small that a tool's result isn't truncated."""
 
 MONTHS = (
     "january",
@@ -54,7 +54,7 @@ MONTHS = (
     "december",
 )
 _CACHED_REQUESTS = 8
-"""Number of newest requests that count as cached."""
+"""Number of newest requests that count as cached by the demo model."""
 
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
@@ -141,7 +141,7 @@ class DemoClient:
 
 
 def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
-    """Return how many lines at the beginning of two requests are the same."""
+    """Return how many lines two requests have in common at their beginning."""
     shared = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -161,7 +161,7 @@ def create_demo_workspace(directory: Path) -> None:
     from tui_agent.model.demo_script import load_script
 
     files = dict(load_script().workspace)
-    # A year of orders: reading these files one after another fills the window.
+    # The files contain a year of orders, so that reading them one after another fills the window.
     for number, month in enumerate(MONTHS, 1):
         rows = (
             f"{number:02}-{day % 28 + 1:02},order {number * 100 + day},{GOODS[(day * number) % len(GOODS)]},"

@@ -1,8 +1,8 @@
 """The demo model's script, and the choice of the next answer from it.
 
-No state is kept: the position in a scenario is found in the request, so that the script continues
-after a resume, a retry, a branch or a denied permission. To make this possible, the ids of the
-script's tool calls contain the names of scenario and step.
+The script keeps no state. The position in a scenario is found in the request, so that the script
+continues after a resume, a retry, a branch or a denied permission. To make this possible, the ids
+of the script's tool calls contain the names of scenario and step.
 """
 
 import re
@@ -30,16 +30,16 @@ _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTA
 _SUMMARISE = "handover note of a coding session"
 """Text that identifies the prompt for a summary of the conversation."""
 _JUDGE = "whether a coding agent has reached its goal"
-"""Text that identifies the prompt for judging a goal."""
+"""Text that identifies the prompt for judging whether a goal has been reached."""
 _COMPARE = "attempts at the same task"
-"""Text that identifies the prompt for comparing a race's runners."""
+"""Text that identifies the prompt for comparing several agents' attempts at the same task."""
 _DENIED = re.compile(
     r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE
 )
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
-"""Number of characters at the start of a result that are searched for a denial, because a file's
-content may have such words, too."""
+"""Number of characters at the start of a tool result that are searched for a denial. The rest isn't
+searched, because a file's content may contain such words, too."""
 
 
 class _Data(BaseModel):
@@ -47,23 +47,23 @@ class _Data(BaseModel):
 
 
 class DemoCall(_Data):
-    """A tool call of a step."""
+    """A tool call that the demo model makes in a step of its script."""
 
     tool: str
     arguments: dict[str, Any]
 
 
 class Branch(_Data):
-    """A condition on the results of a step's calls, and the step that follows if it is met."""
+    """A condition on the results of a step's tool calls, and the step that follows if it is met."""
 
     result: Literal["denied"] | None = None
-    """``denied``: a call must have been denied. None if there is no condition."""
+    """With ``denied``, the user must have denied a call; with None, there is no such condition."""
     contains: str | None = None
-    """Text that the results must contain."""
+    """Text that the results of the tool calls must contain."""
     lacks: str | None = None
-    """Text that the results must not contain."""
+    """Text that the results of the tool calls must not contain."""
     to: str
-    """Name of the next step."""
+    """Name of the step that follows if the condition is met."""
 
     def fits(self, outputs: tuple[str, ...]) -> bool:
         together = "\n".join(outputs)
@@ -157,7 +157,7 @@ class DemoTurn:
 def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoTurn:
     """Return the demo model's answer to a request.
 
-    ``take``: how many times the same request was answered before.
+    ``take`` is the number of times that the same request was answered before.
     """
     if not request.tools:
         return DemoTurn(_small_answer(script, request.messages).strip())
@@ -181,7 +181,10 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
 
 
 def _small_answer(script: DemoScript, messages: tuple[Message, ...]) -> str:
-    """Return the answer to one of the program's own requests, such as for a title (no tools)."""
+    """Return the answer to one of the program's own requests, such as one for a title.
+
+    These requests offer no tools.
+    """
     wish = " ".join(
         message.text for message in messages if message.role in {"system", "user"}
     ).lower()
@@ -238,7 +241,7 @@ def _continued(
 
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
-    """Return the scenario whose phrase the user's message contains, the last one if none fits.
+    """Return the scenario whose phrase the user's message contains, or the last one if none fits.
 
     The last text, which the user typed, is searched before the attachments.
     """

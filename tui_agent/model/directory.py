@@ -37,7 +37,7 @@ corrects the sizes a little, and writing the file every time would delay what th
 
 @frozen
 class _AssumedWindow:
-    """An assumed window and the catalog's window at that time, both in tokens."""
+    """A window assumed after a refusal, and the catalog's window at that time, both in tokens."""
 
     window: int
     contradicted: int
@@ -65,7 +65,8 @@ class CatalogDirectory:
         self._wire_of = wire_of
         self._keys = keys
         self._asked_at: dict[str, float] = {}
-        """When each server was last asked for its facts, by URL, in seconds of the monotonic clock."""
+        """The time when each server was last asked for its facts, by URL, in seconds of the
+        monotonic clock."""
         self._facts = learnt
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
@@ -77,9 +78,9 @@ class CatalogDirectory:
     async def refresh(self, model: str) -> None:
         """Ask the model's server for its facts, if it is on this machine or a private network.
 
-        The catalog keeps the answer (``served``), on disk if the program stores such answers. Does
-        nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds after the last
-        request to the server.
+        The catalog keeps the answer (``served``), on disk if the program stores such answers. The
+        method does nothing if the settings state the window, or within ``_ASKED_AGAIN`` seconds
+        after the last request to the server.
         """
         url = self._catalog.place(model).url
         now = time.monotonic()
@@ -203,8 +204,8 @@ class CatalogDirectory:
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Store a model's window, in tokens, learnt from a refused request.
 
-        If the provider named the window, it is stored on disk; else (``named`` False) it is kept
-        only in memory. A named window replaces one that was not named.
+        If the provider named the window, it is stored on disk; otherwise (``named`` is False), it
+        is kept only in memory. A named window replaces one that was not named.
         """
         served = self._catalog.served_name(model)
         stated = self._catalog.info(model).context_window

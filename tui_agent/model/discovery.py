@@ -1,4 +1,4 @@
-"""Asks model servers for their models, with windows, abilities and prices. Also tests API keys.
+"""Asks model servers for their models, with windows, abilities and prices, and tests API keys.
 
 When the user lists or chooses models, the user's own servers are asked, and so are gateways whose
 lists state windows and prices. The page for choosing a model also tries the usual ports of this
@@ -39,13 +39,15 @@ REMOTE_TIMEOUT = 5.0
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
-"""Maximum number of an Ollama server's models whose facts are read: each model needs a request."""
+"""Maximum number of an Ollama server's models whose facts are read, because each model needs a
+request."""
 _SMALLEST_WINDOW = 1024
 _LARGEST_WINDOW = 1e9
 _SMALL = 4e9
-"""Parameter count below which a model is small."""
+"""Number of parameters below which a model counts as small."""
 _TINY = 1e9
-"""Parameter count below which a model is tiny: it is used without tool calls (``model.steps``)."""
+"""Number of parameters below which a model counts as tiny. Tiny models are used without tool calls
+(see ``model.steps``)."""
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -139,7 +141,8 @@ async def refresh(
 ) -> list[ServerReply]:
     """Ask servers in parallel, store their answers in ``served``, and return a reply for each.
 
-    If a server gives no usable answer, its earlier answer is kept. ``seconds`` is as in ``ask``.
+    If a server gives no usable answer, its earlier answer is kept. ``seconds`` has the same meaning
+    as for ``ask``.
     """
 
     async def one(server: Server) -> ServerReply:
@@ -157,7 +160,7 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
     """Ask a server for its models and return them by name.
 
     ``seconds`` is the time limit of each request; None means ``TIMEOUT`` for a server at a private
-    address, else ``REMOTE_TIMEOUT``. All requests together may take three times as long.
+    address, otherwise ``REMOTE_TIMEOUT``. All requests together may take three times as long.
 
     Raises:
         SilentServerError: the server can't be reached, refuses the request, or doesn't answer with
@@ -191,7 +194,7 @@ def _refusal(status: int) -> str:
 
 
 class _Asker:
-    """Fetches JSON from one server; doesn't follow redirects, because they might leak the key."""
+    """Fetches JSON from one server, without following redirects, which might leak the key."""
 
     def __init__(self, connections: Http, headers: Mapping[str, str], timeout: float) -> None:
         self._connections = connections
@@ -470,7 +473,7 @@ def _price(value: object) -> float | None:
 class Trial:
     """The result of testing a key. ``sentence`` is the message for the user.
 
-    ``unknown``: the provider's answer, or its absence, shows nothing about the key.
+    ``unknown`` means that the provider's answer, or the lack of one, says nothing about the key.
     """
 
     verdict: Literal["accepted", "refused", "unknown"]

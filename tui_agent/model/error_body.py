@@ -45,7 +45,8 @@ _STATUS_OF_TYPE = {
     "timeouterror": 504,
     "overloadederror": 529,
 }
-"""Anthropic's documented statuses by error type; an error within a stream has only the type."""
+"""The HTTP statuses that Anthropic documents for its error types. They are needed because an error
+within a stream has only the type."""
 _ANSWER_KEYS = frozenset(
     {
         "choices",
@@ -65,8 +66,8 @@ _ANSWER_KEYS = frozenset(
         "x_groq",
     }
 )
-"""Keys of answers and events in any format; a document that has a message but none of these keys is
-an error."""
+"""Keys of answers and events in any format. A document that contains a message but none of these
+keys is an error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
 
@@ -88,12 +89,12 @@ class ErrorBody:
 
     @property
     def judged(self) -> str:
-        """Message, place and codes as one text, for patterns of refused parts."""
+        """The message, place and codes as one text, which is searched for refused parts."""
         return " ".join(filter(None, (self.words, self.place, *self.codes)))
 
 
 def is_error(value: dict[str, Any], event: str = "") -> bool:
-    """Return True if a JSON document or a stream's event is an error, not a part of an answer.
+    """Return True if a JSON document or a stream's event reports an error.
 
     ``event`` is the event's name, "" if it has none.
     """
@@ -198,7 +199,7 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _inner(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with the error's message: a nested one of a known form, or ``data``."""
+    """Return the object with the error's message, a nested one of a known form or ``data``."""
     within = as_dict(data.get("response")).get("error")  # OpenAI's response.failed
     several = objects(data.get("errors"))  # Cloudflare
     base = as_dict(data.get("base_resp"))  # MiniMax
@@ -229,7 +230,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _said(data: dict[str, Any]) -> object:
-    """Return an object's message: the first non-empty value under `_WORD_KEYS`, else None."""
+    """Return an object's message, the first non-empty value under `_WORD_KEYS`, or None."""
     for key in _WORD_KEYS:
         if data.get(key):
             return data[key]

@@ -1,7 +1,8 @@
 """Reads the status, message and cause of a failed request from litellm's or httpx's exception.
 
-litellm maps errors to its own classes and loses facts: a refused connection becomes status 500, 529
-becomes 500, 413 becomes 400. So the chain of causes is searched for the original exception.
+litellm maps errors to its own classes and loses facts. For example, a refused connection becomes
+status 500, 529 becomes 500, 413 becomes 400. So the chain of causes is searched for the original
+exception.
 """
 
 import json
@@ -115,7 +116,8 @@ def _status(errors: Iterable[BaseException]) -> int | None:
 def _response(error: BaseException) -> Any | None:
     """Return an exception's HTTP response; None if it has none.
 
-    Also returns None for litellm's own exceptions, because their response isn't the provider's.
+    The function also returns None for litellm's own exceptions, because their response isn't the
+    provider's.
     """
     if type(error).__module__.partition(".")[0] == "litellm":
         return None

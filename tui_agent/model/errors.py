@@ -1,4 +1,4 @@
-"""Turns a failed call into an error: its kind, and a message for the user."""
+"""Turns a failed call to a provider into an error with a kind and a message for the user."""
 
 import re
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ Cause = Literal[
     "closed",
     "broken",
 ]
-"""Why a connection could not be made or failed. ``stalled``: no more data arrived within the time
-limit; ``broken``: the answer could not be parsed."""
+"""The reason why a connection could not be made or failed. ``stalled`` means that no more data
+arrived within the time limit, ``broken`` that the answer could not be parsed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
-"""Error messages that say nothing."""
+"""Error messages that contain no information."""
 DETAIL_LENGTH = 300
 """Maximum characters of a provider's error text that a message quotes."""
 
@@ -235,14 +235,15 @@ _KINDS = {
 _NOT_OF_A_PART = {401, 402, 403, 429}
 """HTTP statuses that are always about the account, whatever the message says."""
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
-"""Parts that a model's chat template refuses, whatever the status; waiting never helps."""
+"""Parts of a request that a model's chat template refuses. Such a refusal is recognised whatever
+the status, because waiting never helps."""
 _MAY_NAME_A_PART = {
     ErrorKind.UNKNOWN,
     ErrorKind.NOT_FOUND,
     ErrorKind.INVALID_REQUEST,
     ErrorKind.CONTEXT_OVERFLOW,
 }
-"""Kinds that become INVALID_REQUEST if the message names a refused part."""
+"""Kinds of errors that become INVALID_REQUEST if the message names a refused part."""
 
 _SENTENCES = {
     ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
@@ -258,20 +259,20 @@ _SENTENCES = {
 }
 _NEEDS_KEY = "{name} needs a key{detail}. What to do: {key}."
 _REFUSED_WITHOUT_KEY = "{name} refuses access (403){detail}. No key was sent. What to do: {key}."
-_FORBIDDEN = "{name} forbids this{detail}. Check the permissions of the key: {key}."
+_FORBIDDEN = "{name} denies access{detail}. Check the permissions of the key: {key}."
 _NO_PROVIDER = (
-    'litellm can\'t call {model}: set wire = "chat" for the model or its provider in config.toml.'
+    'litellm can\'t call {model}. Set wire = "chat" for the model or its provider in config.toml.'
 )
-_UNREADABLE = "{name} could not read what {model} wrote{detail}."
+_UNREADABLE = "{name} could not parse the output of {model}{detail}."
 
 _BROKEN_CONNECTIONS: dict[Cause, str] = {
-    "refused": "Nothing answers at {address}: check that the server is running and the address is right.",
+    "refused": "Nothing answers at {address}. Check that the server is running and the address is right.",
     "unresolved": "Can't reach {address}. Check the network or base_url.",
-    "certificate": "The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE.",
-    "connect_timeout": "{address} could not be reached{waited}: check the network.",
+    "certificate": "The certificate of {address} isn't trusted. Check the proxy, or name its CA in SSL_CERT_FILE.",
+    "connect_timeout": "{address} could not be reached{waited}. Check the network.",
     "timeout": "{name} did not begin to answer{waited}.",
-    "stalled": "{name} stopped in the middle of the answer: no more data came{waited}.",
-    "broken": "{name} sent something that can't be read{detail}.",
+    "stalled": "{name} stopped in the middle of the answer. No more data was received{waited}.",
+    "broken": "{name} sent an answer that can't be parsed{detail}.",
     "closed": "The connection to {name} broke before the answer was complete.",
 }
 
@@ -312,7 +313,8 @@ class Target:
 def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     """Return the error to raise for a failed call.
 
-    ``now`` is in seconds since the epoch, to compute the wait that the provider asks for.
+    ``now`` is the current time in seconds since the epoch. It is used to compute how long the
+    provider asks the program to wait.
     """
     if failure.cause is not None and failure.status is None:
         sentence = _BROKEN_CONNECTIONS[failure.cause].format(
@@ -359,7 +361,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
-    """Return the kind by the provider's error codes; None if they don't decide it."""
+    """Return the kind of error that the provider's codes tell; None if they don't tell it."""
     codes = set(body.codes)
     if codes & _UNUSABLE_SAMPLE:
         return ErrorKind.OVERLOADED
@@ -428,7 +430,7 @@ def _message(
         sentence = _UNREADABLE
     elif kind is ErrorKind.UNKNOWN and (match := _MODULE.search(body.words)):
         package = match[1] or match[2]
-        return f"{target.model} needs the Python package {package}: install it where tui-agent is installed."
+        return f"{target.model} needs the Python package {package}. Install it where tui-agent is installed."
     return sentence.format(
         name=target.provider,
         model=target.model,
@@ -452,7 +454,7 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
     if overflow.per_minute is not None:
         return (
             f"The request alone ({overflow.sent:,} tokens) exceeds the {overflow.per_minute:,} tokens per minute "
-            f"that {target.provider} allows this account: compact the session, or choose another model."
+            f"that {target.provider} allows this account. Compact the session, or choose another model."
         )
     match overflow.sent or None, overflow.window or None:
         case int(sent), int(window):
@@ -464,6 +466,6 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
         case _:
             numbers = ""
     return (
-        f"The request is larger than {target.model} accepts{numbers}: compact the session, or choose a "
+        f"The request is larger than {target.model} accepts{numbers}. Compact the session, or choose a "
         "model with a larger context window."
     )

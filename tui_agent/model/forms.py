@@ -1,8 +1,8 @@
 """Adapts requests to what a server accepts, and chooses the next form after a refusal.
 
 A server's permanent limits are kept in its ``ServerForm``, which the client stores. A part that is
-wrong in only one request is left out of that request (``Shape``). All functions are pure:
-`next_shape` decides, `shaped` changes the request; ``client`` sends it.
+wrong in only one request is left out of that request (``Shape``). All functions are pure.
+`next_shape` decides, `shaped` changes the request, and ``client`` sends it.
 """
 
 import hashlib
@@ -49,8 +49,8 @@ class Remedy:
     tried: str
     """The changes that are tried, in order; a table cell of ``docs/models.md``."""
     kept: Literal["server", "session", "request"]
-    """Where the change is remembered: in the server's form, in an entry of the session, or not at
-    all."""
+    """Where the change is remembered: in the form stored for the server, in an entry of the
+    session, or not at all."""
     said: str
     """Message for the user, with the placeholders ``{name}`` (provider) and ``{parts}``."""
 
@@ -66,71 +66,79 @@ REMEDIES: Mapping[Part, Remedy] = {
     Part.FORMAT: Remedy(
         "the request is sent as chat completions",
         "server",
-        "{name} has no Responses API: requests are sent as chat completions.",
+        "{name} has no Responses API, so requests are sent as chat completions.",
     ),
     Part.ROLES: Remedy(
         "consecutive messages of one role are joined, and an answer is inserted between a tool result and "
-        "a user message; then the system text is put at the start of the first user message",
+        "a user message; after another refusal, the system text is put at the start of the first user message",
         "server",
-        "{name} requires roles to alternate: consecutive messages of one role are joined.",
+        "{name} requires roles to alternate, so consecutive messages of one role are joined.",
     ),
     Part.SYSTEM: Remedy(
-        "the system text is put at the start of the first user message; then roles are made to alternate",
+        "the system text is put at the start of the first user message; after another refusal, roles are "
+        "made to alternate",
         "server",
-        "{name} accepts no system messages: their text is put at the start of the first user message.",
+        "{name} accepts no system messages, so their text is put at the start of the first user message.",
     ),
     Part.PICTURES: Remedy(
         "a note replaces each picture",
         "server",
-        "{name} accepts no pictures with this model: a note replaces each picture.",
+        "{name} accepts no pictures with this model, so a note replaces each picture.",
     ),
     Part.PICTURE: Remedy(
-        "without the picture that the error points to; else without the oldest pictures above the maximum "
-        "that the error names; else without the pictures since the last answer (if that is none or all of "
-        "them, without the older half); then without any picture",
+        "the picture that the error points to is left out; otherwise, the oldest pictures above the maximum "
+        "that the error names; otherwise, the pictures since the last answer (if that is none or all of "
+        "them, the older half). In the end, all pictures are left out",
         "session",
-        "{name} can't read a picture or a document: it is left out.",
+        "{name} can't read a picture or a document, so it is left out.",
     ),
     Part.TOOLS: Remedy(
         "the tools are described in the prompt, and calls are read from the answer's text",
         "server",
-        "{name} takes no tools with this model: they are described in the prompt, and calls are read from "
+        "{name} accepts no tools with this model. They are described in the prompt, and calls are read from "
         "the answer's text.",
     ),
     Part.TOOL_COUNT: Remedy(
-        "as many tools as the error allows, else half of them: first the tools that were called, then the others",
+        "as many tools are sent as the error allows, otherwise half of them; tools that were called are kept "
+        "first",
         "server",
         "{name} accepts fewer tools than there are. Left out: {parts}.",
     ),
     Part.TOOL: Remedy(
-        "only names, types and descriptions of the tool's parameters; then without the tool",
+        "only names, types and descriptions of the tool's parameters are sent; after another refusal, the "
+        "tool is left out",
         "server",
-        "{name} refuses the schema of {parts}: a simpler one is sent. If that is refused, too, the tool is left out.",
+        "{name} refuses the schema of {parts}, so a simpler one is sent. If that is refused too, the tool is left out.",
     ),
     Part.CACHE_MARKS: Remedy(
-        "no cache marks", "server", "{name} accepts no cache marks: requests are sent without them."
+        "cache marks are left out",
+        "server",
+        "{name} accepts no cache marks, so requests are sent without them.",
     ),
     Part.CALL_IDS: Remedy(
-        "call ids of at most the length that the error names, else 40 characters; then nine letters and digits",
+        "call ids are shortened to the length that the error names, otherwise to 40 characters; after another "
+        "refusal, to nine letters and digits",
         "server",
-        "{name} accepts only short call ids: longer ones are replaced.",
+        "{name} accepts only short call ids, so longer ones are replaced.",
     ),
     Part.REASONING: Remedy(
-        "without the reasoning of earlier answers; then without requesting reasoning",
+        "the reasoning of earlier answers is left out; after another refusal, reasoning is no longer requested",
         "session",
-        "{name} refuses the reasoning: the request is sent without it.",
+        "{name} refuses the reasoning, so the request is sent without it.",
     ),
     Part.FIELD: Remedy(
-        "without the named fields; then without all optional fields",
+        "the named fields are left out; after another refusal, all optional fields are left out",
         "server",
-        "{name} doesn't accept some fields of the request ({parts}): they are left out.",
+        "{name} doesn't accept some fields of the request ({parts}), so they are left out.",
     ),
     Part.ROOM: Remedy(
-        "the limit that the error names; no limit if only prompt and answer together exceed the window",
+        "the limit that the error names is sent, or no limit if only prompt and answer together exceed the window",
         "server",
-        "{name} refuses the limit for the answer's length: it is lowered or left out.",
+        "{name} refuses the limit for the answer's length, so it is lowered or left out.",
     ),
-    Part.SUMMARY_THINKING: Remedy("the summary is requested once more without it", "request", ""),
+    Part.SUMMARY_THINKING: Remedy(
+        "the summary is requested once more without the thinking", "request", ""
+    ),
 }
 """The change made after a refusal, by refused part, in the order of the table in
 ``docs/models.md``."""
@@ -144,9 +152,9 @@ class ServerForm(BaseModel):
     wire: WireName | None = None
     """The format to use because the server lacks the usual one; None if it has the usual one."""
     roles: Literal["apart", "joined", "alternating"] = "apart"
-    """``apart``: messages are sent as they are. ``joined``: consecutive user or assistant messages
-    are joined. ``alternating``: in addition, an answer is inserted between a tool result and a user
-    message."""
+    """How messages are changed for the server. With ``apart``, they are sent as they are. With
+    ``joined``, consecutive user or assistant messages are joined. With ``alternating``, an answer
+    is also inserted between a tool result and a user message."""
     system: bool = True
     """Whether the server accepts system messages; otherwise they are sent as user messages."""
     pictures: bool = True
@@ -154,9 +162,9 @@ class ServerForm(BaseModel):
     cache_marks: bool = True
     """Whether the server accepts marks for the prompt cache."""
     asks_reasoning: bool = True
-    """Whether the server accepts a request for reasoning."""
+    """Whether the server accepts requests for reasoning."""
     takes_reasoning: bool = True
-    """Whether the server accepts the reasoning of earlier answers."""
+    """Whether the server accepts the reasoning of earlier answers in a request."""
     call_id_chars: int = 0
     """Longest tool call id that the server accepts, in characters; 0 for any length."""
     answer_tokens: int = 0
@@ -201,11 +209,15 @@ class ServerForm(BaseModel):
 
 @frozen
 class Shape:
-    """The form of one attempt: the server's form, and the parts left out of this request only."""
+    """The form of one attempt at a request.
+
+    It consists of the server's form and of the parts that are left out of this request only.
+    """
 
     form: ServerForm = field(default_factory=ServerForm)
     fields: frozenset[str] = frozenset()
-    """Fields that are left out of the body besides the form's; ``a.b`` is field b of object a."""
+    """Fields that are left out of the body in addition to those of the server's form; ``a.b`` is
+    field b of a."""
     blobs: frozenset[str] = frozenset()
     """SHA-256 names of the pictures that are left out."""
     reasoning: bool = True
@@ -213,7 +225,7 @@ class Shape:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """All fields left out of the body, for this request or for all requests to the server."""
+        """All fields that are left out of this request's body or of all requests to the server."""
         return self.fields | frozenset(self.form.fields)
 
     @property
@@ -232,13 +244,13 @@ class Refused:
     """The JSON body as it was sent, in the provider's format."""
     error: ErrorBody
     optional: Sequence[str] = ()
-    """Fields that may be left out of the body."""
+    """Fields of the request's body that may be left out."""
     is_last_try: bool = False
     """Whether only one more attempt is left."""
 
 
 def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C901, PLR0911, PLR0912 - an arm per part
-    """Return the shape to try after a refusal; None if no further change of the part is known."""
+    """Return the shape (form) of the request to try next; None if no further change is known."""
     now = refused.shape
     form = now.form
     match refusal.part:
@@ -297,7 +309,8 @@ def shaped(
 
     ``call_id_chars`` is the longest call id that the provider is known to accept, 0 for any.
     ``prompt`` returns a file of ``prompts/`` by name, in which ``{tools}`` stands for the tools'
-    descriptions. ``is_tiny``: the model is so small that it works in steps (``model.steps``).
+    descriptions. ``is_tiny`` says that the model is so small that it works in steps (see
+    ``model.steps``).
     """
     form = shape.form
     request = replace(request, tools=_taken(request, form))
@@ -339,7 +352,8 @@ def _message_taken(message: Message, shape: Shape) -> Message:
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
     """Return the names of the tools left out because the server limits their number.
 
-    Empty if the server sets no limit. Tools that the server refuses in any form are not included.
+    The result is empty if the server sets no limit. Tools that the server refuses in any form are
+    not included.
     """
     if not form.tool_count:
         return []
@@ -528,7 +542,7 @@ def _picture_at(refused: Refused) -> str:
 
 
 def _key(tool: ToolSchema) -> str:
-    """Return ``name#digest`` of a tool; the digest changes with its schema."""
+    """Return ``name#digest`` of a tool; the digest differs if the tool's schema differs."""
     schema = json.dumps(tool.parameters, sort_keys=True, default=str)
     return f"{tool.name}#{hashlib.sha256(schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
@@ -538,7 +552,7 @@ def _tool_names(keys: Sequence[str]) -> str:
 
 
 def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
-    """Return the shape after the tools ``names`` were refused; None if nothing is left to try.
+    """Return the request's form after the tools ``names`` were refused; None if no form is left.
 
     The schemas of the refused tools are simplified. If some of these tools were simplified before,
     they are left out instead, and the others stay as they are. Returns None if some were simplified
@@ -584,11 +598,11 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return the shape after reasoning was refused; None if nothing is left to try.
+    """Return the request's shape (form) after reasoning was refused; None if no form is left.
 
-    If the request had reasoning of earlier answers, such reasoning is no longer sent: never again
-    if the server doesn't know the field, else not in this request. If the request had none,
-    reasoning is no longer requested from the server.
+    If the request had reasoning of earlier answers, such reasoning is no longer sent, either never
+    again (if the server doesn't know the field) or only not in this request. If the request had
+    none, reasoning is no longer requested from the server.
     """
     now = refused.shape
     has_any = any(message.reasoning for message in refused.request.messages)

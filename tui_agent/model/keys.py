@@ -22,10 +22,10 @@ class Key:
 class Keys:
     """Finds the key of a provider or model.
 
-    These are searched in this order: the settings of the model, the settings of the provider, the
-    provider's environment variables, the keys stored by ``/login``. A key is found only for
-    requests to a server that it belongs to: the server that the key's settings table is about, the
-    server that the environment sets for the provider, or the provider's own server.
+    The following places are searched in this order: the settings of the model, the settings of the
+    provider, the provider's environment variables, the keys stored by ``/login``. A key is found
+    only for requests to a server that it belongs to: the server that the key's settings table is
+    about, the server that the environment sets for the provider, or the provider's own server.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class Keys:
         self._environment = Addresses(environ)
 
     def find(self, provider: Provider, model: str | None = None) -> Key | None:
-        """Return the key for requests to a model, or, without ``model``, to the provider.
+        """Return the key for requests to a model or, if ``model`` is None, to the provider.
 
-        None if there is no key, or none that belongs to the server to be called.
+        Returns None if there is no key, or none that belongs to the server to be called.
         """
         for table, settings in self._tables(provider, model):
             if key := self._set_up(table, settings):
@@ -97,7 +97,7 @@ class Keys:
         return None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        """Return how to set the key that ``find`` could not find, as a part of a sentence."""
+        """Return advice on how to set the key that ``find`` did not find, as part of a sentence."""
         place = self._addresses.of(provider, model)
         named = [
             settings.api_key_env

@@ -23,14 +23,14 @@ _USUAL_FORM = ServerForm.model_construct()
 class LearntModels(BaseModel):
     """The content of the file with the learnt facts.
 
-    Keys are served names (see `Catalog.served_name`).
+    The keys of its fields are served names (see `Catalog.served_name`).
     """
 
     model_config = ConfigDict(defer_build=True)
 
     token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """The model's own tokens per counted token, by class of characters. Keys may be ``NAME as
-    WIRE``."""
+    """For each model, the number of its own tokens per counted token, by class of characters. Keys
+    may be ``NAME as WIRE``."""
     windows: dict[str, int] = Field(default_factory=dict)
     """Context windows that providers named in refusals, in tokens."""
     contradicted: dict[str, int] = Field(default_factory=dict)
@@ -43,16 +43,19 @@ class LearntModels(BaseModel):
 
 
 class LearntFacts:
-    """The learnt facts and their file. ``path`` None keeps them in memory only."""
+    """The learnt facts and their file.
+
+    If ``path`` is None, they are kept in memory only.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self.models = _load(path)
 
     def form(self, served: str) -> ServerForm:
-        """Return the form that a model's server accepts, the default one if nothing was learnt.
+        """Return the form that a model's server accepts; the default one if nothing was learnt.
 
-        ``served``: see `Catalog.served_name`.
+        ``served`` is the model's served name (see `Catalog.served_name`).
         """
         return self.models.forms.get(served) or _USUAL_FORM
 
@@ -73,7 +76,7 @@ class LearntFacts:
         try:
             write_atomically(self._path, self.models.model_dump_json(indent=1).encode(), mode=0o600)
         except OSError as error:
-            log.warning("can't store the learnt facts about models: %s", error)
+            log.warning("could not save the learnt facts about models: %s", error)
 
 
 def _load(path: Path | None) -> LearntModels:
@@ -82,7 +85,9 @@ def _load(path: Path | None) -> LearntModels:
     try:
         models = LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as error:
-        log.warning("can't read the learnt facts about models, starting without them: %s", error)
+        log.warning(
+            "could not read the learnt facts about models, starting without them: %s", error
+        )
         return LearntModels.model_construct()
     for served in models.alternating:
         models.forms.setdefault(served, ServerForm(roles="alternating"))

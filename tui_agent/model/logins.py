@@ -1,7 +1,7 @@
 """Stores API keys, entered or obtained by signing in, in the system's keyring or in a file.
 
-The file, readable only by its owner, has an entry for each provider. If a key is in the keyring,
-the entry only says so. Other running instances see a change at their next request.
+The file, readable only by its owner, contains an entry for each provider. If a key is in the
+keyring, the entry only says so. Other running instances see a change at their next request.
 """
 
 import json
@@ -22,7 +22,7 @@ from tui_agent.session.locks import FileLock
 log = logging.getLogger(__name__)
 
 SOURCE = "tui-agent login"
-"""Display name of a login's key; other keys show their environment variable."""
+"""Display name of a key stored by a login; other keys show their environment variable."""
 _SERVICE = "tui-agent"
 _IN_KEYRING = {"keyring": True}
 _PATIENCE = 60.0
@@ -39,7 +39,7 @@ class LoginError(UserFacingError):
 def system_keyring() -> Keyring | None:
     """Return the system's keyring; None if the library ``keyring`` or a safe backend is missing.
 
-    Takes about 100 ms.
+    This takes about 100 ms.
     """
     if find_spec("keyring") is None:
         return None
@@ -48,7 +48,7 @@ def system_keyring() -> Keyring | None:
         # Backends with a priority below 1 always fail or keep secrets in plain files.
         is_safe = backend.priority >= 1
     except Exception as error:  # noqa: BLE001 - backends raise errors of their own; the file is used instead
-        log.warning("The keyring can't be used: %s", type(error).__name__)
+        log.warning("Could not access the keyring: %s", type(error).__name__)
         return None
     return backend if is_safe else None
 
@@ -110,7 +110,9 @@ class Logins:
                     where = "the system's keyring"
             except Exception as error:  # noqa: BLE001 - with a locked or broken keyring, the file is used
                 log.warning(
-                    "The keyring does not accept the key of %s: %s", provider, type(error).__name__
+                    "Could not store the key of %s in the keyring: %s",
+                    provider,
+                    type(error).__name__,
                 )
             self._write(kept)
         return where
@@ -202,7 +204,9 @@ class Logins:
                     key = keyring.get_password(_SERVICE, provider)
             except Exception as error:  # noqa: BLE001 - backends raise errors of their own
                 log.warning(
-                    "The keyring does not return the key of %s: %s", provider, type(error).__name__
+                    "Could not read the key of %s from the keyring: %s",
+                    provider,
+                    type(error).__name__,
                 )
             self._from_keyring[provider] = key or ""
         return self._from_keyring[provider]

@@ -13,16 +13,16 @@ from tui_agent.lazy import LazyPattern, frozen
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
 """Matches Bedrock's revision at the end of a name: ``-v1:0``."""
 _MANNER = LazyPattern(r":[^:\d]*$")
-"""Matches a suffix that says how a model is served: ``:free``, ``:nitro``, ``:thinking``. A suffix
-with a digit is a size and doesn't match."""
+"""Matches a suffix that says how a model is served, such as ``:free``, ``:nitro`` or ``:thinking``.
+A suffix that contains a digit is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 """Matches a region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
 """Matches the "p" that Fireworks writes for a decimal point: ``4p6`` means 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
-"""Matches a hyphen before a number, to remove it: qwen-3 is qwen3. Four digits are a date and don't
-match."""
+"""Matches a hyphen before a number, so that it can be removed (qwen-3 is qwen3). Four digits are a
+date and don't match."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
 """Matches a Claude name with the version before the family; both orders occur."""
 _QUALIFIERS = tuple(
@@ -67,8 +67,8 @@ def broader(spelling: str) -> Iterator[str]:
 class Maker:
     """The maker of a family of models; ``names`` is a pattern for the start of their spellings.
 
-    ``open``: the weights are open, so other providers may serve them with other windows.
-    ``provider`` is the id of the maker's own provider.
+    ``open`` says that the weights are open, so that other providers may serve the models with other
+    context windows. ``provider`` is the id of the maker's own provider.
     """
 
     provider: str
@@ -113,19 +113,23 @@ class UnknownModelError(ValueError):
 
 
 class NameStanding(StrEnum):
-    """Whether a model's name can be used, as far as is known without asking its provider."""
+    """Whether a model's name can be used, as far as this is known without asking the provider."""
 
     KNOWN = "known"
-    """The catalog or the settings have the model, or its server is the user's own."""
+    """The catalog or the settings contain the model, or its server is the user's own."""
     NEW = "new"
-    """The provider is known, but the catalog lacks the name: a newer model, or a typo."""
+    """The provider is known, but the catalog lacks the name. The model may be newer than the
+    catalog, or the name a typo."""
     IMPOSSIBLE = "impossible"
     """The name has no known provider to which a request could be sent, or contains white space."""
 
 
 @frozen
 class NameVerdict:
-    """The result of checking a model's name. ``similar``: ids that may have been meant."""
+    """The result of checking a model's name.
+
+    ``similar`` are ids that the user may have meant.
+    """
 
     model: str
     standing: NameStanding
@@ -143,7 +147,7 @@ class NameVerdict:
 
     @property
     def sentence(self) -> str:
-        """The message for the user; "" for a known model."""
+        """The message about the name for the user; "" for a known model."""
         meant = ""
         if self.similar:
             meant = f" Did you mean {' or '.join(self.similar)}?"

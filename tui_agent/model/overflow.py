@@ -129,9 +129,11 @@ _SMALLEST_WINDOW = 256
 
 @frozen
 class Overflow:
-    """A request that is too long. ``window`` and ``sent``: sizes in tokens, None if not stated.
+    """A request that is too long.
 
-    ``per_minute`` is the account's limit in tokens per minute, if the request alone exceeds it.
+    ``window`` is the size of the context window and ``sent`` that of the request, both in tokens;
+    they are None if the error doesn't state them. ``per_minute`` is the account's limit in tokens
+    per minute, if the request alone exceeds it.
     """
 
     window: int | None = None
@@ -142,8 +144,8 @@ class Overflow:
 def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> Overflow | None:
     """Return the overflow that an error message describes; None for any other error.
 
-    ``throttled``: the status or the code is that of a rate limit. Such an error is an overflow only
-    if the request alone exceeds the limit per minute.
+    ``throttled`` says that the error's status or code is that of a rate limit. Such an error is an
+    overflow only if the request alone exceeds the limit per minute.
     """
     if throttled or status == 429 or _RATE.search(text):
         match = _PER_MINUTE.search(text)
@@ -165,7 +167,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
 
 
 def _sent(text: str) -> int | None:
-    """Return the request's size in tokens, without the answer's limit; None if not stated."""
+    """Return the request's stated size in tokens, excluding the answer; None if none is stated."""
     for place, pattern in enumerate(_SENT):
         if match := pattern.search(text):
             sent = _int(match[1])

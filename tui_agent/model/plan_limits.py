@@ -1,9 +1,9 @@
-"""Reads a subscription's usage limits from the headers of an answer, and words notices about them.
+"""Reads a subscription's usage limits from the headers of an answer, and writes notices about them.
 
 `PlanUse` keeps the latest limits in memory and decides when a notice is due; the agent shows it.
 
 Anthropic sends such headers for subscriptions, OpenAI for ChatGPT plans. They state the used share
-of each time window, such as five hours. Limits per minute are ignored: they reset too soon.
+of each time window, such as five hours. Limits per minute are ignored because they reset too soon.
 """
 
 import math
@@ -15,7 +15,7 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""The user is warned when at least this share of a window is used; 1 is all of it."""
+"""The user is warned when at least this share of a usage limit is used; 1 is all of it."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
 """Used shares at which a notice is shown, highest first."""
@@ -32,7 +32,7 @@ _DAY = 24 * _HOUR
 
 
 def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, ...]:
-    """Return the valid windows that an answer's headers report; empty if there are none.
+    """Return the usage limits that an answer's headers report, without invalid ones.
 
     ``now`` is in seconds since the epoch.
     """
@@ -70,7 +70,7 @@ def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
 
 
 def _length(minutes: float) -> str:
-    """Return a window's length in days or hours if it is a whole number (±1 %), else in minutes.
+    """Return the length of a usage period in days or hours if it is whole (±1 %), else in minutes.
 
     Examples: ``7 d``, ``5 h``, ``90 min``.
     """
@@ -99,16 +99,17 @@ def _moment(value: str | None, now: float) -> float | None:
 
 
 class PlanUse:
-    """The latest windows of each provider's plan, and the notices about them."""
+    """The latest usage limits of each provider's subscription, and the notices about them."""
 
     def __init__(self) -> None:
         self._windows: dict[str, tuple[LimitWindow, ...]] = {}
         self._told: dict[tuple[str, str], float] = {}
 
     def take(self, model: str, windows: tuple[LimitWindow, ...], *, now: float) -> list[str]:
-        """Store an answer's windows, replacing the provider's former ones.
+        """Store the usage limits that an answer reports, replacing the provider's former ones.
 
-        Return a notice for each window that has passed a step of ``_STEPS`` since the last call.
+        Return a notice for each usage limit that has passed a step of ``_STEPS`` since the last
+        call.
         """
         provider = _provider(model)
         self._windows[provider] = windows
@@ -121,7 +122,7 @@ class PlanUse:
         return sentences
 
     def lines(self, *, now: float) -> list[str]:
-        """Return a line for each known window, of any provider, that has not reset yet."""
+        """Return a line for each known usage limit, of any provider, that has not reset yet."""
         lines: list[str] = []
         for provider, windows in self._windows.items():
             for window in _running(windows, now):
@@ -131,7 +132,7 @@ class PlanUse:
     def words(self, model: str, *, now: float) -> str:
         """Return the fullest window of the model's plan as a short text (``5 h plan 86%``).
 
-        "" if none is known or all are below ``WARN_FROM``.
+        Returns "" if none is known or all are below ``WARN_FROM``.
         """
         running = _running(self._windows.get(_provider(model), ()), now)
         fullest = max(running, key=lambda window: window.used, default=None)
@@ -157,5 +158,5 @@ def _sentence(provider: str, window: LimitWindow, now: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Return a share in whole percent, rounded down so that only a full window is 100%."""
+    """Return a share in whole percent, rounded down so that only a full share is 100%."""
     return f"{math.floor(100 * share + _ROUNDING):d}%"

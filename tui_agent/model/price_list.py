@@ -1,6 +1,6 @@
 """Reads the list of models' windows and prices: ``prices.json``, from litellm, and corrections.
 
-``scripts/model_data.py`` writes the list with one row per line; ``corrections.toml`` has the
+``scripts/model_data.py`` writes the list with one row per line; ``corrections.toml`` contains the
 corrections, each with its source.
 """
 
@@ -16,14 +16,14 @@ from tui_agent.model.naming import broader, spelled
 Row = dict[str, Any]
 
 PRICES = Path(__file__).with_name("prices.json")
-"""The price list that ships with the program."""
+"""The file of the price list that is shipped with the program."""
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
 _HEADER = '\n"": '
 """Beginning of the line that describes the list."""
 _CHAT = {"chat", "responses"}
 _PIECES = LazyPattern(r"[a-z]+|\d+")
 _SHORTEST = 2
-"""Length of the shortest model name, in characters: o1."""
+"""Length of the shortest model name, in characters. This name is o1."""
 
 
 class PriceList:
@@ -54,7 +54,7 @@ class PriceList:
         """Return the names of the rows for the model with this spelling (see ``naming.spelled``).
 
         If none has the exact spelling, a date, "latest" and "preview" at its end are ignored, one
-        after the other. [] if no row matches.
+        after the other. The result is [] if no row matches.
         """
         if "all" in self.__dict__:
             index = self._index
@@ -94,7 +94,7 @@ class PriceList:
 
     @property
     def source(self) -> str:
-        """The list's source and date: "litellm 1.106.2, 2026-11-23"."""
+        """The list's source and date, such as "litellm 1.106.2, 2026-11-23"."""
         row = self._header
         return f"{row['source']}, {row['date']}"
 
@@ -105,7 +105,7 @@ class PriceList:
 
     @cached_property
     def _header(self) -> Row:
-        """The row without a name, which describes the list; {} if there is none."""
+        """The price list's row without a name, which describes the list; {} if there is none."""
         start = self._text.find(_HEADER)
         if start < 0:
             return {}
@@ -117,9 +117,9 @@ class PriceList:
     def corrections(self) -> dict[str, Any]:
         """The parsed corrections file, {} if there is none.
 
-        Each table in ``row`` has the ``names`` that it corrects and the corrected fields. Each
-        table in ``family`` has a ``pattern``, and the basic facts about a model of which only the
-        family is known.
+        Each table in ``row`` contains the ``names`` that it corrects and the corrected fields. Each
+        table in ``family`` contains a ``pattern``, and the basic facts about a model of which only
+        the family is known.
         """
         if self._corrections is None:
             return {}

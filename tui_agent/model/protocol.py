@@ -10,8 +10,8 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
-"""Why an answer ended. ``length``: a limit was reached, or the answer was cut off. ``pause``: the
-provider continues the answer if the conversation is sent again."""
+"""The reason why an answer ended. ``length`` means that a limit was reached or that the answer was
+cut off, ``pause`` that the provider continues the answer if the conversation is sent again."""
 
 
 @frozen
@@ -69,7 +69,10 @@ class PageFound:
 
 @frozen
 class UsageReport:
-    """Tokens and price of a request and its answer; ``cost`` is in US dollars, None if unknown."""
+    """The tokens of a request and its answer, and their price.
+
+    ``cost`` is in US dollars, None if unknown.
+    """
 
     usage: Usage
     cost: float | None = None
@@ -77,7 +80,10 @@ class UsageReport:
 
 @frozen
 class PromptProgress:
-    """Progress of reading the prompt: ``processed`` of ``total`` tokens, cached ones included."""
+    """The provider's progress in reading the prompt.
+
+    ``processed`` of the ``total`` tokens have been read; both numbers include cached tokens.
+    """
 
     processed: int
     total: int
@@ -98,7 +104,10 @@ class LimitWindow:
 
 @frozen
 class PlanSeen:
-    """The provider reported the subscription's usage; comes before the first piece of an answer."""
+    """The provider reported the subscription's usage.
+
+    This event comes before the first piece of an answer.
+    """
 
     windows: tuple[LimitWindow, ...]
 
@@ -109,8 +118,8 @@ class PartLeftOut:
 
     It comes before the first piece of the answer. If it comes just before the end, it only warns
     that the answer may be incomplete. ``messages`` are sentences for the user. ``blobs`` are the
-    pictures left out; ``reasoning`` is True if the reasoning of earlier answers was left out. These
-    pictures and this reasoning have to be left out of later requests, too.
+    pictures that were left out; ``reasoning`` is True if the reasoning of earlier answers was left
+    out. These pictures and this reasoning have to be left out of later requests, too.
     """
 
     messages: tuple[str, ...]
@@ -194,7 +203,7 @@ class ModelError(UserFacingError):
 
 
 class ModelClient(Protocol):
-    """Streams a model's answer to a request."""
+    """Streams a model's answers to requests."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
@@ -207,5 +216,5 @@ class ModelClient(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close connections and processes; the client can't be used afterwards."""
+        """Close all connections and processes. The client can't be used afterwards."""
         ...

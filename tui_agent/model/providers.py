@@ -1,4 +1,4 @@
-"""The table of providers: address, API format, variables of the API key, format differences."""
+"""The table of providers with their addresses, API formats, key variables and other differences."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from tui_agent.pictures import STANDARD, PictureLimits
 from tui_agent.session.effort import Effort
 
 WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
-"""The formats with a module in ``wires``: chat completions, OpenAI's Responses, Anthropic's
+"""The formats that have a module in ``wires``: chat completions, OpenAI's Responses, Anthropic's
 Messages, Google's generateContent and Ollama's chat."""
 
 Parameters = dict[str, tuple[str, ...]]
@@ -24,10 +24,11 @@ EffortField = Literal[
 ]
 """The field of a chat completions request that carries the effort.
 
-``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with the effort.
-``thinking``: an object with type ``enabled`` or ``disabled``; if enabled, OpenAI's field as well.
-``enable_thinking``: True or False. ``chat_template``: ``enable_thinking`` among the arguments of
-the model's chat template; if True, OpenAI's field as well. ``none``: effort is never sent.
+``reasoning_effort`` is OpenAI's field, and ``reasoning`` is OpenRouter's object that contains the
+effort. ``thinking`` is an object with the type ``enabled`` or ``disabled``; if it is enabled,
+OpenAI's field is sent as well. ``enable_thinking`` is True or False. With ``chat_template``,
+``enable_thinking`` is sent among the arguments of the model's chat template; if it is True,
+OpenAI's field is sent as well. With ``none``, the effort is never sent.
 """
 
 ReasoningBack = Literal[
@@ -35,9 +36,9 @@ ReasoningBack = Literal[
 ]
 """The field in which the reasoning of earlier answers is sent back.
 
-``none``: it isn't sent. ``details``: OpenRouter's ``reasoning_details``, unchanged.
-``as_received``: the field in which it was received. ``with_tags``: the same, and reasoning that was
-received in ``<think>`` tags is put before the answer's text again.
+With ``none``, reasoning isn't sent back. ``details`` means OpenRouter's ``reasoning_details``,
+unchanged. ``as_received`` means the field in which the reasoning was received; ``with_tags`` means
+the same, but reasoning that was received in ``<think>`` tags is put before the answer's text again.
 """
 
 LEVELS: Mapping[Effort, str] = {
@@ -49,7 +50,8 @@ LEVELS: Mapping[Effort, str] = {
     Effort.XHIGH: "high",
     Effort.MAX: "high",
 }
-"""Values of ``reasoning_effort`` that every server with this field accepts, by effort."""
+"""Values of ``reasoning_effort`` that every server with this field accepts, by the effort that they
+stand for."""
 
 OPENAI_LEVELS: Mapping[Effort, str] = {
     **LEVELS,
@@ -75,14 +77,15 @@ _OPENAI_THINKING = (
 )
 """Matches names of OpenAI's reasoning models, including newer ones and Azure deployments.
 
-Requests to these models have the Responses format. Names with chat, audio, search, image and the
-like don't match: requests to those models are chat completions.
+Requests to the models that match have the Responses format. Names that contain chat, audio, search,
+image or the like don't match, because requests to those models are chat completions.
 """
 
 _TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
 
 OWN_SERVER_PICTURES = _PNG_OR_JPEG
-"""Limits for the user's own model servers; llama.cpp can't read WebP."""
+"""Limits of pictures for the user's own model servers. WebP is left out because llama.cpp can't
+read it."""
 
 _ALIASES = {
     "ollama_chat": "ollama",
@@ -129,7 +132,7 @@ class ChatFormat:
     """Longest call id that the provider accepts, in characters; 0 for any length. With 9, ids must
     have exactly nine letters and digits."""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """Further body fields, sent with every request."""
+    """Further fields of the request's body, which are sent with every request."""
 
 
 @frozen
@@ -157,7 +160,8 @@ class ResponsesFormat:
     summary: str = ""
     """Value of ``reasoning.summary`` to send; "" if the provider sends a summary unasked."""
     system: Literal["system", "developer", "instructions"] = "system"
-    """Role of the message with the system text; ``instructions``: the text is sent in that field."""
+    """Role of the message with the system text. With ``instructions``, the text is sent in the
+    field of this name instead."""
     cache_key: bool = False
     """Whether to send the session's id, so that its requests reach the same prompt cache."""
     images_in_results: bool = False
@@ -184,7 +188,7 @@ class SignIn:
     exchange: str
     """URL that exchanges the code from the browser for a key."""
     page: str
-    """URL of the page where the user agrees."""
+    """URL of the page on which the user agrees to the sign-in."""
     key_prefix: str
     """Beginning of the provider's keys, to distinguish a pasted key from a code."""
 
@@ -196,12 +200,13 @@ class Provider:
     id: str
     """The prefix of the provider's model ids, such as ``openai``."""
     name: str
-    """Display name."""
+    """Name of the provider on screens and in messages."""
     keys: tuple[str, ...] = ()
-    """Environment variables for the API key; the first that is set is used. Empty if no key is
-    needed."""
+    """Environment variables for the API key; the first that is set is used. It is empty if no key
+    is needed."""
     parameters: Parameters = field(default_factory=dict)
-    """Other environment variables of the provider, by litellm's name for the parameter."""
+    """The provider's other environment variables, by the name that litellm uses for the
+    parameter."""
     required: tuple[str, ...] = ()
     """Names of the parameters that must be set; ``api_base`` if the provider has no fixed
     address."""
@@ -210,31 +215,33 @@ class Provider:
     wire: WireName | None = None
     """The usual format of requests; None if they go through litellm."""
     wires: tuple[tuple[str, WireName], ...] = ()
-    """Exceptions to ``wire``: patterns of model names with their format; the first match is used."""
+    """Exceptions to the format ``wire``, as patterns of model names with their formats. The first
+    match is used."""
     url: str = ""
     """Base URL, including the API version if the provider has one."""
     url_variables: tuple[str, ...] = ()
     """Environment variables that replace ``url``; the first that is set is used."""
     auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
-    """How the key is sent: "bearer" for a bearer token, else the name of the key's header."""
+    """How the key is sent: "bearer" for a bearer token; otherwise the name of the header for the
+    key."""
     bearer_keys: tuple[str, ...] = ()
     """Variables in ``keys`` whose keys are sent as bearer tokens, whatever ``auth`` says."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers sent with every request."""
+    """HTTP headers that are sent with every request."""
     chat: ChatFormat = ChatFormat()
     chat_elsewhere: ChatFormat | None = None
-    """Replaces ``chat`` at an address set by the user, except for models with the provider's own
-    names. None if ``chat`` is used there, too."""
+    """The format's variant that replaces ``chat`` at an address set by the user, except for models
+    with the provider's own names. It is None if ``chat`` is used there, too."""
     own_names: str = ""
-    """Pattern of the names of the provider's own models."""
+    """Pattern that the names of the provider's own models match."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
-    """Returns the endpoint for a base URL, a model name, a format and the parameters. None if the
-    base URL is the endpoint for all models."""
+    """A function that returns the endpoint for a base URL, a model name, a format and the
+    parameters. It is None if the base URL is the endpoint for all models."""
     model_name: Callable[[str], str] | None = None
-    """Returns the provider's name for a model from the part of the id after the slash. None if both
-    are the same."""
+    """A function that returns the provider's name for a model, given the part of the id after the
+    slash. It is None if both are the same."""
     empty_body_is_overflow: bool = False
     """Whether status 400 with an empty body means that the request is too long."""
     lists_models: bool = False
@@ -247,20 +254,20 @@ class Provider:
     pictures: PictureLimits = STANDARD
     """Limits of the pictures that the provider accepts."""
     documents: bool = False
-    """Whether the provider accepts PDF files unchanged; not used for chat completions."""
+    """Whether the provider accepts PDF files unchanged. It is not used for chat completions."""
     sign_in: SignIn | None = None
-    """URLs of the browser sign-in; None if the provider doesn't offer one to other programs."""
+    """URLs of the provider's browser sign-in; None if other programs can't use it."""
     sign_in_note: str = ""
-    """Note about signing in, for the login page; "" for none."""
+    """Note about signing in that the login page shows; "" for none."""
     account: tuple[str, str, str] = ("", "", "")
-    """(header, claim, field): the header that carries the account's id, and the claim and the field
-    in which the id is found in the key, a JSON Web Token (RFC 7519). Empty strings if there is no
-    such header."""
+    """(header, claim, field), that is, the header that carries the account's id, and the claim and
+    the field in which the id is found in the key, a JSON Web Token (RFC 7519). The strings are
+    empty if there is no such header."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
         """Return the header with the key and, if there is one, the header with the account's id.
 
-        ``bearer``: send the key as a bearer token, whatever ``auth`` says.
+        With ``bearer``, the key is sent as a bearer token, whatever ``auth`` says.
         """
         header, claim, name = self.account
         claims = None

@@ -76,7 +76,7 @@ class Part(StrEnum):
     FIELD = "optional field"
     ROOM = "room of the answer"
     SUMMARY_THINKING = "raw thinking in the prompt of a summary"
-    """Never found by ``find_refusal``; ``context.summariser`` leaves this part out."""
+    """This part is never found by ``find_refusal``; ``context.summariser`` leaves it out."""
 
 
 @frozen
@@ -87,16 +87,16 @@ class Refusal:
     names: tuple[str, ...] = ()
     """Names of the refused tools or body fields."""
     number: int = 0
-    """The limit: a number of tools or pictures, of characters of a call id, or of tokens of an
-    answer; 0 if the error names none."""
+    """The limit that the error names: a number of tools or pictures, of characters of a call id, or
+    of tokens of an answer; 0 if it names none."""
 
 
 @frozen
 class Sent:
-    """Facts about a refused request, to determine which parts the error can be about."""
+    """The facts about a refused request that determine which parts the error can be about."""
 
     optional: tuple[str, ...] = ()
-    """Fields of the body that can be left out."""
+    """Fields of the request's body that can be left out."""
     tools: tuple[str, ...] = ()
     blobs: frozenset[str] = field(default_factory=frozenset)
     """SHA-256 names of the request's pictures."""
@@ -226,7 +226,7 @@ def named_part(body: ErrorBody) -> Part | None:
 def is_about_reasoning_field(body: ErrorBody) -> bool:
     """Return whether an error about reasoning says that the field is unknown or unsupported.
 
-    Otherwise the field's content is refused.
+    Otherwise the error refuses the content of the field.
     """
     return bool(_UNKNOWN_FIELD.search(body.judged))
 
@@ -245,8 +245,8 @@ def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | No
 def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
     """Return the refused part for an error whose kind doesn't say what was wrong.
 
-    None if the message names no part that the request has, or lists the effort levels that the
-    model accepts.
+    Returns None if the message names no part that the request has, or lists the effort levels that
+    the model accepts.
     """
     if error.kind is ErrorKind.CONTEXT_OVERFLOW:
         return _room_besides(error, sent)
@@ -260,9 +260,9 @@ def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
 
 
 def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the part that the error message names; None if it names none.
+    """Return the part of the request that the error message names; None if it names none.
 
-    Also None if the part is tools or pictures and the request has none.
+    Also returns None if the part is tools or pictures and the request contains none.
     """
     said = body.judged
     part = named_part(body)
@@ -294,7 +294,7 @@ def _of_tools(part: Part, said: str, tools: tuple[str, ...]) -> Refusal | None:
 def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
     """Return a refusal of the reasoning or of the optional fields that an error message names.
 
-    None if it names neither.
+    Returns None if the message names neither.
     """
     if _WRONG_REASONING.search(said):
         return Refusal(Part.REASONING)
@@ -323,7 +323,7 @@ def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
 def _answer_limit(said: str, sent: Sent) -> Refusal | None:
     """Return a refusal with the limit for the answer's length, in tokens, that an error names.
 
-    None if the error names no limit below the requested length.
+    Returns None if the error names no limit below the requested length.
     """
     match = _ANSWER_LIMIT.search(said)
     if match is None or not sent.answer_tokens:

@@ -1,4 +1,4 @@
-"""Converts a request's pictures to types and sizes that its provider accepts, with a cache."""
+"""Converts a request's pictures to types and sizes that its provider accepts."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping

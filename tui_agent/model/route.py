@@ -1,4 +1,4 @@
-"""Finds how to call a model: format, address, the provider's model name, key, extra parameters."""
+"""Finds how to call a model: its format, address, name at the provider, key and parameters."""
 
 import re
 from collections.abc import Mapping
@@ -44,8 +44,8 @@ _FOR_LITELLM = {
 """Options in the settings that are arguments of litellm's call, not fields of a request's body."""
 
 _TINY_TEMPERATURE = 0.2
-"""Temperature for tiny models, which don't follow ``model.steps`` at the higher defaults of
-servers."""
+"""Temperature for tiny models. At the higher default temperatures of servers, these models don't
+follow the instructions of ``model.steps``."""
 _CREDENTIALS = LazyPattern(r"(?i)auth|cookie|key|token|secret|password")
 """Matches names of headers that hold credentials."""
 _VERSIONED = LazyPattern(r"/v\d+\w*$")
@@ -58,8 +58,8 @@ _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 class Route:
     """How to call a model.
 
-    With ``wire`` None, litellm makes the call: then ``parameters`` are its arguments, and ``name``,
-    ``base_url``, ``query``, ``options`` and ``chat`` are not used.
+    If ``wire`` is None, litellm makes the call. In that case, ``parameters`` are its arguments, and
+    ``name``, ``base_url``, ``query``, ``options`` and ``chat`` are not used.
     """
 
     info: ModelInfo
@@ -69,7 +69,7 @@ class Route:
     """Arguments for litellm, without the key; empty if there is a ``wire``."""
     key: SecretStr | None = None
     bearer: bool = False
-    """Whether to send the key as a bearer token, whatever the provider's ``auth`` says."""
+    """Whether to send the key as a bearer token, whatever ``auth`` of the provider says."""
     is_small_server: bool = False
     """Whether the server is a local one, or an OpenAI-compatible one at an address that the user
     set. Such a server may not follow the format exactly."""
@@ -79,7 +79,7 @@ class Route:
     is_own_server: bool = False
     """Whether the model runs on a model server at a private address, such as llama.cpp."""
     is_elsewhere: bool = False
-    """Whether the user set the address; the server may then not be the provider's own."""
+    """Whether the user set the address, so that the server may not be the provider's own."""
     wire: WireName | None = None
     """The format of the request; None if litellm makes the call."""
     name: str = ""
@@ -103,7 +103,7 @@ class Route:
 
 
 class Router:
-    """Finds the route of a model from settings, environment and catalog."""
+    """Finds the route of a model (how it is called) from settings, environment and catalog."""
 
     def __init__(
         self,
@@ -334,7 +334,9 @@ def _no_address(provider: Provider) -> str:
     """Return the message for an unknown provider without an address."""
     command = f"tui-agent config set providers.{provider.id}.base_url URL"
     choice = "Choose another model with /model"
-    return f"There is no provider “{provider.id}”. {choice}; for a server of your own: {command}"
+    return (
+        f"There is no provider “{provider.id}”. {choice}. For a server of your own, run: {command}"
+    )
 
 
 def _host(url: str) -> str:

@@ -41,7 +41,8 @@ class ServedModel(BaseModel):
     tiny: bool | None = None
     """Whether the model has too few parameters to call tools."""
     chats: bool = True
-    """Whether the model answers in text; False for embeddings, images, speech and ranking."""
+    """Whether the model answers in text, unlike models for embeddings, images, speech and
+    ranking."""
     input_price: float | None = None
     output_price: float | None = None
     cache_read_price: float | None = None
@@ -49,7 +50,10 @@ class ServedModel(BaseModel):
 
 
 class ServerAnswer(BaseModel):
-    """One server's models by name. ``asked``: time of the answer, in seconds since the epoch."""
+    """The models of one server, by name.
+
+    ``asked`` is the time of the server's answer, in seconds since the epoch.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -60,7 +64,8 @@ class ServerAnswer(BaseModel):
 class ServedModels:
     """The last answer of each server, by URL.
 
-    ``path`` None keeps the answers in memory only. The file contains no keys or passwords.
+    If ``path`` is None, the answers are kept in memory only. The file contains no keys or
+    passwords.
     """
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
@@ -95,7 +100,7 @@ class ServedModels:
         try:
             write_atomically(self._path, text.encode(), mode=0o600)
         except OSError as error:
-            log.warning("can't store the model servers' answers: %s", error)
+            log.warning("could not save the model servers' answers: %s", error)
 
     def _known(self) -> dict[str, ServerAnswer]:
         if self._answers is None and self._path is not None and is_file(self._path):
@@ -103,14 +108,16 @@ class ServedModels:
                 kept = loads(self._path.read_bytes()).items()
                 self._answers = {url: ServerAnswer.model_validate(answer) for url, answer in kept}
             except (OSError, ValueError, ValidationError, AttributeError) as error:
-                log.warning("can't read the model servers' stored answers; asking again: %s", error)
+                log.warning(
+                    "could not read the model servers' stored answers, asking again: %s", error
+                )
         if self._answers is None:
             self._answers = {}
         return self._answers
 
 
 def ago(seconds: float) -> str:
-    """Return an age in words: "just now" below a minute, else "5 minutes ago", "3 days ago"."""
+    """Return an age in words: "just now" below a minute, otherwise "3 days ago" and the like."""
     for size, unit in ((_DAY, "day"), (3600.0, "hour"), (60.0, "minute")):
         if seconds >= size:
             count = int(seconds // size)

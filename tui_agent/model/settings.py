@@ -13,7 +13,7 @@ from tui_agent.session.effort import Effort
 
 
 class _Table(BaseModel):
-    """A frozen table of the configuration; the configuration module reports unknown keys."""
+    """A frozen table of the configuration. The configuration module reports unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

@@ -51,7 +51,7 @@ class BrowserSignIn:
         # The random path keeps other programs and pages from answering instead of the user.
         self._callback = Callback(path=f"/callback/{secrets.token_urlsafe(12)}")
         self._back = ""
-        """The address that the browser is redirected to at the end."""
+        """The address to which the browser is redirected at the end of the sign-in."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -97,7 +97,7 @@ class BrowserSignIn:
             values = {"code": text}
         if not values or not values.get("code", "x") or any(letter.isspace() for letter in text):
             raise SignInError(
-                "This text has no code. Copy the address of the browser's last page, or the code in it."
+                "This text contains no code. Copy the address of the browser's last page, or the code in it."
             )
         self._callback.give(values)
 
@@ -160,5 +160,5 @@ async def _post(provider: Provider, url: str, given: dict[str, str]) -> dict[str
     words = next(filter(None, map(as_text, said)), "")
     why = one_line(redact(words, given.values()), 120) or f"status {response.status_code}"
     raise SignInError(
-        f"{provider.name} refused the sign-in ({why}). Sign in again: a code works only once."
+        f"{provider.name} refused the sign-in ({why}). Sign in again, because a code works only once."
     )

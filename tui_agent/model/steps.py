@@ -1,9 +1,9 @@
 """Builds requests for models too small for tools, and reads calls from their answers.
 
 A model with fewer than a billion parameters copies the calls and schemas that it sees instead of
-making calls, so it is shown neither: the files that it has read come before the task, and the last
-sentence says how it may answer. It answers with a file's name to read it, or with the whole new
-file in a fence. ``forms`` uses `in_steps`, the agent `read_step`.
+making calls, so it is shown neither. Instead, the files that it has read come before the task, and
+the last sentence says how it may answer. It answers with a file's name to read it, or with the
+whole new file in a fence. ``forms`` uses `in_steps`, the agent `read_step`.
 """
 
 import json
@@ -27,8 +27,8 @@ from tui_agent.model.text_calls import TextCall, TextCalls
 READ = "read"
 WRITE = "write"
 _NUMBERED = LazyPattern(r"1\t.*(?:\n\d+\t.*)*")
-"""The result of ``read`` for a whole file: all lines are numbered, from 1. In other results a line
-without a number says what is missing."""
+"""Matches the result of ``read`` for a whole file, in which all lines are numbered, from 1. In
+other results, a line without a number says what is missing."""
 _NUMBER = LazyPattern(r"^\d+\t", re.MULTILINE)
 _FENCE = LazyPattern(r"^([ \t]*)```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _ASKS = LazyPattern(r"^\W{0,3}READ\b:?[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
@@ -36,7 +36,8 @@ _NAME = LazyPattern(r"[\w./-]*\w\.\w+")
 _WORD = LazyPattern(r"[^\W\d_]{3,}")
 _QUOTES = "`'\"*"
 _OUTER = LazyPattern(r"^[^\W\d_].*$", re.MULTILINE)
-"""Matches a line that begins with a letter: not indented, and neither a bracket nor a comment."""
+"""Matches a line that begins with a letter, that is, one that is not indented and begins with
+neither a bracket nor a comment."""
 
 
 def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelRequest:
@@ -105,7 +106,7 @@ def _is_shown(call: RequestToolCall, result: Message) -> bool:
 
 
 def _next_words(messages: Sequence[Message], asked: int) -> str:
-    """Return the name of the text in ``prompts/`` that tells the model how to answer.
+    """Return the name of the file in ``prompts/`` that tells the model how to answer.
 
     ``asked`` is the index of the task in ``messages``.
     """
@@ -147,10 +148,11 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 
 
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
-    """Return the path of the file in a fence, judging by the text before it; "" if unknown.
+    """Return the path of the file that a fenced code block contains; "" if it can't be told.
 
-    This is the last name in the text that is a file the model has seen; else the only file that the
-    model has seen; else the last name on the line before the fence.
+    The path is the last name in the text before the block that is a file the model has seen;
+    otherwise the only file that the model has seen; otherwise the last name on the line before the
+    block.
     """
     names: list[str] = _NAME.findall(prose)
     seen = [name for name in names if name in files]
@@ -163,7 +165,7 @@ def _path_of(prose: str, files: Mapping[str, str]) -> str:
 
 
 def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
-    """Return whether a file may be written for the task: tiny models write others by mistake.
+    """Return whether the task asks for this file, because tiny models write others by mistake.
 
     The task must contain a new file's path. A file that was seen must share a word with the task,
     in its path or content.

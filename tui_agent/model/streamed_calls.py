@@ -52,7 +52,7 @@ class CallIds:
         self._new = new
 
     def take(self, given: str | None) -> str:
-        """Return the id for a call: the provider's ``given`` id if it is free.
+        """Return the id for a call, which is the provider's ``given`` id if that is free.
 
         If that id is taken, a number is appended (``abc_2``). If none is given, the id is new.
         """

@@ -1,10 +1,10 @@
 """Reads tool calls that a model wrote in its answer's text, if its server returned no native calls.
 
-Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's
-``<function=…><parameter=…>`` and the similar ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``,
-Llama's ``<|python_tag|>``, Gemma's ``tool_code`` fence with Python code. Sources are the chat
-templates of these models. Tags of DeepSeek, GLM and Kimi are recognised, but the calls can't be
-read.
+The following formats are read: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags,
+Qwen-Coder's ``<function=…><parameter=…>`` and the similar ``<invoke name="…">``, Mistral's
+``[TOOL_CALLS]``, Llama's ``<|python_tag|>``, Gemma's ``tool_code`` fence with Python code. Sources
+are the chat templates of these models. Tags of DeepSeek, GLM and Kimi are recognised, but the calls
+can't be read.
 
 A call counts only at the end of an answer, and only if the text doesn't explain or show calls. JSON
 without a tag must be the whole answer, or follow a sentence like "I'll read the file:".
@@ -80,8 +80,8 @@ _INTENT = LazyPattern(
 )
 
 Check = Callable[[str, str], str]
-"""Takes a tool's name and a call's arguments (JSON text); returns why the tool doesn't accept them,
-"" if it does."""
+"""A function that takes a tool's name and the arguments of a call (JSON text). It returns why the
+tool doesn't accept them, "" if it does."""
 
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -98,8 +98,8 @@ class TextCall:
 class TextCalls:
     """The calls read from an answer, and the ``text`` before them.
 
-    If calls are there but can't be used, ``problem`` says why; then ``calls`` is empty and ``text``
-    is the whole answer.
+    If the answer contains calls that can't be used, ``problem`` says why; in that case, ``calls``
+    is empty and ``text`` is the whole answer.
     """
 
     text: str
@@ -108,11 +108,11 @@ class TextCalls:
 
 
 class _UnreadableError(Exception):
-    """A call begins at this position but can't be read; the message says why."""
+    """A tool call begins at this position of the text, but can't be read; the message says why."""
 
 
 class _NoCallError(Exception):
-    """The text at this position isn't a call."""
+    """The text at this position isn't a tool call, although a call might begin there."""
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
@@ -148,7 +148,7 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
 
 
 def _begin(text: str) -> int | None:
-    """Return the position at which calls may begin; None if the answer can't end with calls."""
+    """Return the position where tool calls may begin; None if the answer can't end with calls."""
     body = text.lstrip()
     start = len(text) - len(body)
     if body.startswith(("{", "[", "```")) or _MARK.match(body):
@@ -170,7 +170,7 @@ def _begin(text: str) -> int | None:
 def _leads_in(prose: str, *, marked: bool) -> bool:
     """Return whether the last paragraph of ``prose`` announces a call instead of explaining one.
 
-    ``marked``: a tag such as ``<tool_call>`` follows, so no announcement is needed.
+    ``marked`` says that a tag such as ``<tool_call>`` follows, so that no announcement is needed.
     """
     last = prose.rstrip().rpartition("\n\n")[2].lstrip()
     if _SHOWS.search(last) or last.startswith(">"):
@@ -201,7 +201,8 @@ class _Scanner:
         self._text = text
         self._tools = tools
         self._marked = marked
-        """Whether a tag came before, so that the text must be a call."""
+        """Whether a tag such as ``<tool_call>`` came before the text, so that the text must be a
+        call."""
         self._at = 0
 
     def calls(self) -> Iterator[TextCall]:
@@ -311,7 +312,7 @@ class _Scanner:
         """Return the rest of the text, up to its last bracket, as a Python literal.
 
         ``error`` is the JSON parser's error, for the message. Raises _UnreadableError if the text
-        is no literal but is clearly meant as a call, else _NoCallError.
+        is no literal but is clearly meant as a call; otherwise _NoCallError.
         """
         rest = self._text[self._at :]
         value_text = rest[: max(rest.rfind("}"), rest.rfind("]")) + 1]
@@ -374,7 +375,8 @@ class _Scanner:
 def _with_closers(text: str) -> str | None:
     """Return a JSON text with its missing closing brackets added.
 
-    None if the result isn't valid, or if no bracket or more than ``_MAX_FORGOTTEN`` are missing.
+    Returns None if the result isn't valid, or if no bracket or more than ``_MAX_FORGOTTEN`` are
+    missing.
     """
     wanted: list[str] = []
     is_string = False

@@ -45,7 +45,7 @@ _NOT_OF_GEMINI = frozenset(
 )
 """Keywords that Google doesn't document for ``parametersJsonSchema``."""
 _COUNTS = {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
-"""Keywords whose value is a count."""
+"""Keywords of JSON Schema whose value is a count."""
 _OF_TYPE = {
     "object": ("properties", "required", "additionalProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
@@ -62,9 +62,10 @@ class Renamed:
     """The renamed properties of a schema and of the schemas in it."""
 
     names: dict[str, str] = field(default_factory=dict)
-    """Original names by new name."""
+    """Original names of the renamed properties, by new name."""
     inner: dict[str, "Renamed"] = field(default_factory=dict)
-    """Renamed properties of nested schemas, by the new name of the property, "*" for items."""
+    """Renamed properties of nested schemas, by the new name of the property that contains the
+    schema; "*" stands for items."""
 
     def __bool__(self) -> bool:
         return bool(self.names) or any(self.inner.values())
@@ -97,7 +98,7 @@ class Renamed:
 
     @property
     def new_names(self) -> dict[str, str]:
-        """New names by original name."""
+        """The new names of renamed properties, by original name."""
         return {original: new for new, original in self.names.items()}
 
 
@@ -150,7 +151,7 @@ class MendedTools:
         return replace(request, tools=tools, messages=messages)
 
     def back(self, event: ModelEvent) -> ModelEvent:
-        """Return an event of the answer; complete calls have the original property names again."""
+        """Return an event of the answer with the original property names in complete calls."""
         if not isinstance(event, ToolCallReady):
             return event
         mended = self._renamed().get(event.tool)
@@ -176,7 +177,7 @@ def _with_calls_out(message: Message, renamed: Mapping[str, MendedTool]) -> Mess
 
 
 def mend(tool: ToolSchema, wire: WireName | None = None) -> MendedTool:
-    """Return the tool with a schema that the format accepts; ``wire`` None is litellm.
+    """Return the tool with a schema that the format accepts; ``wire`` is None for litellm.
 
     ``tool.parameters`` may be any JSON value; one that isn't an object counts as {}.
     """
@@ -203,11 +204,11 @@ class _Place:
     """The position of a schema within the tool's whole schema, during the conversion."""
 
     depth: int
-    """Nesting level; 1 at the top."""
+    """Nesting level of the schema; 1 for the tool's whole schema."""
     seen: tuple[str, ...]
-    """References followed so far, so that circular ones are noticed."""
+    """References that have been followed so far, so that circular ones are noticed."""
     renamed: Renamed
-    """Receives the renamed properties of the schema."""
+    """The object that receives the renamed properties of the schema."""
 
     def inside(self, renamed: Renamed) -> "_Place":
         return replace(self, depth=self.depth + 1, renamed=renamed)
@@ -245,8 +246,8 @@ class _Mender:
     def _part(self, schema: object, place: "_Place") -> Schema:
         """Return the converted nested schema; {} if it isn't an object.
 
-        Also returns {} once ``MAX_PARTS`` schemas have been converted. A schema that is nested
-        deeper than ``MAX_DEPTH`` keeps only its description.
+        The method also returns {} once ``MAX_PARTS`` schemas have been converted. A schema that is
+        nested deeper than ``MAX_DEPTH`` keeps only its description.
         """
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > MAX_PARTS:
@@ -340,8 +341,8 @@ class _Mender:
     def _flat(self, schema: object, seen: tuple[str, ...]) -> Schema:
         """Return a copy of the schema with its own ``$ref`` and ``allOf`` inlined.
 
-        Those of nested schemas are kept. A circular reference becomes {}; ``nullable`` adds the
-        type ``null``.
+        The keywords of nested schemas are kept. A circular reference becomes {}; ``nullable`` adds
+        the type ``null``.
         """
         flat = dict(as_dict(schema))
         for _ in range(MAX_DEPTH):
@@ -404,9 +405,9 @@ def _place_of(key: str, given: Mapping[str, Any]) -> int:
 
 
 def _types(schema: Schema) -> list[str]:
-    """Return the valid types that a schema names; if none, the type that its keywords imply.
+    """Return the valid types that a schema names or, without any, the type its keywords imply.
 
-    Empty if the type remains open.
+    The result is empty if the type can't be told.
     """
     given = schema.get("type")
     named = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
@@ -426,7 +427,7 @@ def _types(schema: Schema) -> list[str]:
 
 
 def _values(value: object, types: Iterable[str]) -> list[Any]:
-    """Return an enumeration's distinct values that have one of ``types`` (if empty: any type)."""
+    """Return an enumeration's distinct values of the types ``types``; empty ``types`` means any."""
     kinds = set(types)
     fitting = [item for item in as_list(value) if not kinds or _type_of(item) & kinds]
     unique = {json.dumps(item, sort_keys=True, default=str): item for item in fitting}
@@ -460,8 +461,8 @@ def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
 def _is_sound(key: str, value: object) -> bool:
     """Return whether a keyword is known and its value is valid, so that it can be kept unchanged.
 
-    The rules are those of JSON Schema 2020-12. Always False for ``type``, ``enum`` and keywords
-    that contain schemas, which are converted elsewhere.
+    The rules are those of JSON Schema 2020-12. The result is always False for ``type``, ``enum``
+    and keywords that contain schemas, which are converted elsewhere.
     """
     if isinstance(value, bool):
         return key in {"uniqueItems", "default", "const"}

@@ -1,6 +1,6 @@
 """Decides whether a failed request is sent again, and how long to wait before that.
 
-`retry_after` reads the wait that the provider asks for, `retry_delay` decides; the agent waits.
+`retry_after` reads the wait that the provider asks for, and `retry_delay` decides. The agent waits.
 """
 
 import re
@@ -42,11 +42,11 @@ _EPOCH = 1_000_000_000.0
 durations in seconds."""
 
 _LONGEST = 1e15
-"""Numbers above this, in seconds or milliseconds, are no plausible times."""
+"""Numbers above this aren't plausible times, neither in seconds nor in milliseconds."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Errors after which the same request may succeed. A server that is still loading a model is waited
-for separately."""
+"""Kinds of errors after which the same request may succeed. A server that is still loading a model
+is waited for separately."""
 
 LOADING_DELAY = 2.0
 """Seconds between two requests to a server that is loading a model."""
@@ -141,10 +141,11 @@ def retry_delay(
 ) -> float | None:
     """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first).
 
-    None means to give up: no attempts are left, the error isn't in ``RETRIED``, or the provider
-    asks for more than ``max_retry_after`` seconds. If the provider asks for a wait, some jitter is
-    added to it. Otherwise the wait is exponential backoff with full jitter, so that programs that
-    failed together don't retry together. ``random`` returns numbers from 0 to 1.
+    The result is None if the request must not be repeated, because no attempts are left, the error
+    isn't in ``RETRIED``, or the provider asks for more than ``max_retry_after`` seconds. If the
+    provider asks for a wait, some jitter is added to it. Otherwise the wait is exponential backoff
+    with full jitter, so that programs that failed together don't retry together. ``random`` returns
+    numbers from 0 to 1.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None

@@ -1,4 +1,4 @@
-"""Rewrites requests for servers without tool calls: the tools are described in the prompt.
+"""Rewrites requests for servers without tool calls, describing the tools in the prompt.
 
 The model then writes calls in its answer's text, where `text_calls` finds them.
 """

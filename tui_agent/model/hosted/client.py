@@ -1,7 +1,7 @@
 """Sends requests to the model host, the process that runs litellm, and restarts it if needed.
 
 This module builds litellm's arguments, and decides when the host counts as hung and is killed.
-``link`` has the process and its pipes.
+``link`` manages the process and its pipes.
 """
 
 import asyncio
@@ -99,8 +99,9 @@ class HostClient:
     """Answers requests through litellm in another process, the model host.
 
     The process is started by ``warm`` or the first request. If it has ended or hung, the next
-    request starts it again. ``environ``: the program's variables; the process receives only those
-    that it needs. ``log_path``: file for the process's output; None discards the output.
+    request starts it again. ``environ`` are the program's environment variables; the process
+    receives only those that it needs. ``log_path`` is the file for the output of the process; None
+    discards the output.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class HostClient:
         except HostGoneError as error:
             reason = str(error)
         except TimeoutError:
-            log.warning("the model host hangs and is killed")
+            log.warning("the model host does not respond and is killed")
             link.kill()
             reason = "it hung"
         raise ModelError(

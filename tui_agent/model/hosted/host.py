@@ -2,10 +2,11 @@
 
 ``python -m tui_agent.model.hosted.host`` reads stdin, writes stdout, logs to stderr, and exits when
 its parent does. The lines are described in ``tui_agent.model.hosted.lines``. A request is retried
-only once, without parameters that the model lacks, and only before the answer begins.
+only once, without the parameters that the model doesn't support, and only before the answer begins.
 
-litellm is loaded without its own output, network access, and parts that chat requests don't use. A
-later version of litellm without the replaced parts also works, but takes more memory.
+litellm is loaded without its own output, without network access, and without the parts that chat
+requests don't use. A later version of litellm without the replaced parts also works, but takes more
+memory.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _READ = 1 << 18
 _SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 Send = Callable[..., Awaitable[None]]
-"""Sends an event of one request: its name, then its fields."""
+"""A function that sends an event of one request: the event's name, then its fields."""
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
@@ -58,7 +59,10 @@ _FIELDS = (
 
 
 class SlowError(Exception):
-    """The provider exceeded a time limit; ``cause`` and ``seconds`` as in ``errors.Failure``."""
+    """The provider exceeded a time limit.
+
+    ``cause`` and ``seconds`` have the same meaning as in ``errors.Failure``.
+    """
 
     def __init__(self, cause: str, seconds: float) -> None:
         super().__init__(cause)
@@ -89,7 +93,7 @@ class Connection:
             self._writer.close()
 
     async def _send(self, number: int, *event: Any) -> None:
-        """Send an event of a request; wait while the pipe to the program is full."""
+        """Send an event of a request to the program; wait while the pipe is full."""
         self._writer.write(encode([number, event]))
         await self._writer.drain()
 
@@ -264,12 +268,12 @@ class Caller:
                 # An error after the finish reason (mostly about usage) doesn't matter.
                 if finish is None:
                     raise
-                log.exception("after the answer was complete")
+                log.exception("error after the answer was complete")
                 return finish
             is_said = is_said or _says_why(stream)
             delta, reason = _delta_of(chunk)
             finish = reason or finish
-            # An empty chunk is sent too: it shows the program that the host doesn't hang.
+            # An empty chunk is sent, too, because it shows the program that the host doesn't hang.
             await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
             wait = limits["stall"]
             cause = "stalled"
@@ -321,8 +325,8 @@ def _plain(thing: Any) -> dict[str, Any]:
 def _says_why(stream: Any) -> bool:
     """Return whether litellm's stream has received a finish reason from the provider.
 
-    Also True for a stream that doesn't store the reason. A reason that comes together with content,
-    like Gemini's, is stored as ``intermittent_finish_reason``.
+    The result is also True for a stream that doesn't store the reason. A reason that comes together
+    with content, like Gemini's, is stored as ``intermittent_finish_reason``.
     """
     names = ("received_finish_reason", "intermittent_finish_reason")
     return not hasattr(stream, names[0]) or any(

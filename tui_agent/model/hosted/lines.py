@@ -1,8 +1,8 @@
-"""The protocol between the program and the model host: JSON, one document per line.
+"""The protocol between the program and the model host, with one JSON document per line.
 
-To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op":
-"shutdown"}``. From the host: ``[id, event]`` with the request's id, 0 for the host itself. An event
-is a list that begins with its name.
+The program sends ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op":
+"shutdown"}``. The host sends ``[id, event]`` with the id of the request, or 0 for events of the
+host itself. An event is a list that begins with its name.
 """
 
 import json
@@ -14,26 +14,26 @@ HOST: Final = 0
 """The id of lines that don't belong to a request."""
 
 READY: Final = "ready"
-"""``["ready"]``: the host accepts requests now."""
+"""``["ready"]`` says that the host accepts requests now."""
 
 ACCEPTED: Final = "accepted"
-"""``["accepted"]``: the host has begun to work on the request."""
+"""``["accepted"]`` says that the host has begun to work on the request."""
 
 CHUNK: Final = "chunk"
-"""``["chunk", text]``: a piece of the answer, as the JSON text of a chat completions chunk."""
+"""``["chunk", text]`` is a piece of the answer, as the JSON text of a chat completions chunk."""
 
 FINISHED: Final = "finished"
-"""``["finished"]``: the last event of an answer."""
+"""``["finished"]`` is the last event of an answer."""
 
 FAILED: Final = "failed"
-"""``["failed", {...}]``: the last event of a request that failed, with the fields of
+"""``["failed", {...}]`` is the last event of a request that failed; it contains the fields of
 ``errors.Failure``."""
 
 LAST: Final = frozenset({FINISHED, FAILED})
 
 
 def encode(document: Any) -> bytes:
-    """Return a value as one line of JSON, with a line feed at the end.
+    """Return a value as one line of JSON that ends with a line feed.
 
     The line is ASCII, so that lone surrogates and unusual line separators are preserved.
     """

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
-"""Seconds that the host process has to end by itself before it is killed."""
+"""Seconds within which the host process must end by itself before it is killed."""
 
 
 COMMAND = isolated_module("tui_agent.model.hosted.host")
@@ -45,7 +45,10 @@ def install_command() -> str:
 
 
 class HostGoneError(Exception):
-    """The model host has ended; the message is its exit status or signal."""
+    """The model host (the process that runs litellm) has ended.
+
+    The exception's message is the exit status of the process or the signal that ended it.
+    """
 
 
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -106,7 +109,7 @@ class Link:
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
-        """Send a line to the host. If the host has ended, do nothing: the inboxes report that."""
+        """Send a line to the host. If the host has ended, do nothing; the inboxes report that."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 
@@ -136,7 +139,7 @@ class Link:
                     if number in self._inboxes:
                         self._inboxes[number].put_nowait(event)
         except (OSError, ValueError):
-            log.exception("reading the model host")
+            log.exception("could not read from the model host")
         # The host has ended, or must end because nothing more is read from it.
         try:
             async with asyncio.timeout(_EXIT_GRACE_SECONDS):
@@ -155,8 +158,8 @@ class Link:
 async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
     """Start a model host and return the link to it, without waiting until it is ready.
 
-    The host ends with this program. ``log_path``: file for the host's output; None discards the
-    output.
+    The host ends with this program. ``log_path`` is the file for the host's output; None discards
+    the output.
 
     Raises:
         OSError: no process could be started, or the log file can't be opened.

@@ -160,7 +160,7 @@ def chat_message(
 ) -> dict[str, Any]:
     """Return a message in the chat completions format.
 
-    ``with_reasoning``: add the message's reasoning in the provider's field.
+    With ``with_reasoning``, the message's reasoning is added in the provider's field.
     """
     wire: dict[str, Any] = {"role": message.role}
     if message.call_id is not None:
@@ -319,7 +319,7 @@ class ChatReader(Reader):
         return events
 
     def _take_part(self, part: Any) -> list[ModelEvent]:
-        """Read a part of Mistral's content list: text or thinking; others are ignored."""
+        """Read a part of Mistral's content list; parts other than text and thinking are ignored."""
         match part:
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
@@ -405,8 +405,8 @@ def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
     """Return the numbers of a usage report under the names in `usage_of`; missing ones are None.
 
-    ``apart``: the provider's ``completion_tokens`` don't include reasoning, so it is added. It is
-    added, too, if the report's other numbers show this.
+    ``apart`` says that the provider's ``completion_tokens`` don't include reasoning, so that it
+    must be added. Reasoning is also added if the report's other numbers show this.
     """
     read = as_dict(reported.get("prompt_tokens_details"))
     written = as_dict(reported.get("completion_tokens_details"))
@@ -446,8 +446,8 @@ class _Blocks:
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []
         self._pieces: dict[str, list[str]] = {}
-        """Text pieces of the last block, by key; joined only at the block's end, to avoid quadratic
-        time."""
+        """Text pieces of the last block, by key. They are joined only at the block's end, because
+        joining them each time would take quadratic time."""
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, dict):

@@ -121,7 +121,7 @@ def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
 def _signs_calls(route: Route) -> bool:
     """Return whether the model is Gemini 3 or newer, which signs calls and has thinking levels.
 
-    True for a name without a number.
+    The result is also True for a name without a number.
     """
     found = _GENERATION.search(route.name)
     return found is None or int(found[1]) >= 3
@@ -138,7 +138,8 @@ def _contents(
             results += _result(message, request, tools, given)
             continue
         if results:
-            # The results of one answer's calls must be in one message: one result for each call.
+            # The results of one answer's calls must be in one message, with one result for each
+            # call.
             yield {"role": "user", "parts": results}
             results = []
         if message.role == "assistant":
@@ -190,8 +191,8 @@ def _answer(
     """Yield the parts of an answer in their original order, each with its signature.
 
     If they no longer fit the message, the text comes first, then the calls with their signatures.
-    ``signs``: the model needs a signature on the first call; if the call has none, a placeholder is
-    sent.
+    ``signs`` says that the model requires a signature on the first call; if that call has none, a
+    placeholder is sent.
     """
     calls = calls_in([message])
     written = [item for item in kept if "call" in item]
@@ -285,7 +286,7 @@ class GeminiReader(Reader):
             reason = "content_filter"
             note = self._said
         elif finish not in _REASONS:
-            # MALFORMED_FUNCTION_CALL and the like: a retry may produce a better answer.
+            # After MALFORMED_FUNCTION_CALL and the like, a retry may produce a better answer.
             error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
             raise WireFailure(Failure(json.dumps({"error": error}), status=502))
         elif self.calls and finish == "STOP":

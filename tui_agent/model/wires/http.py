@@ -40,7 +40,7 @@ from tui_agent.model.wires.wire import Call, Reader, WireFailure
 from tui_agent.web.proxies import read_proxies
 
 _ERROR_BODY = 64 << 10
-"""Maximum bytes read of an error response."""
+"""Maximum number of bytes that are read of an error response."""
 
 FINISH_GRACE_SECONDS = 2.0
 """Seconds to wait for usage and the final event after the finish reason."""
@@ -61,14 +61,15 @@ _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 class EventDecoder:
     """Decodes ``text/event-stream`` (HTML standard, section 9.2); comments and ids are ignored.
 
-    Also understands servers that leave out the empty line between events.
+    The decoder also understands servers that leave out the empty line between events.
     """
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._event = ""
         self._later = ""
-        """An event name that came after data; it belongs to this event or to the next one."""
+        """An event name that was received after data. It belongs to this event or to the next
+        one."""
         self._data: list[str] = []
         self.heard = False
         """Whether any part of an event, except a comment, has been received since this was last set
@@ -97,7 +98,7 @@ class EventDecoder:
     def end(self) -> list[tuple[str, str]]:
         """Return the remaining events, as (name, data), when the stream ends.
 
-        At most one, or two from a server that leaves out the empty line between events.
+        There is at most one, or two from a server that leaves out the empty line between events.
         """
         rest = bytes(self._rest).rstrip(b"\r")
         self._rest = bytearray()
@@ -111,7 +112,7 @@ class EventDecoder:
             if line.startswith(b"data:"):
                 piece = line[6 if line[5:6] == b" " else 5 :].decode("utf-8", "replace")
                 if piece and self._is_whole():
-                    # The server leaves out the empty line between events.
+                    # Some servers leave out the empty line between events.
                     events.append(self._taken(self._event))
                 self._data.append(piece)
             elif line.startswith(b"event:"):
@@ -183,7 +184,7 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 class Http:
     """Connections to providers, with a pool for each proxy.
 
-    ``environ`` has the variables that set proxies and trusted certificates.
+    ``environ`` contains the variables that set proxies and trusted certificates.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -295,7 +296,7 @@ def _post(
         **route.headers,
         **call.headers,
     }
-    # The time limits of reading are enforced by _Patience: the first piece may take longer.
+    # _Patience enforces the time limits of reading, because the first piece may take longer.
     timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
     url = f"{route.base_url}{call.path}"
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
@@ -328,14 +329,14 @@ class _Patience:
     def _allow(self, seconds: float) -> None:
         self._allowed = seconds
         self._left = seconds
-        """Seconds left. Only time spent waiting for the provider counts, not time that the consumer
-        of the events takes."""
+        """Seconds that are left for waiting. Only time spent waiting for the provider counts, not
+        time that the consumer of the events takes."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
         """Start a new time limit after a piece was fed to the reader.
 
-        ``is_event``: the piece contained a part of an event. ``with_more``: the reader returned
-        model events for it.
+        ``is_event`` says that the piece contained a part of an event, ``with_more`` that the reader
+        returned model events for it.
         """
         if reader.finished and (with_more or not self._is_ending):
             self._is_ending = True
@@ -345,7 +346,10 @@ class _Patience:
             self._allow(self._stall_timeout)
 
     async def for_piece(self, body: AsyncIterator[bytes]) -> bytes:
-        """Return the next piece, b"" at the end. Raises WireFailure after the time limit."""
+        """Return the next piece of the answer, b"" at the end.
+
+        Raises WireFailure after the time limit.
+        """
         clock = asyncio.get_running_loop().time
         began = clock()
         data: bytes = await _within(
@@ -360,9 +364,9 @@ async def _read(
 ) -> AsyncGenerator[list[ModelEvent], None]:
     """Feed the response's body to the reader and yield the events, in lists, as they arrive.
 
-    Ends when the answer is complete or the connection ends. Raises WireFailure or httpx.HTTPError
-    for an error before the finish reason, and WireFailure if the reader's ``end`` finds the answer
-    unusable.
+    The iterator ends when the answer is complete or the connection ends. Raises WireFailure or
+    httpx.HTTPError for an error before the finish reason, and WireFailure if the reader's ``end``
+    finds the answer unusable.
     """
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
@@ -394,7 +398,8 @@ async def _read(
                 )  # The last event is incomplete, so the rest of the answer is missing.
             raise failed
     yield reader.end()
-    # If the end of the body comes at once, read to it, so that the connection can be reused.
+    # If the end of the body is received at once, read up to it, so that the connection can be
+    # reused.
     with contextlib.suppress(TimeoutError, httpx.HTTPError, httpx.StreamError):
         async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
             async for _rest in body:
@@ -402,9 +407,10 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return the decoder for a body, judged by its first bytes: some servers send no event stream.
+    """Return the decoder for a body, judged by its first bytes.
 
-    Raises WireFailure for a web page or XML.
+    This is needed because some servers send no event stream. Raises WireFailure for a web page or
+    XML.
     """
     if begin.startswith(b"<"):
         text = begin.decode("utf-8", "replace")
@@ -451,9 +457,9 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
-    """Return the result of ``waiting``. Raises WireFailure with ``cause`` after ``left`` seconds.
+    """Return the result of ``waiting``, or raise WireFailure with ``cause`` after ``left`` seconds.
 
-    The failure states ``seconds`` as the time limit if given, else ``left``.
+    The failure states ``seconds`` as the time limit or, if it is None, ``left``.
     """
     try:
         async with asyncio.timeout(left):
@@ -493,9 +499,10 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
 
 
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a TLS context with the environment's certificates, else the system's or certifi's.
+    """Return a TLS context with trusted certificates.
 
-    Raises WireFailure if the certificates that the environment names can't be read.
+    They are those that the environment names, otherwise the system's or certifi's. Raises
+    WireFailure if the certificates that the environment names can't be read.
     """
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:

@@ -47,7 +47,7 @@ from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
-"""A content block of the format, or a placeholder for one in a reasoning blob."""
+"""A content block of Anthropic's format, or a placeholder for one in a reasoning blob."""
 
 DEFAULT_MAX_OUTPUT = 32_000
 """The limit of an answer, in tokens, for a model whose limit is unknown; the format requires
@@ -165,7 +165,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 class _Thinking:
     """The limit of the answer, in tokens, and the thinking parameters of a request.
 
-    ``is_off``: thinking is turned off, so earlier thinking isn't sent back either.
+    ``is_off`` says that thinking is turned off, so that earlier thinking isn't sent back either.
     """
 
     max_tokens: int
@@ -174,7 +174,7 @@ class _Thinking:
     is_off: bool = False
 
     def room(self, request: ModelRequest) -> int:
-        """Return the request's ``max_tokens``; it is 1 for a ping without a thinking budget."""
+        """Return the request's ``max_tokens``, which is 1 for a ping without a thinking budget."""
         if request.ping and "budget_tokens" not in self.field:
             return 1
         return self.max_tokens
@@ -273,8 +273,8 @@ def _turns(
 ) -> list[dict[str, Any]]:
     """Return the messages of the request's body, with consecutive messages of one role joined.
 
-    ``keep_thinking`` and ``keep_summary``: send thinking and the provider's own compaction back.
-    ``signed``: the model accepts thinking only with its signature.
+    ``keep_thinking`` and ``keep_summary`` say whether thinking and the provider's own compaction
+    are sent back, ``signed`` whether the model accepts thinking only with its signature.
     """
     marked = _marked(request, route)
     turns: list[dict[str, Any]] = []
@@ -373,8 +373,8 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
     """Return an answer's blocks, in their original order if it is known.
 
     If it isn't, or if the text or the calls have changed, the order is thinking, text, calls.
-    ``signed``: the model accepts thinking only with its signature, so thinking without one is left
-    out.
+    ``signed`` says that the model accepts thinking only with its signature, so that thinking
+    without one is left out.
     """
     text = message.text
     calls = [_tool_use(call) for call in message.tool_calls]
@@ -441,9 +441,9 @@ def _text_block(text: str) -> list[ContentBlock]:
 
 
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether thinking can be requested: it can't begin in the middle of a turn.
+    """Return whether thinking can be requested, which is impossible in the middle of a turn.
 
-    True for a new turn, and for a turn whose first block is thinking.
+    Returns True for a new turn, and for a turn whose first block is thinking.
     """
     begun = None
     for turn in turns:
@@ -460,7 +460,7 @@ class _Part:
 
     type: str
     block: ContentBlock
-    """The block from its start event, with fields received later."""
+    """The block as its start event contains it, with the fields received later."""
     pieces: list[str] = field(default_factory=list)
     """Pieces of the block's text or thinking, or of the JSON text of its arguments."""
     citations: list[Any] = field(default_factory=list)
@@ -584,9 +584,10 @@ class MessagesReader(Reader):
     # -- events ---------------------------------------------------------------------------------------------
 
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
-        """Begin the answer; a second start drops the blocks so far, but their text stays shown.
+        """Begin the answer.
 
-        Some gateways send a second start when they switch servers after a failure.
+        A second start drops the blocks received so far, but their text stays on the screen. Some
+        gateways send a second start when they switch servers after a failure.
         """
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
@@ -737,7 +738,7 @@ class MessagesReader(Reader):
 
 
 def _is_plain(kept: Iterable[ContentBlock]) -> bool:
-    """Return whether blocks are just text followed by calls, without citations or callers."""
+    """Return whether blocks are only text followed by calls, without citations and callers."""
     has_call = False
     for block in kept:
         is_call = block["type"] == "tool_use"

@@ -44,7 +44,8 @@ _LEVELED = "gpt-oss"
 (docs.ollama.com/capabilities/thinking)."""
 
 _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
-"""Options in the settings that are top-level fields of the body; all others go to ``options``."""
+"""Options in the settings that are top-level fields of the body. All other options go to
+``options``."""
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:

@@ -78,22 +78,24 @@ _LAST = frozenset(
 _HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call"}
 )
-"""Items of tools run by the provider, which need no result; sent back unchanged, like reasoning."""
+"""Types of items of tools that the provider runs. These items need no result and are sent back
+unchanged, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
 """The fields of a placeholder that can be restored from the answer's text and calls alone."""
 
 _Part = tuple[str, int]
-"""A part of an item: the kind of its text ("text", "summary", "content") and its index."""
+"""A part of an item: the kind of its text ("text", "summary" or "content") and its index."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return the HTTP call for a request; with ``request.compact``, for the provider's compaction.
+    """Return the HTTP call for a request.
 
-    Without ``with_reasoning``, reasoning is neither sent back nor requested.
+    If ``request.compact`` is set, it is the call for the provider's compaction. Without
+    ``with_reasoning``, reasoning is neither sent back nor requested.
     """
     form = route.provider.responses
     items = _input(request, form, with_reasoning=with_reasoning)
@@ -232,7 +234,7 @@ def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
-    """Return whether the kept items have as much text and as many calls as the answer."""
+    """Return whether the kept items contain as much text and as many calls as the answer."""
     total = 0
     calls = 0
     for item in kept:
@@ -272,7 +274,10 @@ def _replayed(
 
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
-    """Return a message item for a text. With ``own_id``, it has this id and the provider's form."""
+    """Return a message item for a text.
+
+    With ``own_id``, the item has this id and the provider's form.
+    """
     # llama.cpp requires the type even for an answer's message.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
@@ -327,25 +332,25 @@ class _Item:
 
     type: str
     position: int = 0
-    """Number of calls before this item; for a call, this is its index."""
+    """Number of calls before this item; if the item is a call, this is the call's index."""
     call_id: str = ""
     tool: str = ""
     pieces: list[str] = field(default_factory=list)
     """Pieces of a call's arguments (JSON text)."""
     passed_on: dict[_Part, list[str]] = field(default_factory=dict)
-    """The text or reasoning passed on so far, in pieces, by part."""
+    """The pieces of text or reasoning that have been passed on, by part of the item."""
     whole: dict[str, Any] | None = None
     """The completed item as the provider sent it; None while it is incomplete."""
 
     @property
     def first_kind(self) -> str:
-        """The kind of the first part that was passed on, "" if there is none."""
+        """The kind of the item's first part that was passed on, "" if there is none."""
         for kind, _index in self.passed_on:
             return kind
         return ""
 
     def rest_of(self, part: _Part, text: object) -> str:
-        """Return the part of ``text`` after the pieces passed on; "" if it begins differently."""
+        """Return the rest of ``text`` after the pieces passed on; "" if it begins differently."""
         sent = "".join(self.passed_on.get(part, ()))
         if isinstance(text, str) and text.startswith(sent):
             return text[len(sent) :]
@@ -389,12 +394,12 @@ class ResponsesReader(Reader):
         """The answer's text in order, as (item, number of characters); None for text that this
         program added for the user."""
         self._thought: tuple[int, str, int] | None = None
-        """The last reasoning: its item (as ``id()``) and its part."""
+        """The last reasoning that was passed on: its item (as ``id()``) and its part."""
         self._refused = False
         self._response: dict[str, Any] = {}
         """The provider's final object for the whole answer; {} until it is received."""
         self._out: list[ModelEvent] = []
-        """Events of the current ``feed`` call."""
+        """Events that the current call of ``feed`` will return."""
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         if self.finished or event in _ECHOES or not data.strip():
@@ -595,7 +600,7 @@ class ResponsesReader(Reader):
     def _places(self) -> list[dict[str, Any]]:
         """Return the answer's items to send back, in order, with placeholders for text and calls.
 
-        [] if the texts of two messages were interleaved, so that they can't be told apart.
+        Returns [] if the texts of two messages were interleaved, so that they can't be told apart.
         """
         speakers = [item for item, _ in self._runs if item is not None]
         if [item for item in self._items if item.type == "message" and item.passed_on] != speakers:
@@ -620,9 +625,9 @@ class ResponsesReader(Reader):
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items to send back, each with whether to send the provider's id for it.
 
-        The provider refuses a reasoning item without the item after it: such reasoning is left
-        out. It also refuses an item with its id if the reasoning before it is missing: then the
-        id is left out or, for a call of the provider's own tools, the whole item.
+        The provider refuses a reasoning item without the item after it, so such reasoning is left
+        out. It also refuses an item with its id if the reasoning before it is missing. In that case
+        the id is left out or, for a call of the provider's own tools, the whole item.
         """
         kept: set[int] = set()
         followed = False
@@ -659,7 +664,7 @@ def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
 
 
 def _key(value: dict[str, Any]) -> int | str | None:
-    """Return the key of an event's item in ``_by_key``: its ``output_index``, else its id."""
+    """Return an event's key in ``_by_key``, the ``output_index`` or, without one, the item's id."""
     index = value.get("output_index")
     if isinstance(index, int):
         return index
@@ -673,7 +678,7 @@ def _part_of(value: dict[str, Any], kind: str) -> _Part:
 
 
 def _source(note: dict[str, Any], text: str) -> str | None:
-    """Return a cited source as Markdown: a link or a file name; None if the text has it."""
+    """Return a cited source as Markdown, a link or a file name; None if the text contains it."""
     url = note.get("url")
     title = note.get("title")
     if isinstance(url, str) and url:

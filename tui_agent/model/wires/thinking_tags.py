@@ -1,7 +1,7 @@
 """Separates reasoning in ``<think>`` tags from an answer's text, even if a stream splits the tags.
 
-Some servers' templates put the opening tag into the prompt. The answer then has only the closing
-tag: when it comes, the reasoning before it has already been passed on as text.
+Some servers' templates put the opening tag into the prompt. The answer then contains only the
+closing tag; when this is received, the reasoning before it has already been passed on as text.
 """
 
 from typing import Literal
@@ -19,18 +19,20 @@ class ThinkingTags:
     def __init__(self) -> None:
         self._held = ""
         self._state: Literal["before", "within", "behind", "open", "text"] = "before"
-        """"before": no content yet; "within": after ``<think>``; "behind": white space after
-        ``</think>``; "open": text that may turn out to be reasoning; "text": only text follows."""
+        """The state of the separation. "before" means that no content has been received, "within"
+        that the text is after ``<think>``, and "behind" that it is white space after ``</think>``.
+        "open" means that the text may turn out to be reasoning, "text" that only text follows."""
         self._is_shown = False
         self._said: list[str] = []
-        """Text so far that may turn out to be reasoning, in pieces."""
+        """The text received so far that may still turn out to be reasoning, in pieces."""
         self.parts: list[str] = []
         """The reasoning with its tags and the white space after them, in pieces."""
 
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
         """Add a piece of content and return its events; a part that may be a tag is held back.
 
-        ``reasoned``: reasoning was received in a separate field, so tags are just text.
+        ``reasoned`` says that reasoning was received in a separate field, so that tags are just
+        text.
         """
         if self._state == "text":
             return [TextDelta(text)]
@@ -102,7 +104,7 @@ class ThinkingTags:
     def _open(self, text: str, *, is_end: bool = False) -> list[ModelEvent]:
         """Add text that came without an opening tag; a closing tag in it makes it reasoning.
 
-        ``is_end``: no more text follows, so nothing is held back.
+        ``is_end`` says that no more text follows, so that nothing is held back.
         """
         said, closed, rest = text.partition(CLOSE)
         if not closed:

@@ -1,4 +1,4 @@
-"""The interface of wires, and code that they share.
+"""The interface of wires (the providers' formats), and code that they share.
 
 A wire implements one provider format: it builds the HTTP call for a request, and its reader turns
 the answer into events. Wires do no I/O and have no clock; ``http`` sends and receives for all of
@@ -31,10 +31,11 @@ from tui_agent.model.streamed_calls import CallIds
 from tui_agent.session.entries import Usage
 
 PROGRESS = "return_progress"
-"""llama.cpp's request field for progress reports on reading the prompt."""
+"""Request field that asks llama.cpp to report its progress while it reads the prompt."""
 
 LOST_IMAGE = "[image: no longer available]"
-"""Text sent instead of a lost image, so that the conversation can continue."""
+"""Text that is sent instead of an image whose bytes are lost, so that the conversation can
+continue."""
 
 # -- usage --------------------------------------------------------------------------------------------------
 TICKS_PER_DOLLAR = 10_000_000_000
@@ -48,7 +49,7 @@ MAX_TOKENS = 100_000_000
 class Call:
     """The HTTP call for a request.
 
-    ``path`` is appended to the route's address; ``headers`` don't include the key.
+    ``path`` is appended to the address of the route. ``headers`` don't include the key.
     """
 
     path: str
@@ -68,9 +69,10 @@ def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
 
 
 class WireFailure(Exception):  # noqa: N818 - it carries a Failure
-    """An answer failed; ``failure`` has the facts.
+    """The failure of an answer; ``failure`` contains the facts.
 
-    The provider reported an error, the connection failed, or the answer ended incomplete.
+    The provider reported an error, the connection failed, or the answer ended before it was
+    complete.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -85,9 +87,10 @@ class Reader(ABC):
         self.route = route
         self.ids = CallIds(calls_in(request.messages))
         self.calls: list[ToolCallReady] = []
-        """The calls so far, in formats that send each call as a whole; else empty."""
+        """The tool calls received so far, in formats that send each call as a whole; otherwise
+        empty."""
         self.usage: dict[str, Any] = {}
-        """The numbers reported so far, under the format's names or those of `usage_of`."""
+        """The numbers reported so far, under the format's own names or those of `usage_of`."""
         self.finished = False
         """Whether the provider has sent the finish reason; a broken connection is then harmless."""
         self.done = False
@@ -106,13 +109,14 @@ class Reader(ABC):
 
     @abstractmethod
     def end(self) -> list[ModelEvent]:
-        """Return the last events: complete calls, usage, `Finished`. Called once, after all input.
+        """Return the last events, which are complete calls, usage and `Finished`.
 
-        Raises WireFailure if the answer is incomplete (cause "closed") or unusable.
+        This method is called once, after all input. It raises WireFailure if the answer is
+        incomplete (cause "closed") or unusable.
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return ``of_answer``, or "length" if the answer was cut off.
+        """Return the finish reason ``of_answer``, or "length" if the answer was cut off.
 
         An answer counts as cut off if it has no end mark (``marked`` is False) and the server
         normally sends one (`Route.end_marks`).
@@ -139,8 +143,9 @@ class Reader(ABC):
     ) -> list[ModelEvent]:
         """Return a `UsageReport` in a list, or [] if the usage is unknown.
 
-        ``numbers`` are as for `usage_of`. ``cost`` is the provider's price in US dollars; if None,
-        the catalog's prices are used. ``hour_writes`` is the number of tokens cached for an hour.
+        ``numbers`` are the provider's numbers, under the names that `usage_of` expects. ``cost`` is
+        the provider's price in US dollars; if None, the catalog's prices are used. ``hour_writes``
+        is the number of tokens cached for an hour.
         """
         usage = usage_of(numbers)
         if usage is None:
@@ -184,7 +189,7 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
 
 
 def check_error(value: dict[str, Any], data: str, event: str = "") -> None:
-    """Raise WireFailure if a JSON object in an answer is an error of the provider.
+    """Raise WireFailure if a JSON object in an answer reports an error of the provider.
 
     ``data`` is the object's JSON text.
     """
@@ -197,7 +202,7 @@ def check_error(value: dict[str, Any], data: str, event: str = "") -> None:
 def cache_mark(request: ModelRequest) -> dict[str, str]:
     """Return Anthropic's mark on a block, which asks to cache everything up to that block.
 
-    The request's ``cache_ttl`` decides for how long.
+    The request's ``cache_ttl`` decides how long the cache is kept.
     """
     if request.cache_ttl == "1h":
         return {"type": "ephemeral", "ttl": "1h"}
@@ -205,7 +210,7 @@ def cache_mark(request: ModelRequest) -> dict[str, str]:
 
 
 def stand_in(image: ImageRef) -> str:
-    """Return the text to send instead of an image or PDF: its own text, or ``LOST_IMAGE``."""
+    """Return the text that replaces an image or PDF, which is its own text or ``LOST_IMAGE``."""
     return image.text or LOST_IMAGE
 
 
@@ -279,11 +284,11 @@ def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
 def usage_of(reported: Mapping[str, Any]) -> Usage | None:
     """Return the usage for the numbers that a provider reported; None if they aren't usable.
 
-    ``reported`` has prompt, completion, cache_read, cache_write and reasoning, in tokens. Returns
-    None if ``prompt`` or ``completion`` isn't plausible, or if no prompt tokens are reported; other
-    missing or implausible numbers count as 0. ``prompt`` is assumed to include cached tokens, as
-    OpenAI's does. If it is smaller than the number of cached tokens, it is taken as the number of
-    uncached tokens.
+    ``reported`` contains prompt, completion, cache_read, cache_write and reasoning, in tokens.
+    Returns None if ``prompt`` or ``completion`` isn't plausible, or if no prompt tokens are
+    reported; other missing or implausible numbers count as 0. ``prompt`` is assumed to include
+    cached tokens, as OpenAI's does. If it is smaller than the number of cached tokens, it is taken
+    as the number of uncached tokens.
     """
     prompt = _count(reported.get("prompt"))
     completion = _count(reported.get("completion"))
@@ -299,7 +304,7 @@ def usage_of(reported: Mapping[str, Any]) -> Usage | None:
         cache_write=cache_write,
         reasoning=min(_count(reported.get("reasoning")) or 0, completion),
     )
-    # Every request has at least one token; servers that don't count report zero.
+    # Every request has at least one token. Servers that don't count tokens report zero.
     return usage if usage.prompt > 0 else None
 
 
