@@ -1,9 +1,10 @@
 """Opens, copies and removes files relative to directory descriptors.
 
-This is safe in trees that other processes may change. The kernel looks up a path again in each
-call, and another process may meanwhile have replaced part of the path with a link. A descriptor,
-however, always means the same directory. Given a directory's descriptor, no function here follows a
-link below that directory, and none waits for a pipe.
+This is safe in directory trees that other processes may change. If a file is named by its path, the
+kernel looks up the path again in each call, and another process may meanwhile have replaced a part
+of the path with a link. A descriptor, however, always refers to the same directory. Given a
+directory's descriptor, no function here follows a link below that directory, and none waits for a
+pipe.
 """
 
 import contextlib
@@ -24,10 +25,12 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLLOWED_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags for opening a directory that may be a link."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags for reading a file that must not be a link. Without ``O_NONBLOCK``, opening a pipe would
-wait for a writer."""
+"""Flags for opening a file, which must not be a link, for reading.
+
+Without ``O_NONBLOCK``, opening a pipe would wait for a writer.
+"""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""Flags for opening a directory only to open others below it. It need not be readable."""
+"""Flags for opening a directory only to open other files below it. It need not be readable."""
 PERMISSIONS = 0o777
 """Mask of the permission bits, without setuid, setgid and the sticky bit."""
 
@@ -37,19 +40,19 @@ _NO_MAGICLINKS = 0x02
 _NO_SYMLINKS = 0x04
 _BENEATH = 0x08
 _PATH_MAX = 4096
-"""Maximum length of a path in a system call, in bytes with the final NUL (Linux's limits.h)."""
+"""Maximum length of a path in a system call, in bytes, including the final NUL (see limits.h)."""
 _FICLONE = 0x40049409
-"""Linux ioctl that makes a file share another file's blocks."""
+"""A Linux ioctl that makes a file share the data blocks of another file."""
 _CURRENT = -100
-"""AT_FDCWD: the current directory."""
+"""The value AT_FDCWD, which stands for the current directory in system calls."""
 
 
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Descend from a directory through the named folders. Return the last folder's descriptor.
+    """Descend from a directory through the named folders, and return the last one's descriptor.
 
-    Closes ``descriptor``, even after an error; without folders, returns it instead. With ``make``,
-    creates missing directories. Raises OSError if a directory doesn't exist or is a link
-    (``ELOOP``, ``ENOTDIR``).
+    ``descriptor`` is closed, even after an error. If there are no folders, it is returned instead.
+    If ``make`` is True, missing directories are created. Raises OSError if a directory doesn't
+    exist or is a link (``ELOOP``, ``ENOTDIR``).
     """
     names = list(folders)
     try:
@@ -74,7 +77,7 @@ def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> i
 def open_path(path: Path, *, make: bool = False) -> int:
     """Open the directory at an absolute path and return its descriptor.
 
-    With ``make``, missing directories are created.
+    If ``make`` is True, missing directories are created.
 
     Raises:
         OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
@@ -85,7 +88,7 @@ def open_path(path: Path, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def using(descriptor: int) -> Iterator[int]:
-    """Yield ``descriptor``, and close it after the block."""
+    """Yield ``descriptor``, and close it after the ``with`` block."""
     try:
         yield descriptor
     finally:
@@ -95,8 +98,8 @@ def using(descriptor: int) -> Iterator[int]:
 def open_beneath(root: int, path: str, *, make: bool = False) -> int:
     """Return a new descriptor of the directory ``path`` below ``root``; "" means ``root``.
 
-    With ``make``, missing directories are created. Raises OSError if the directory doesn't exist,
-    or the path contains a link.
+    If ``make`` is True, missing directories are created. Raises OSError if the directory doesn't
+    exist, or if the path contains a link.
     """
     if not path:
         return os.dup(root)
@@ -110,8 +113,8 @@ def open_beneath(root: int, path: str, *, make: bool = False) -> int:
 def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the descriptor of the directory that contains ``path``, and the path's last name.
 
-    ``path`` is relative to the directory ``root``. The descriptor is closed after the block. Raises
-    OSError as `open_beneath` does.
+    ``path`` is relative to the directory whose descriptor is ``root``. The yielded descriptor is
+    closed after the ``with`` block. Raises OSError in the same cases as `open_beneath`.
     """
     folder, _, name = path.rpartition("/")
     with using(open_beneath(root, folder, make=make)) as parent:
@@ -142,12 +145,12 @@ def _openat2() -> Callable[[int, str], int] | None:
     try:
         os.close(opened(_CURRENT, "."))
     except OSError:
-        return None  # an older kernel, or a container that refuses it
+        return None  # The kernel is too old, or a container refuses the call.
     return opened
 
 
 def state_at(parent: int, name: str) -> os.stat_result | None:
-    """Return the status of an entry in a directory; None if unavailable. Follows no link."""
+    """Return the status of an entry in a directory; None if it isn't available. Follows no link."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
@@ -164,7 +167,7 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 
 
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
-    """Open a regular file in a directory for reading. Returns its descriptor and status.
+    """Open a regular file in a directory for reading, and return its descriptor and status.
 
     Raises OSError if it doesn't exist, can't be read, or isn't a regular file (a link, for
     example).
@@ -180,7 +183,7 @@ def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
 def set_mode(parent: int, name: str, mode: int) -> None:
     """Set the permission bits of an entry in a directory, even if the entry can't be opened.
 
-    Raises OSError if the entry doesn't exist or, on Linux, if it is a link.
+    Raises OSError if the entry doesn't exist, and on Linux also if it is a link.
     """
     if sys.platform != "linux":
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
@@ -188,19 +191,19 @@ def set_mode(parent: int, name: str, mode: int) -> None:
     with using(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)) as itself:
         if stat.S_ISLNK(os.fstat(itself).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        # Changed through the descriptor, because another process may have replaced the entry.
+        # Use the descriptor, because another process may have replaced the entry.
         os.chmod(f"/proc/self/fd/{itself}", mode)  # noqa: PTH101 - a descriptor
 
 
 def open_directory(parent: int, name: str) -> int:
     """Open a subdirectory and return its descriptor.
 
-    If its owner lacks permission to read, write or search it, that permission is granted first, if
-    possible. Raises OSError if it isn't a directory or can't be opened.
+    If the owner of the directory lacks permission to read, write or search it, that permission is
+    first granted, if possible. Raises OSError if the entry isn't a directory or can't be opened.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-        with contextlib.suppress(PermissionError):  # another user's
+        with contextlib.suppress(PermissionError):  # The directory belongs to another user.
             set_mode(parent, name, state.st_mode & PERMISSIONS | stat.S_IRWXU)
     return os.open(name, DIRECTORY, dir_fd=parent)
 
@@ -208,8 +211,8 @@ def open_directory(parent: int, name: str) -> int:
 def make_directory(parent: int, name: str, mode: int) -> int:
     """Create a directory, or use the existing one, and return its descriptor.
 
-    Its permissions are set to those in ``mode``; an inherited setgid bit stays. Raises OSError if
-    that fails, for example because ``name`` is a file.
+    The permissions of the directory are set to those in ``mode``, but an inherited setgid bit
+    stays. Raises OSError if this fails, for example because ``name`` is a file.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
@@ -242,7 +245,7 @@ def copy_data(reading: int, writing: int, size: int) -> None:
     while at < size:
         try:
             at = os.lseek(reading, at, os.SEEK_DATA)
-        except OSError:  # a hole to the end
+        except OSError:  # The rest of the file is a hole.
             return
         end = os.lseek(reading, at, os.SEEK_HOLE)
         os.lseek(writing, at, os.SEEK_SET)
@@ -280,8 +283,8 @@ def _empty(top: int) -> None:
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
     """Remove the files in the directory ``here``, and move its directories to ``top``.
 
-    Yields the new names of the moved directories, taken from ``names``. If ``here`` is ``top``,
-    nothing is moved, and the directories' current names are yielded.
+    The function yields the new names of the moved directories, which are taken from ``names``. If
+    ``here`` is ``top``, nothing is moved, and the current names of the directories are yielded.
     """
     free = iter(names)
     for row in entries(here):
@@ -290,7 +293,7 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
         elif here == top:
             yield row.name
         else:
-            # Opening grants write permission: without it, a directory couldn't be moved either.
+            # Opening a directory makes it writable. Otherwise, it couldn't be moved either.
             os.close(open_directory(here, row.name))
             name = next(free)
             os.rename(row.name, name, src_dir_fd=here, dst_dir_fd=top)
@@ -298,6 +301,9 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove a file or directory tree that this program made. Stops silently at the first error."""
+    """Remove a file or directory tree that this program created.
+
+    Stop silently at the first error.
+    """
     with contextlib.suppress(OSError), using(os.open(place.parent, FOLLOWED_DIRECTORY)) as parent:
         remove(parent, place.name)

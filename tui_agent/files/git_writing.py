@@ -1,7 +1,8 @@
 """Makes patches, merges and commits with git, without running a repository's hooks or filters.
 
-A patch is made in a temporary repository, and a commit from a temporary working tree and index.
-Only objects and one branch are added to the user's repository; its index and files stay unchanged.
+A patch is created in a temporary repository, and a commit is created from a temporary working tree
+and index. Only objects and one branch are added to the user's repository, whose index and files
+stay unchanged.
 """
 
 import os
@@ -24,7 +25,7 @@ from tui_agent.lazy import frozen
 GIT_SECONDS = 120.0
 """Time limit of one git command, in seconds."""
 _AUTHOR = "tui-agent <tui-agent@localhost>"
-"""Author of commits if git has no name for the user."""
+"""Author of commits if the user's git settings contain no name."""
 _NOT_PLAIN = re.compile(rb'[\x00-\x1f"\\]')
 _PATCH_OPTIONS = "--binary --full-index --no-color --no-ext-diff --no-textconv --find-renames"
 _LINK = b"160000 "
@@ -32,7 +33,7 @@ _LINK = b"160000 "
 
 
 class GitWriteError(UserFacingError):
-    """A patch or commit can't be made; the message says why and is shown to the user."""
+    """Raised when a patch or commit can't be created. The message tells the user why."""
 
 
 @frozen
@@ -53,10 +54,10 @@ class FileEdit:
 
 
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
-    """Return a patch with all edits for ``git apply``, including binary files, modes and renames.
+    """Return a patch for ``git apply`` with all edits, including binary files, modes and renames.
 
-    Returns b"" if there are no edits. Blocks, so call it in a thread. Raises GitWriteError if git
-    is missing or fails.
+    Returns b"" if there are no edits. This function blocks, so call it in a thread. Raises
+    GitWriteError if git isn't installed or fails.
     """
     if not edits:
         return b""
@@ -68,7 +69,7 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
 
 
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
-    """Yield a ``git fast-import`` stream that makes two branches with one commit each.
+    """Yield a ``git fast-import`` stream that creates two branches with one commit each.
 
     The branch ``before`` contains the files before the edits, ``after`` the files after the edits.
     """
@@ -90,9 +91,10 @@ def _as_octal(byte: "re.Match[bytes]") -> bytes:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return ``base`` with the changes of both ``ours`` and ``theirs``.
+    """Merge ``ours`` and ``theirs``, which are two changed versions of ``base``.
 
-    Returns None if the changes conflict, a version is binary, or git is missing or fails.
+    Returns the merged content. Returns None if the changes conflict, if a version is binary, or if
+    git isn't installed or fails.
     """
     with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
         place = Path(name)
@@ -106,7 +108,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 @frozen
 class Committed:
-    """A commit that `commit_to_branch` made: its full id and its branch.
+    """The full id and the branch of a commit that `commit_to_branch` has created.
 
     ``left_out`` maps the relative path of each edit that is not in the commit to the reason.
     """
@@ -124,8 +126,8 @@ def commit_to_branch(
     """Commit edits on a new branch that starts at ``HEAD``.
 
     The user's index and working tree stay unchanged, and no hook is run. If a file had uncommitted
-    changes before its edit, they are left out of the commit, unless they conflict with the edit or
-    the file is untracked or binary.
+    changes before it was edited, these changes are left out of the commit, unless they conflict
+    with the edit, or the file is untracked or binary.
 
     Raises:
         GitWriteError: git is missing or fails, there is no repository or no commit in it, the
@@ -185,7 +187,7 @@ def commit_to_branch(
 def _write_tree(
     git: "_Git", tree: Path, edits: Sequence[FileEdit]
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the edited files for the commit to the directory ``tree``.
+    """Write the versions of the edited files that belong in the commit to the directory ``tree``.
 
     Returns the ``left_out`` and ``mixed`` paths of `Committed`.
     """
@@ -205,7 +207,7 @@ def _write_tree(
 def uncommittable(project: Path, paths: Sequence[str]) -> dict[str, str]:
     """Return the relative paths that can't be committed, each with the reason.
 
-    Returns {} if there is no repository, or if git is missing or fails.
+    Returns {} if there is no repository, or if git isn't installed or fails.
     """
     repository = repository_of(project)
     if repository is None or not paths:
@@ -221,7 +223,7 @@ def uncommittable(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the paths in submodules or with a filter such as Git LFS, each with the reason."""
+    """Return the paths that are in submodules or use a filter such as Git LFS, with the reasons."""
     listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
@@ -236,12 +238,12 @@ def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(paths: Iterable[str]) -> bytes:
-    """Return paths separated by NUL, as input for git's option ``-z``."""
+    """Return paths separated by NUL characters, as git expects them with its option ``-z``."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the name of the git filter (such as ``lfs``) for each path that has one."""
+    """Return the name of the git filter (such as ``lfs``) for each path that uses one."""
     fields = git.run("check-attr -z --stdin filter", text=_listed(paths)).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
@@ -253,7 +255,10 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return a file's content for the commit, and whether it includes earlier changes."""
+    """Return the content of a file in the commit, and whether it includes earlier changes.
+
+    Earlier changes are uncommitted changes that were made before the edit.
+    """
     after = edit.after.content or b""
     before = edit.before.content
     committed = git.try_run("cat-file --filters", f":{edit.path}")
@@ -282,8 +287,8 @@ class _Git:
         """Run git with the input ``text``, and return its output.
 
         The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME
-        <ADDRESS>". Raises GitWriteError if git is missing or fails. If git printed errors, the
-        first line is the message.
+        <ADDRESS>". Raises GitWriteError if git isn't installed or fails. The message is the first
+        line of git's error output, if there is any.
         """
         environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:
@@ -304,7 +309,7 @@ class _Git:
         return done.stdout
 
     def try_run(self, command: str, *more: str) -> bytes | None:
-        """Run git as `run` does, and return its output; None if git is missing or fails."""
+        """Run git as `run` does, and return its output, or None if git isn't installed or fails."""
         try:
             return self.run(command, *more)
         except GitWriteError:

@@ -1,10 +1,10 @@
 """Translates the tools' glob patterns into regular expressions for paths separated by ``/``.
 
-``*`` and ``?`` match within one name, and ``**`` across directories. ``{a,b}`` matches either text;
-``[abc]`` and ``[!abc]`` match one character. A pattern without a slash matches a file's name at any
-depth. A pattern with a slash, even if only at its start, matches the whole path.
+``*`` and ``?`` match within one name, and ``**`` matches across directories. ``{a,b}`` matches
+either text, and ``[abc]`` and ``[!abc]`` match one character. A pattern without a slash matches a
+file's name at any depth. A pattern with a slash, even if only at its start, matches the whole path.
 
-Brackets and braces also match themselves, because some frameworks use them in file names
+Brackets and braces also match literally, because some frameworks use them in file names
 (``app/[id]/page.tsx``).
 """
 
@@ -17,19 +17,23 @@ from tui_agent.lazy import LazyPattern
 _MAGIC = frozenset("*?[{")
 _WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
 _MAX_BRACES = 6
-"""Maximum nesting of braces that is expanded. Deeper braces match literally. Each level doubles the
-size of the regular expression."""
+"""Maximum depth of nested braces that are expanded. Braces at a deeper level match literally.
+
+Each level doubles the size of the regular expression.
+"""
 
 
 _STARS = LazyPattern(r"\*+")
 _MAX_STARS = 4
-"""Maximum number of runs of stars in one name, and of ``**`` in a pattern. With n of them, the time
-for a failing match grows as the n-th power of the path's length."""
+"""Maximum number of series of stars in one name, and of ``**`` in one pattern.
+
+With n of them, the time for a match that fails grows as the n-th power of the path's length.
+"""
 
 
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a glob; use its ``fullmatch`` on relative paths."""
+    """Return the regular expression of a glob, whose ``fullmatch`` is used on relative paths."""
     pattern = pattern.rstrip("/")
     anchored = "/" in pattern
     body = _translate(pattern.removeprefix("./").lstrip("/"))
@@ -48,7 +52,7 @@ def is_costly(pattern: str) -> bool:
 
 
 def has_unclosed_bracket(pattern: str) -> bool:
-    """Return True if a bracket or brace of the pattern isn't closed and so matches only itself."""
+    """Return True if a pattern has an unclosed bracket or brace, which only matches literally."""
     return pattern.count("{") > pattern.count("}") or pattern.count("[") > pattern.count("]")
 
 
@@ -98,9 +102,9 @@ def _translate(pattern: str, depth: int = 0) -> str:
 
 
 def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
-    """Return the regular expression for the part of a pattern at ``position``, and the part's end.
+    """Return the regular expression for the part of a pattern at ``position``, and that part's end.
 
-    ``depth`` is the number of braces around that part.
+    ``depth`` is the number of pairs of braces around this part.
     """
     wild = next((row for row in _WILD if pattern.startswith(row[0], position)), None)
     if wild is not None:
@@ -129,7 +133,7 @@ def _character_class(pattern: str, start: int) -> tuple[str, int]:
     either = f"(?:{re.escape(pattern[start : end + 1])}|(?!/)[{negated}{members}])"
     try:
         re.compile(either)
-    except re.error:  # a range that goes backwards
+    except re.error:  # The range goes backwards.
         either = re.escape(pattern[start : end + 1])
     return either, end + 1
 

@@ -1,4 +1,4 @@
-"""Applies ``.gitignore`` and ``.ignore`` files, and walks directories except for ignored files."""
+"""Applies ``.gitignore`` and ``.ignore`` files, and lists files that are not ignored."""
 
 import os
 import re
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MAX_BYTES = 100_000
-"""Maximum number of bytes read from an ignore file, because compiling its patterns takes time."""
+"""Maximum number of bytes that are read from an ignore file.
+
+There is a limit because it takes time to compile the patterns.
+"""
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 
@@ -35,14 +38,18 @@ class IgnoreRules:
     def above(cls, directory: Path) -> "IgnoreRules":
         """Return the rules that a directory inherits from its parents in its repository.
 
-        The directory's own ignore files are not included; see `entering`. A directory that is
-        itself ignored inherits nothing, because a user who names it wants to see its files.
+        The rules in the directory's own ignore files are not included. They are added by
+        `entering`. A directory that is itself ignored inherits nothing, because a user who names it
+        wants to see its files.
         """
         return cls.of_lines(lines_above(directory), directory)
 
     @classmethod
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
-        """Return the same as `above`. ``rows`` is the result of `lines_above` for the directory."""
+        """Return the same rules as `above`, from rows that have been read already.
+
+        ``rows`` is the result of `lines_above` for the directory.
+        """
         rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
         if rules.ignored(str(directory), directory=True):
             return cls()
@@ -56,24 +63,25 @@ class IgnoreRules:
         return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        """Return True if the rules ignore an absolute path.
+        """Return True if these rules ignore the file with the given absolute path.
 
         ``directory`` says whether the path is a directory.
         """
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
-            # None means that no pattern matches; False, that a pattern with ``!`` matches.
+            # None means that no pattern matches. False means that a pattern with ``!`` matches.
             if is_ignored is not None:
                 return is_ignored
         return False
 
 
 def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
-    """Return the ignore rules above a directory, from its repository's root down.
+    """Return the ignore rules in the parents of a directory, from the repository's root down.
 
-    Each row is a directory with ignore files, and their lines. The given directory itself is not
-    included. The list is empty outside a repository, and for the repository's root.
+    Each row consists of a directory that contains ignore files, and the lines of these files. The
+    given directory itself is not included. The list is empty outside a repository, and for the
+    repository's root.
     """
     parents = (directory, *directory.parents)
     repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
@@ -91,7 +99,7 @@ def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
 def _lines_in(directory: str | Path) -> list[str]:
     lines: list[str] = []
     for name in _IGNORE_FILES:
-        # Like git, follow no link, and read only regular files.
+        # Like git, do not follow links, and read only regular files.
         data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - called for every directory of a walk
         lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
     return lines
@@ -99,7 +107,7 @@ def _lines_in(directory: str | Path) -> list[str]:
 
 @frozen
 class ListedPath:
-    """An entry of a directory: its name, absolute path and kind, and whether it is ignored."""
+    """An entry in a directory listing: its name, absolute path, kind, and whether it is ignored."""
 
     name: str
     path: str
@@ -113,7 +121,7 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
     ``directory`` is absolute. ``rules`` are the rules that apply in it. Leaves out ``.git`` and
     other data of version control. A link doesn't count as a directory. Raises OSError if the
-    directory can't be listed, or its path contains a link.
+    directory can't be listed, or if its path contains a link.
     """
     found = []
     with opened_directory(Path(directory)) as descriptor, os.scandir(descriptor) as entries:

@@ -1,9 +1,9 @@
-"""Opens files so that no link can lead away from the path that was checked or allowed.
+"""Opens files in such a way that a link can't lead to a file other than the one that was checked.
 
 A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``).
 Therefore `read_inside` and `open_inside` refuse paths that lead out of the project. After the user
-has allowed a path, a background command could replace a directory on it with a link. Therefore
-`directory` and the functions that use it follow no link at all.
+has allowed a path, a background command could replace a directory on it with a link. Therefore,
+`directory` and the functions that use it don't follow any links.
 """
 
 import errno
@@ -31,13 +31,16 @@ _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OutsideError(OSError):
-    """A path leads out of the project through a link. ``strerror`` says where it leads."""
+    """Raised when a path leads out of the project through a link.
+
+    ``strerror`` says where it leads.
+    """
 
 
 def read_inside(
     project: Path, path: Path, limit: int | None = None
 ) -> tuple[bytes, os.stat_result]:
-    """Return the first ``limit`` bytes of a project's file, and the file's status.
+    """Return the first ``limit`` bytes of a file in a project, and the file's status.
 
     If ``limit`` is None, returns all bytes. Links inside the project are followed. If a link is
     changed after the check and before the file is opened, opening fails.
@@ -51,7 +54,7 @@ def read_inside(
 
 
 def open_inside(project: Path, path: Path) -> int:
-    """Open a project's file for reading, and return its descriptor.
+    """Open a file in a project for reading, and return its descriptor.
 
     Links inside the project are followed. Raises OutsideError if the path leads out of the project,
     and OSError if it can't be opened.
@@ -123,7 +126,7 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
 
 @contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """Yield a descriptor of the directory at an absolute path, and close it after the block.
+    """Yield a descriptor of the directory at an absolute path. Close it after the ``with`` block.
 
     Raises:
         OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
@@ -134,7 +137,7 @@ def directory(path: Path) -> Iterator[int]:
 
 @contextmanager
 def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
-    """Open a regular file for reading, and close it after the block.
+    """Open a regular file for reading, and close it after the ``with`` block.
 
     ``path`` is relative to the directory whose descriptor is ``root``.
 
@@ -150,7 +153,7 @@ def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
 def open_file(path: Path) -> BinaryIO:
     """Open the file at an absolute path for reading.
 
-    Raises OSError if it can't be opened, or the path contains a link.
+    Raises OSError if the file can't be opened, or if the path contains a link.
     """
     with directory(path.parent) as parent:
         return os.fdopen(os.open(path.name, REGULAR, dir_fd=parent), "rb")
@@ -159,7 +162,7 @@ def open_file(path: Path) -> BinaryIO:
 def make_directories(path: Path) -> None:
     """Create the directory at an absolute path and its parents, unless they exist.
 
-    Raises OSError if one can't be created, or the path contains a link.
+    Raises OSError if a directory can't be created, or if the path contains a link.
     """
     os.close(open_path(path, make=True))
 
@@ -171,11 +174,11 @@ def _everything(_place: Path, _name: str) -> bool:
 def walk_beneath(
     top: Path, enters: Callable[[Path, str], bool] = _everything
 ) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
-    """Yield ``top`` and the directories below it: path, descriptor and entries of each.
+    """Yield the path, descriptor and entries of ``top`` and of the directories below it.
 
     A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links
-    are not followed. A descriptor is closed in the next iteration. Directories that can't be opened
-    are skipped, even ``top``.
+    are not followed. A descriptor is closed when the next directory is requested. Directories that
+    can't be opened, including ``top``, are skipped.
     """
     with suppress(OSError), directory(top) as root:
         pending = [""]

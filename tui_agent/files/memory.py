@@ -1,9 +1,9 @@
 """A project's memory: one line per topic. The model receives the lines in every session.
 
-The model can only propose lines; a proposal isn't sent until the user accepts it. Lines and
-proposals are stored in a file in the program's data directory. The methods of `MemoryState` are
-pure. The methods of `Memory` read and write the file, and also remove and restore notes in the
-project's notes file.
+The model itself can only propose lines. A proposed line isn't sent to the model until the user
+accepts the proposal. Lines and proposals are stored in a file in the program's data directory. The
+methods of `MemoryState` have no side effects. The methods of `Memory` read and write the file, and
+also remove and restore notes in the project's notes file.
 """
 
 import hashlib
@@ -26,20 +26,23 @@ from tui_agent.word_lists import listed
 
 USER = ""
 MODEL = "the model"
-"""Values of `MemoryLine.origin` for lines whose words were written by the user or the model."""
+"""Values of `MemoryLine.origin` for lines that were written by the user or by the model."""
 
 MAX_CHARS = 500
-"""Maximum number of characters of a line, including its topic."""
+"""Maximum number of characters of a line in the memory, including its topic."""
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Maximum number of waiting proposals. When one more arrives, the oldest proposal whose words come
-from a web page, a file or a command is dropped; if there is none, the oldest of all proposals."""
+"""Maximum number of pending proposals.
+
+If another proposal arrives, the oldest one whose text comes from a web page, a file or a command is
+dropped. If there is no such proposal, the oldest of all is dropped.
+"""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
 """Maximum number of changes that can be undone."""
 UNUSED_SESSIONS = 20
-"""After this many sessions in a row that didn't use a line, the line's removal is proposed."""
+"""Number of successive sessions without any use of a line after which its removal is proposed."""
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
@@ -48,7 +51,10 @@ _UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Matches characters of scripts without spaces between words. Each of them counts as a word."""
 _WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
-"""Words of up to this many characters keep a final s. Longer words lose it, as a plural s."""
+"""Maximum length of a word that keeps a final s.
+
+In longer words, a final s is removed because it may mark a plural.
+"""
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
     "for from has have here i in is it its make must need needs never no not now of on only or our out please "
@@ -59,16 +65,17 @@ _COMMON = listed(
 
 
 class NotKeptError(UserFacingError):
-    """The memory can't be read or changed; the message is for the user or the model."""
+    """Raised when the memory can't be read or changed. The message is for the user or the model."""
 
 
 class MemoryLine(BaseModel):
     """A remembered line about a topic.
 
-    ``source`` is the entry that the line comes from (``SESSION#ENTRY``), `NOTES_FILE` for a note in
-    the project's notes file, or "" for a line that the user wrote. ``origin`` says where the words
-    come from: `USER`, `MODEL`, or for example ``webfetch example.com``. ``topic`` is "" until a
-    topic is chosen. Times are in milliseconds since the epoch.
+    ``source`` is the session entry from which the line comes (``SESSION#ENTRY``), `NOTES_FILE` for
+    a note in the project's notes file, or "" for a line that the user wrote. ``origin`` says where
+    the text of the line comes from. It is `USER`, `MODEL`, or, for example, ``webfetch
+    example.com``. ``topic`` is "" until a topic is chosen. Times are in milliseconds since the
+    epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -91,14 +98,14 @@ class MemoryLine(BaseModel):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the words come from a web page, a file or a command."""
+        """Whether the text of the line comes from a web page, a file or a command."""
         return self.origin not in {USER, MODEL}
 
 
 class Proposal(BaseModel):
-    """A proposal to add ``line``, which replaces the line on its topic, if any.
+    """A proposal to add ``line``, which then replaces the line on the same topic, if there is one.
 
-    If ``removes`` is True, it is a proposal to remove ``line`` instead.
+    If ``removes`` is True, the proposal is to remove ``line`` instead.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -108,11 +115,11 @@ class Proposal(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """One change of the lines or proposals, recorded for undo.
+    """One change of the lines or proposals in the memory, recorded so that it can be undone.
 
     ``before`` and ``after`` are the line before and after the change. ``before`` is None for an
     added line, ``after`` is None for a removed line, and both are None if only a proposal was
-    declined. ``proposal`` is the proposal that the change answered; None if there was none.
+    declined. ``proposal`` is the proposal that was accepted or declined with this change, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -123,9 +130,10 @@ class MemoryChange(BaseModel):
 
 
 class MemoryState(BaseModel):
-    """A project's memory: its lines and its waiting proposals, each with unique topics.
+    """A project's memory: its lines and its pending proposals, each with unique topics.
 
-    ``changes`` are the changes that can be undone, oldest first. The methods return changed copies.
+    ``changes`` are the changes that can be undone, oldest first. The methods don't change the
+    state, but return a changed copy of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -133,7 +141,7 @@ class MemoryState(BaseModel):
     lines: tuple[MemoryLine, ...] = ()
     proposed: tuple[Proposal, ...] = ()
     declined: tuple[str, ...] = ()
-    """Declined texts, which are not proposed again."""
+    """Texts of proposed lines that the user has declined, which are not proposed again."""
     changes: tuple[MemoryChange, ...] = ()
 
     def line(self, topic: str) -> MemoryLine | None:
@@ -152,12 +160,12 @@ class MemoryState(BaseModel):
         instead_of: MemoryLine | None = None,
         answers: Proposal | None = None,
     ) -> "MemoryState":
-        """Add a line. It replaces ``instead_of`` or, if that is None, the line with the same topic.
+        """Add a line. It replaces ``instead_of`` or, if that is None, the line on the same topic.
 
         ``answers`` is the proposal that the user accepted with this line, perhaps after editing it.
-        If the user has changed the topic of the proposal or of ``instead_of`` to a topic in use,
-        the line receives a free topic instead, such as ``build 2``. Otherwise it would replace a
-        line that the user hasn't seen.
+        If the user has changed the topic of the proposal or of ``instead_of`` to a topic that
+        another line has, the new line receives an unused topic instead, such as ``build 2``.
+        Otherwise, it would replace a line that the user hasn't seen.
 
         Raises:
             NotKeptError: the line replaces no other line, and there are already `MAX_LINES`.
@@ -170,11 +178,11 @@ class MemoryState(BaseModel):
             line = self.on_free_topic(line)
         before = instead_of or self.line(line.topic)
         if before is None and len(self.lines) >= MAX_LINES:
-            raise NotKeptError(f"The memory is full ({MAX_LINES} lines): drop some in /memory.")
+            raise NotKeptError(f"The memory is full ({MAX_LINES} lines). Drop some in /memory.")
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return a copy of ``line`` with a topic not in use. Adds a number if necessary.
+        """Return a copy of ``line`` whose topic isn't used yet. If necessary, a number is added.
 
         For a line without a topic, the topic is the first uncommon word of its text, or "note".
         """
@@ -191,7 +199,7 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=line, proposal=answers))
 
     def without_proposal(self, proposal: Proposal) -> "MemoryState":
-        """Decline a proposal.
+        """Decline a proposal, and return the changed state.
 
         The text of a proposed line isn't proposed again. If a line's removal was proposed, the line
         stays, and the count of sessions that didn't use it starts at 0 again.
@@ -205,11 +213,12 @@ class MemoryState(BaseModel):
         return state.model_copy(update={"declined": declined})
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
-        """Add proposals. A new proposal replaces the waiting proposal on its topic.
+        """Add proposals. A new proposal replaces the pending proposal on the same topic.
 
-        A proposed line is left out if the memory has it, if it was declined, or if it already
-        waits. A proposed removal is left out if no line has its topic, or if a proposal on that
-        topic already waits. If more than `MAX_PROPOSED` wait, some are dropped.
+        A proposed line is ignored if the memory already contains it, if the user has declined it,
+        or if its proposal is already pending. A proposed removal is ignored if no line has its
+        topic, or if a proposal on that topic is already pending. If more than `MAX_PROPOSED`
+        proposals are pending, some are dropped.
         """
         state = self
         for proposal in proposals:
@@ -218,7 +227,7 @@ class MemoryState(BaseModel):
         return state
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
-        """Record that a run used the lines on the topics ``used``; ``now`` is in milliseconds."""
+        """Record that a run used the lines on the topics ``used``. ``now`` is in milliseconds."""
         lines = []
         for line in self.lines:
             update: dict[str, int] = {}
@@ -228,7 +237,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def counted_unused(self, topics: Collection[str]) -> "MemoryState":
-        """Record that a session received the lines on these topics and didn't use them."""
+        """Record that a session received the lines on the given topics but didn't use them."""
         lines = []
         for line in self.lines:
             unused = line.unused + (line.topic in topics)
@@ -236,7 +245,10 @@ class MemoryState(BaseModel):
         return self.model_copy(update={"lines": tuple(lines)})
 
     def undone(self) -> "MemoryState":
-        """Undo the newest change, if any. If it answered a proposal, the proposal waits again."""
+        """Undo the newest change, if any, and return the changed state.
+
+        If the change accepted or declined a proposal, that proposal becomes pending again.
+        """
         if not self.changes:
             return self
         change = self.changes[-1]
@@ -252,7 +264,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update=update)
 
     def proposals_beside(self, proposal: Proposal) -> tuple[Proposal, ...]:
-        """Return the waiting proposals whose topic differs from that of ``proposal``."""
+        """Return the pending proposals whose topic differs from that of ``proposal``."""
         topic = proposal.line.topic
         return tuple(one for one in self.proposed if one.line.topic != topic)
 
@@ -291,7 +303,7 @@ class Memory:
         self.path = folder / f"{name}-{digest}.json"
 
     def read(self) -> MemoryState:
-        """Return the memory on disk. It is empty if there is no file.
+        """Return the content of the memory file. It is empty if there is no file.
 
         Raises NotKeptError if the file is not valid.
         """
@@ -301,7 +313,7 @@ class Memory:
             return MemoryState.model_validate_json(read_regular(self.path, _MAX_BYTES) or b"")
         except ValidationError as error:
             raise NotKeptError(
-                f"The memory file {self.path} is not valid: repair it or move it away."
+                f"The memory file {self.path} is not valid. Repair it or move it away."
             ) from error
 
     def change(self, change: Callable[[MemoryState], MemoryState]) -> MemoryState:
@@ -314,7 +326,7 @@ class Memory:
             lock = FileLock(self.path.with_suffix(".lock"))
             try:
                 if not lock.take(timeout=_LOCK_SECONDS):
-                    raise NotKeptError("Another program is writing the memory; try again.")
+                    raise NotKeptError("Another program is writing the memory file. Try again.")
                 before = self.read()
                 after = change(before)
                 if after != before:
@@ -327,11 +339,11 @@ class Memory:
         return after
 
     def add(self, text: str, now: int) -> MemoryLine:
-        """Add a line that the user wrote, on a free topic, and return it.
+        """Add a line written by the user, on a topic that isn't used yet, and return the line.
 
         ``now`` is in milliseconds since the epoch. Raises NotKeptError if the line is empty, too
-        long, already known or can't be stored; NoteError or OSError if the project's notes can't be
-        read.
+        long or already known, or if it can't be stored. Raises NoteError or OSError if the
+        project's notes can't be read.
         """
         line = line_of(text)
         if line.text in map(line_text, self.notes()):
@@ -348,7 +360,8 @@ class Memory:
     def drop(self, line: MemoryLine) -> None:
         """Remove a line from the memory or, if it comes from `NOTES_FILE`, from the notes.
 
-        Raises NotKeptError if that fails; for notes, also NoteError or OSError.
+        Raises NotKeptError if the line can't be removed. For a note, it may also raise NoteError or
+        OSError.
         """
         if line.source != NOTES_FILE:
             self.change(lambda state: state.without_line(line))
@@ -357,7 +370,7 @@ class Memory:
         self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
-        """Undo the newest change and return it; None if there is nothing to undo.
+        """Undo the newest change and return it, or None if there is nothing to undo.
 
         Raises the errors of `drop`.
         """
@@ -375,7 +388,7 @@ class Memory:
         return undone[0] if undone else None
 
     def notes(self) -> list[str]:
-        """Return the notes in the project's notes file; [] if there is no file.
+        """Return the notes in the project's notes file, or [] if there is no file.
 
         Raises NoteError and OSError as `read_notes` does.
         """
@@ -383,12 +396,12 @@ class Memory:
 
 
 def line_text(text: str) -> str:
-    """Return a text as one line, with single spaces and with hidden characters made visible."""
+    """Return text as one line, with single spaces and with hidden characters made visible."""
     return visible(" ".join(text.split()))
 
 
 def line_of(text: str) -> MemoryLine:
-    """Return a new line for a text, which may begin with a topic (``build: use pnpm``).
+    """Return a new memory line for a text that may begin with a topic (``build: use pnpm``).
 
     Raises:
         NotKeptError: the text is empty or longer than `MAX_CHARS`.
@@ -405,7 +418,7 @@ def line_of(text: str) -> MemoryLine:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words that show what a text is about: in lower case, without common words.
+    """Return the words, in lower case, that show the subject of a text. Common words are left out.
 
     A plural s is removed. In scripts without spaces between words, each character is a word.
     """
@@ -430,9 +443,9 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
-    """Return the state after a change of its lines. The change is recorded for undo.
+    """Return the state after a change of its lines. The change is recorded, so it can be undone.
 
-    The proposal that the change answers, if any, no longer waits.
+    If the change accepts or declines a proposal, that proposal is no longer pending.
     """
     update: dict[str, object] = {"lines": _replaced(state.lines, change.before, change.after)}
     if change.proposal is not None:

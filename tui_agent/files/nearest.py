@@ -1,4 +1,4 @@
-"""Lists the files nearest to some directories, for trees too large to walk completely."""
+"""Lists the files nearest to given directories, in trees that are too large to list completely."""
 
 import os
 from collections import deque
@@ -9,7 +9,7 @@ from pathlib import Path
 def nearest_files(
     places: Iterable[Path], enters: Callable[[str], bool], *, names: int, depth: int
 ) -> Iterator["os.DirEntry[str]"]:
-    """Yield the files, links and other entries below ``places``, nearest first; no directories.
+    """Yield the entries below ``places`` that are not directories, nearest first.
 
     Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
     down. Stops after the directory in which the ``names``-th entry was seen. Links are yielded but

@@ -22,14 +22,14 @@ _MAX_BYTES = 4_000_000
 
 
 class NoteError(UserFacingError):
-    """The notes file can't be read or changed; the message says why and is shown to the user."""
+    """Raised when the notes file can't be read or changed. The message tells the user why."""
 
 
 def read_notes(project: Path) -> list[str]:
-    """Return the notes of a project, in the file's order; [] if there is no notes file.
+    """Return the notes of a project, in the file's order, or [] if there is no notes file.
 
     Undecodable bytes become U+FFFD. Raises NoteError if the file's path leads out of the project,
-    or if the file isn't text or is larger than 4 MB; OSError if it can't be read.
+    or if the file isn't text or is larger than 4 MB. Raises OSError if the file can't be read.
     """
     return notes_in(_load(_notes_path(project)).text)
 
@@ -86,7 +86,7 @@ def without_note(text: str, note: str) -> str:
 
 
 def _note_of(line: str) -> str | None:
-    """Return the note in a line of the file; None if the line is not a list item."""
+    """Return the note in a line of the file, or None if the line is not a list item."""
     if not line.startswith(_BULLET):
         return None
     return odd_bytes_shown(line.removeprefix(_BULLET).strip())

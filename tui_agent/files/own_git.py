@@ -1,14 +1,14 @@
-"""Runs git for this program without running anything that a repository names.
+"""Runs git for this program, without running any program that a repository's settings name.
 
 A repository's settings can name programs to run (``core.fsmonitor``, filters, ``diff.external``,
 hooks, remotes from which missing objects are fetched) and lead to other files (``core.worktree``,
-``include.path``). So can the settings of submodules and embedded repositories.
+``include.path``). The settings of submodules and embedded repositories can do the same.
 
 With `run_git`, git uses none of these settings. It works on a temporary git directory that contains
 this program's own configuration and links to the repository's index and objects. Only the read-only
-subcommands in ``_SUBCOMMANDS`` are allowed. git looks into no submodule, fetches nothing and writes
-nothing. `call_git` runs any command, for ``git_writing`` and ``plugin_sources``. They must pass a
-git directory with this program's own configuration, or a command that runs nothing.
+subcommands in ``_SUBCOMMANDS`` are allowed. git doesn't enter submodules, and neither fetches nor
+writes anything. `call_git` runs any command, for ``git_writing`` and ``plugin_sources``. They must
+pass a git directory with this program's own configuration, or a command that runs no other program.
 
 Some facts (branch, commit, time of the index) are read from the files in ``.git``, without git.
 """
@@ -30,7 +30,7 @@ from tui_agent.path_checks import is_directory, is_file, is_there, real_path
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 GIT_SECONDS = 5.0
-"""Default time limit of git, in seconds."""
+"""Default time limit of a git command, in seconds."""
 
 _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "cat-file": (),
@@ -41,7 +41,8 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 """The allowed subcommands, each with options that are always added. Without the options, git would
 start another git in each submodule, and that git would read the submodule's settings.
 
-``git diff`` isn't allowed: it writes files' times into the index even without optional locks.
+``git diff`` isn't allowed, because it writes the times of files into the index even without
+optional locks.
 """
 
 _PLAINLY = ("--no-pager", "--literal-pathspecs")
@@ -110,7 +111,7 @@ _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class _GitFailedError(Exception):
-    """git failed or timed out, perhaps only because the machine is busy."""
+    """Raised when git fails or times out, perhaps only because the machine is busy."""
 
 
 def run_git(
@@ -119,7 +120,8 @@ def run_git(
     """Run a read-only git command in a folder of the user's repository, and return its output.
 
     ``command`` is a subcommand in ``_SUBCOMMANDS`` (KeyError otherwise) with options, separated by
-    spaces; the arguments ``more`` follow. ``text`` is git's input. Blocks, so call it in a thread.
+    spaces. The arguments ``more`` are added after it. ``text`` is git's input. This function
+    blocks, so call it in a thread.
 
     Returns:
         None if there is no repository or no git, or if git fails or takes longer than ``seconds``.
@@ -158,8 +160,9 @@ def call_git(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run any git command on the repository that ``GIT_DIR`` in ``environment`` names.
 
-    Use this only for a repository that this program made, or a command that runs nothing that the
-    repository names. Returns the finished process, whatever its exit code.
+    Use this only for a repository that this program has created, or for a command that doesn't run
+    any program that the repository's settings name. Returns the finished process, whatever its exit
+    code.
 
     Raises:
         FileNotFoundError: there is no git.
@@ -182,8 +185,8 @@ def call_git(
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
     """Return True if tracked files in the repository around a folder differ from the last commit.
 
-    Also returns False if git fails or takes longer than ``seconds``. Submodules are ignored.
-    Blocks, so call it in a thread.
+    Also returns False if git fails or takes longer than ``seconds``. Submodules are ignored. This
+    function blocks, so call it in a thread.
     """
     return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
 
@@ -191,9 +194,9 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
     """Return the paths in a folder whose current content equals the content in git's index.
 
-    Everyone who has the repository can read that content. The result never includes files in
-    submodules, or files whose content git changes when it stores them (line ends, filters). It is
-    empty outside a repository, or if git fails.
+    Everyone who has a copy of the repository can read that content. The result never includes files
+    in submodules, or files whose content git changes when it stores them (line ends, filters). The
+    result is empty outside a repository, or if git fails.
     """
     index = _index_time(folder)
     states = []
@@ -255,7 +258,7 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _listing(folder: Path, command: str, *more: str) -> bytes:
-    """Run git as `run_git` does, but raise instead of returning None, so no failure is cached."""
+    """Run git as `run_git` does, but raise an error on failure, so that no failure is cached."""
     listed = run_git(folder, command, *more)
     if listed is None:
         raise _GitFailedError
@@ -279,7 +282,7 @@ def _blob_name(path: Path, like: str) -> str | None:
 
 
 def branch_of(project: Path) -> str | None:
-    """Return the checked-out branch, or the commit's first 9 digits if ``HEAD`` is detached.
+    """Return the checked-out branch, or the commit id's first 9 digits if ``HEAD`` is detached.
 
     Returns None outside a repository, or if ``HEAD`` can't be read. Reads ``.git/HEAD``, because
     starting git would take longer.
@@ -300,8 +303,8 @@ def branch_of(project: Path) -> str | None:
 def commits_between(project: Path, first: float, last: float) -> list[str]:
     """Return the short ids (7 digits) of the commits made in a project between two times.
 
-    The oldest comes first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``; without
-    that file, returns [].
+    The oldest comes first. Times are in seconds since the epoch. Reads ``.git/logs/HEAD``. If there
+    is no such file, returns [].
     """
     repository = repository_of(project)
     log = None
@@ -316,7 +319,7 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
 
 
 def repository_of(top: Path) -> Path | None:
-    """Return the git directory of the repository whose root is ``top``; None if there is none.
+    """Return the git directory of the repository whose root is ``top``, or None if there is none.
 
     The git directory is ``.git``, or the directory that a ``.git`` file names (worktrees,
     submodules).
@@ -334,12 +337,12 @@ def repository_of(top: Path) -> Path | None:
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
     """Create a git directory ``place`` with the project's history and its own index and references.
 
-    Changes in it don't affect the project's repository: only objects are read from there. Objects
-    inside the project are read through ``original``, another path to the project, because the
-    project's own path may be hidden where git runs.
+    Changes in the new git directory don't affect the project's repository, because only objects are
+    read from there. Objects inside the project are read through ``original``, another path to the
+    project, because the project's own path may be hidden where git runs.
 
     Returns:
-        The path through which objects are read, and their real path; None if the project has no
+        The path through which objects are read, and their real path, or None if the project has no
         repository, or ``HEAD`` can't be read.
     """
     repository = repository_of(project)
@@ -374,7 +377,8 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 def link_repository(own: Path, repository: Path) -> None:
     """Turn the directory ``own`` into a git directory with the index and objects of ``repository``.
 
-    The index and the objects are links. Settings and hooks that could run programs are left out.
+    The index and the objects are links. Settings and hooks that could run programs are not
+    included.
     """
     shared = shared_directory(repository)
     _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
@@ -399,7 +403,7 @@ def shared_directory(repository: Path) -> Path:
 
 
 def main_worktree(top: Path) -> Path:
-    """Return the main working tree if ``top`` is another worktree of its repository, else ``top``.
+    """Return the main working tree if ``top`` is another worktree of the repository, else ``top``.
 
     The repository must list the worktree, because a ``.git`` file could name any repository.
     """
@@ -413,10 +417,10 @@ def main_worktree(top: Path) -> Path:
 
 
 def head_of(repository: Path, shared: Path) -> str | None:
-    """Return the full id of the checked-out commit; None if there is no commit yet.
+    """Return the full id of the checked-out commit, or None if there is no commit yet.
 
-    ``shared`` is the result of `shared_directory`. Also None if the repository doesn't store its
-    references in files (reftable).
+    ``shared`` is the result of `shared_directory`. Also returns None if the repository doesn't
+    store its references in files (reftable).
     """
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):
@@ -471,5 +475,8 @@ def _line(path: Path) -> str | None:
 
 
 def find_project(cwd: Path) -> Path:
-    """Return the nearest directory with a ``.git``, from ``cwd`` upwards; else ``cwd``."""
+    """Return the nearest directory with a ``.git``, searching from ``cwd`` upwards.
+
+    Returns ``cwd`` if there is no such directory.
+    """
     return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)

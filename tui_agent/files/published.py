@@ -1,9 +1,9 @@
 """Recognises files of installed Python packages that are exactly as they were published.
 
 Packages contain test keys and certificate bundles, which look like secrets. Each package lists its
-files with digests and sizes in ``RECORD``, which is written last. A file that still matches the
-list is public, so it isn't a secret of the user. This module reads files and lists, and caches the
-lists.
+files with digests and sizes in ``RECORD``, which is written last. A file that still matches this
+list is public, so it isn't a secret of the user. This module reads the files and the lists, and
+caches the lists.
 """
 
 import base64
@@ -24,7 +24,7 @@ _REMEMBERED = 16
 
 
 class _Listed(NamedTuple):
-    """A file as its package's ``RECORD`` lists it.
+    """A file as listed in its package's ``RECORD``.
 
     ``digest`` is ``sha256=`` followed by base64. ``size`` is the number of bytes as text.
     ``changed`` is the status change time of the ``RECORD``, in nanoseconds.
@@ -38,8 +38,8 @@ class _Listed(NamedTuple):
 def is_published(path: str, state: os.stat_result) -> bool:
     """Return True if a file belongs to an installed Python package and matches the package's list.
 
-    ``path`` is absolute; ``state`` is the file's current status. Also returns True for a package's
-    ``RECORD``. Returns False for files outside ``site-packages``.
+    ``path`` is absolute, and ``state`` is the file's current status. Also returns True for a
+    package's ``RECORD``. Returns False for files outside ``site-packages``.
     """
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:

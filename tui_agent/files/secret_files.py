@@ -1,9 +1,9 @@
 """Decides which files hold secrets, and redacts secrets in texts, for tools, commands and diffs.
 
 A whole file counts as a secret if its name says so, if it contains a private key or a seed phrase,
-or if most of its text is secrets. The user is asked before a tool reads such a file by name.
-Searches of a directory leave it out, commands in the sandbox see it empty, and language servers
-don't receive it. In all other files, secrets are redacted and the rest is shown.
+or if most of its text is secrets. The user is asked before a tool reads such a file by name. Such a
+file is left out of searches of a directory, it is empty for commands in the sandbox, and language
+servers don't receive it. In all other files, secrets are redacted and the rest is shown.
 
 There are exceptions. Source code, Markdown and files made to be shared (``.env.example``) are
 judged only by name, because keys in them are usually made up. A file of an installed Python package
@@ -43,8 +43,10 @@ _CODE = listed(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Maximum size, in bytes, of an installed program's file that is searched. Larger files are the
-program's data, not settings."""
+"""Maximum size, in bytes, of an installed program's files that are searched for secrets.
+
+Larger files contain the program's data, not settings.
+"""
 _FEWEST_BETWEEN_ZEROS = 16
 """A file with more than one zero byte per this many bytes is a program or database, not text."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
@@ -61,10 +63,10 @@ _LIBRARIES = listed(
 class _Content:
     """The secrets found in a file.
 
-    ``lines`` maps the numbers of lines with secrets, from 1, to the redacted lines. ``secrets`` are
-    the secrets; a secret of several lines is split into lines. ``is_secret`` says that the whole
-    file is a secret. ``is_longer`` says that the file has more than `MAX_BYTES` bytes; the rest was
-    not searched.
+    ``lines`` maps the numbers, from 1, of the lines that contain secrets to the redacted lines.
+    ``secrets`` contains the secrets. A secret of several lines is split into its lines.
+    ``is_secret`` says that the whole file is a secret. ``is_longer`` says that the file has more
+    than `MAX_BYTES` bytes, and that the rest was not searched.
     """
 
     lines: Mapping[int, str]
@@ -77,7 +79,7 @@ _NOTHING = _Content({})
 
 
 def is_secret_file(path: Path) -> bool:
-    """Return True if a whole file is a secret, so it is shown only with the user's permission.
+    """Return True if a file as a whole is a secret, which is shown only with the user's permission.
 
     The file is judged by its name and content, or by its name alone if it can't be read.
     """
@@ -85,7 +87,7 @@ def is_secret_file(path: Path) -> bool:
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return True if a file holds a secret, judging by its name and by its first `MAX_BYTES` bytes.
+    """Return True if a file's name or its first `MAX_BYTES` bytes show that it contains a secret.
 
     A file that can't be read or isn't regular is judged by its name alone.
     """
@@ -95,7 +97,8 @@ def file_holds_secret(path: Path) -> bool:
 def is_searched(path: str, size: int) -> bool:
     """Return True if a file with this path and size (in bytes) is searched for secrets.
 
-    False for source code, files made to be shared, and files of installed packages over 4 kB.
+    Returns False for source code, for files made to be shared, and for files of installed packages
+    that are larger than 4 kB.
     """
     if _is_code(path) or is_made_to_be_shared(path):
         return False
@@ -121,8 +124,8 @@ def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
     """Yield files with secrets, such as settings files, in directories of installed programs.
 
     These are files whose names say that they hold secrets, and small files that contain a secret.
-    Directories of libraries are skipped. Files nearest to ``places`` come first; the search ends
-    after about 4,000 names.
+    Directories of libraries are skipped. Files nearest to ``places`` come first, and the search
+    ends after about 4,000 names.
     """
     rows = nearest_files(
         places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH
@@ -150,7 +153,10 @@ def _is_small_secret(row: "os.DirEntry[str]") -> bool:
 
 
 def shown_line(path: Path, number: int, line: str) -> str:
-    """Return a file's line after redacting secrets. ``number`` is the line's number, from 1."""
+    """Return a line of a file with its secrets redacted.
+
+    ``number`` is the line's number, from 1.
+    """
     content = _content_of(path)
     if number in content.lines or not content.is_longer:
         return content.lines.get(number, line)
@@ -172,7 +178,7 @@ def shown_text(path: Path, text: str) -> str:
 
 
 def shown_quote(path: Path, text: str) -> str:
-    """Return a text that may quote a file, such as a checker's output, with secrets redacted.
+    """Return text that may quote a file, such as a checker's output, with secrets redacted.
 
     Redacts the secrets found in the text, and the secrets in the file on disk. For source code,
     Markdown and files made to be shared, redacts nothing.
@@ -185,7 +191,7 @@ def shown_quote(path: Path, text: str) -> str:
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
     """Return a diff between versions of a file, with the secrets of these versions redacted.
 
-    ``texts`` are the versions; the first `MAX_BYTES` characters of each are searched. A diff of
+    ``texts`` are the versions. The first `MAX_BYTES` characters of each are searched. A diff of
     source code, Markdown or a file made to be shared is returned unchanged.
     """
     from tui_agent.secret_detector import find_secrets, remove_known
@@ -219,14 +225,14 @@ def _is_published(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> _Content:
-    """Return the secrets in a file. An unchanged file isn't read again."""
+    """Return the secrets in a file, which is read again only if it has changed."""
     try:
         state = os.lstat(path)
     except OSError:
         return _NOTHING
     if not is_searched(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
-    # Uses the status change time, because a program can set the modification time back.
+    # Use the status change time, because programs can set the modification time back.
     return _content(path, state.st_ctime_ns, state.st_size)
 
 

@@ -1,7 +1,7 @@
-"""Finds which of many files hold secrets. Each file is searched once, and again after a change.
+"""Finds out which of many files contain secrets. A file is searched again only after a change.
 
-Most files hold no secret, so the texts of a batch are searched together. If that finds a secret,
-the files of the batch are searched one by one.
+Most files contain no secret, so the texts of several files, called a batch, are searched together.
+If a secret is found, the files of the batch are searched one by one.
 """
 
 import threading
@@ -15,12 +15,12 @@ from tui_agent.files.secret_files import file_holds_secret, text_in
 _BATCH_CHARS = 200_000
 
 _APART = "\n\0\n"
-"""Separator between the texts of a batch. No secret contains it."""
+"""The separator between the texts of files that are searched together. No secret contains it."""
 
 _TURN_SECONDS = 0.05
 
 MayContinue = Callable[[], bool]
-"""Returns True as long as the search may continue."""
+"""A function that returns True as long as the search may continue."""
 
 
 class FileState(NamedTuple):
@@ -44,17 +44,17 @@ class SecretSearch:
         self._known: dict[FileState, bool] = {}
         self._turn = threading.Lock()
         self.waiting = 0
-        """Number of files that the running search still has to read; 0 if none is running."""
+        """Number of files that the running search has yet to read. 0 if no search is running."""
 
     def known(self, file: FileState) -> bool | None:
-        """Return whether a file in this state holds a secret; None if it hasn't been searched."""
+        """Return whether a file in this state contains a secret, or None if it wasn't searched."""
         return self._known.get(file)
 
     def run(self, files: Iterable[FileState], may_continue: MayContinue) -> None:
-        """Search all files not searched yet, small ones first.
+        """Search all files that have not been searched yet, beginning with the smallest.
 
-        Blocks, and first waits for any search in another thread. Stops as soon as ``may_continue``
-        returns False.
+        This method blocks, and first waits for any search in another thread. The search stops as
+        soon as ``may_continue`` returns False.
         """
         while may_continue():
             if self._turn.acquire(timeout=_TURN_SECONDS):

@@ -1,4 +1,4 @@
-"""Recognises, by their names, files that hold secrets, control programs, or belong to git."""
+"""Recognises, by their names, files that contain secrets, control programs, or belong to git."""
 
 import fnmatch
 import os
@@ -15,13 +15,15 @@ SENSITIVE_NAMES = in_order(
     *.pfx *.jks *.keystore *.kdbx id_rsa id_dsa id_ecdsa id_ed25519 credentials credentials.json
     """
 )
-"""Glob patterns for names of files that usually hold secrets. Searches skip these files unless
-their path is given."""
+"""Glob patterns for the names of files that usually contain secrets.
+
+Searches skip these files unless their path is given.
+"""
 
 _SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
 
 HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
-"""Endings of file names that mark files made to be shared, without real secrets."""
+"""The endings of names of files that are made to be shared and contain no real secrets."""
 
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = listed(
@@ -54,19 +56,25 @@ _SETTINGS = in_order(
 """Endings, in lower case, of the names of settings files."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Sets of names. If a directory has all entries of a set, git treats it as a repository. The names
-are in lower case, because some file systems ignore case."""
+"""Sets of names of directory entries.
+
+If a directory contains all entries of a set, git treats it as a repository. The names are in lower
+case, because some file systems ignore case.
+"""
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
-    """Return True if files with a path's last name, such as ``.env``, usually hold secrets."""
+    """Return True if files with the name at the end of a path usually contain secrets.
+
+    An example is ``.env``.
+    """
     name = os.path.basename(path).lower()  # noqa: PTH119 - called for every file of a project
     return _SENSITIVE.match(name) is not None and not is_made_to_be_shared(name)
 
 
 def is_made_to_be_shared(name: str) -> bool:
-    """Return True if a file's name marks an example without real secrets: ``.env.example``."""
+    """Return True if a file's name, such as ``.env.example``, marks an example without secrets."""
     return name.lower().endswith(HARMLESS_ENDS)
 
 
@@ -99,17 +107,17 @@ def is_repository_name(name: str) -> bool:
 def steers_programs(name: str) -> bool:
     """Return True for the name of a file or directory that other programs run or read as settings.
 
-    For example ``.husky``, ``.vscode`` or ``.git``.
+    Examples are ``.husky``, ``.vscode`` and ``.git``.
     """
     return name.lower() in _PROTECTED or is_repository_name(name)
 
 
 def may_be_settings(name: str) -> bool:
-    """Return True if a file of this name in a project's root may be some program's settings."""
+    """Return True if a file with this name in a project's root may contain a program's settings."""
     plain = name.casefold()
     return name not in INERT_NAMES and (plain.endswith((*_SETTINGS, "rc")) or ".config." in plain)
 
 
 def has_steering_part(path: PurePath) -> bool:
-    """Return True if a path has a part that other programs run or read as settings."""
+    """Return True if other programs run or read as settings a file or directory on a path."""
     return any(map(steers_programs, path.parts))

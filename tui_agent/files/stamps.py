@@ -1,17 +1,23 @@
-"""Makes stamps of files without reading them. Equal stamps mean that a file hasn't changed."""
+"""Creates stamps of files without reading them.
+
+If two stamps are equal, the file hasn't changed.
+"""
 
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 _SETTLED_NS = 2_000_000_000
-"""Minimum age of the last change, in nanoseconds. Any later change then has a different time."""
+"""Minimum age, in nanoseconds, of a file's last change at the time its stamp is created.
+
+Any later change then has a different time.
+"""
 
 
 class Stamp(NamedTuple):
     """Values that describe a file's state. After any change, at least one of them differs.
 
-    ``modified`` and ``changed`` (status change) are times in nanoseconds; ``size`` is in bytes.
+    ``modified`` and ``changed`` (status change) are times in nanoseconds, and ``size`` is in bytes.
     """
 
     modified: int

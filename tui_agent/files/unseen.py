@@ -17,7 +17,7 @@ MAX_FOUND = 100
 
 @frozen
 class Unseen:
-    """Relative paths that a search skipped, each with the reason, a phrase for the model.
+    """The relative paths that a search skipped, each with the reason as a phrase for the model.
 
     ``is_complete`` is False if a limit was reached before all directories were listed.
     """
@@ -29,9 +29,9 @@ class Unseen:
 def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
     """Return the files below a directory that a search has skipped, with the reasons.
 
-    ``takes`` takes a path relative to the directory, and returns True if the search was for that
-    file. Call this only after a search that found nothing, because it doesn't leave out files that
-    the search did see.
+    The function ``takes`` receives a path relative to the directory, and returns True if the search
+    was for that file. Call `unseen_files` only after a search that found nothing, because it
+    doesn't leave out files that the search has seen.
     """
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS

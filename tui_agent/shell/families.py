@@ -1,10 +1,10 @@
-"""Finds the rule that the answer "always" creates, for a command alone or for its whole family.
+"""Finds the rule that the user's answer "always" creates, for one command or its whole family.
 
 `git commit -m x` belongs to the family `git commit *`, and `npm run test -- x` to `npm run test *`.
-A family is a program, perhaps with a subcommand, with the options listed in `families.txt`. These
-options only select input, change how it is shown, or do the family's work. Any other option might
-start a program, write to a named file, or read other settings; the user is asked about it even if a
-rule allows the family.
+A family consists of a program, perhaps with a subcommand, and the options that `families.txt` lists
+for it. These options only select the input, change how it is shown, or do the family's work. Any
+other option might start a program, write to a named file, or read other settings. Therefore, the
+user is asked about it even if a rule allows the family.
 """
 
 import re
@@ -20,11 +20,11 @@ _TABLE = Path(__file__).with_suffix(".txt")
 """The file with the options of each family, taken from the programs' own help."""
 
 _TASKS = listed("npm pnpm yarn bun")
-"""Programs with a `run` subcommand; each task that it runs is a family."""
+"""Programs that have a `run` subcommand. Each task that it runs is a family of its own."""
 _RUNNERS = frozenset(
     ["uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec"]
 )
-"""Programs that run the command after them. That command determines the family."""
+"""Programs, called runners, that run the command after them. That command determines the family."""
 _MODULES = listed(
     "pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build"
 )
@@ -33,17 +33,21 @@ _BLOCK = re.compile(r"^(\w[^:]*):\n((?:    .*\n)+)", re.MULTILINE)
 """Matches a block of `families.txt`: family names separated by commas, then lines of options."""
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
-"""Subcommands of git whose families cover only operands without a colon: names of remotes and
-branches are covered; URLs, which lead to other machines, are not."""
+"""Subcommands of git whose families cover only operands without a colon.
+
+Names of remotes and branches are covered, but URLs, which lead to other machines, are not.
+"""
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Names that are families only as Python modules (``python -m``). A program with such a name may be
-something else."""
+"""Names that are families only if they are run as Python modules (``python -m``).
+
+A program with such a name may be something else.
+"""
 
 
 @frozen
 class _Family:
-    """A command's family. ``name`` is the first words that all commands of the family share.
+    """The family of a command. ``name`` contains the first words, which all its commands share.
 
     ``fits`` is True if the family covers all options of the command.
     """
@@ -53,7 +57,7 @@ class _Family:
 
 
 def family(words: Sequence[Word]) -> tuple[str, str]:
-    """Return the pattern of the rule that the answer "always" creates for a simple command.
+    """Return the pattern of the rule that the user's answer "always" creates for a simple command.
 
     The second result is usually "". If the command's family doesn't cover one of the command's
     options, the rule is only for this command, and the second result is the family's pattern.
@@ -66,7 +70,7 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     if not found.fits:
         return exact, pattern
     # For a task without arguments, the rule allows exactly this command. For a task with arguments,
-    # it allows the family.
+    # it allows the whole family.
     is_task = found.name[0] in _TASKS and "run" in found.name
     if is_task and len(found.name) == len(words):
         return exact, ""
@@ -74,7 +78,7 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 
 
 def run_by(words: Sequence[str]) -> list[str]:
-    """Return the commands that a runner (``uv run``, ``npx``) may run, so that rules can deny them.
+    """Return the commands that a runner (``uv run``, ``npx``) may start, so rules can deny them.
 
     Because of the runner's own options, the command may begin at any of the next six words. Returns
     [] if the words don't begin with a runner.
@@ -86,17 +90,17 @@ def run_by(words: Sequence[str]) -> list[str]:
 
 
 def _runner_size(words: Sequence[str]) -> int:
-    """Return how many of the first words are a runner; 0 if there is no runner."""
+    """Return how many words at the start form a runner (``uv run``), or 0 if there is no runner."""
     return next((size for size in (1, 2) if " ".join(words[:size]) in _RUNNERS), 0)
 
 
 def escaped(text: str) -> str:
-    """Return a glob pattern that matches exactly this text."""
+    """Return a glob pattern that matches exactly the given text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _named(words: Sequence[str]) -> _Family | None:
-    """Return the family of a command; None if it has no family."""
+    """Return the family of a command, or None if the command doesn't belong to any family."""
     if size := _runner_size(words):
         inner = _named(words[size:])
         if inner is None:
@@ -133,7 +137,10 @@ def _of_script(words: Sequence[str], program: str, second: str) -> _Family | Non
 
 
 def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
-    """Return the family of the first ``size`` words, whose options are listed under ``name``."""
+    """Return the family named by the first ``size`` words.
+
+    Its options are listed under ``name``.
+    """
     return _Family(tuple(words[:size]), _knows(name, words[size:]))
 
 
@@ -161,7 +168,7 @@ def _knows_option(name: str, option: str) -> bool:
     if whole in known or f"{whole}:" in known or re.fullmatch(r"-\d{1,6}", option):
         return True
     if option.startswith("--") or name.startswith("go "):
-        return False  # a long option; Go writes these with one dash
+        return False  # This is a long option. Go programs write these with one dash.
     # One-letter options may be joined, and the last one may be followed by its value.
     flags = "".join(known_one[1] for known_one in known if len(known_one) == 2)
     rest = option[1:].lstrip(flags)

@@ -1,10 +1,11 @@
-"""A strict grammar of read-only commands, which run without a question even if there is no sandbox.
+"""A strict grammar of read-only commands, which run without a question even without a sandbox.
 
-A command line is called free if every character belongs to a token defined here, every program is
-in `TABLE`, every switch is named in the program's row, and every operand has the form that the row
-requires. Lines with expansions, globs, redirections to files, here-documents, assignments or groups
-are never free. Every path must be in the project and must not contain a link, and a file whose
-content is read must not contain a secret. No setting can extend the table.
+A command line that runs without a question is called free. Every character of a free line belongs
+to a token defined here, every program is in `TABLE`, every switch is named in the program's row,
+and every operand has the form that the row requires. Lines with expansions, globs, redirections to
+files, here-documents, assignments or groups are never free. Every path must be in the project and
+must not contain a link, and a file whose content is read must not contain a secret. No setting can
+extend the table.
 """
 
 import os
@@ -20,12 +21,14 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 
 MAX_FILES = 20_000
-"""Maximum number of entries in a directory tree that may be searched without a question."""
+"""Maximum number of entries in a directory tree that may be searched without asking the user."""
 
 MAX_SEARCHED_BYTES = 4_000_000
-"""Maximum total size, in bytes, of the files below a directory that are checked for secrets before
-a search. Source code, Markdown and files made to be shared don't count. If the other files are
-larger in total, the search isn't free."""
+"""Maximum total size, in bytes, of the files that are checked for secrets before a search.
+
+Source code, Markdown and files made to be shared don't count. If the other files below the
+directory are larger in total, the user is asked before the search.
+"""
 
 _TOKEN = re.compile(
     r"""
@@ -42,7 +45,7 @@ _BUILTINS = frozenset({"cd", "echo", "false", "pwd", "true"})
 _READABLE = re.compile(r"[\t\n -~]*")
 
 SimpleCommands = list[tuple[tuple[str, ...], str]]
-"""The simple commands of a line: the words of each, and the separator after it ("" at the end)."""
+"""The simple commands of a line, as pairs of words and the separator after them ("" at the end)."""
 
 _SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
 _JQ = (
@@ -52,13 +55,13 @@ _JQ = (
 
 @frozen
 class CommandPlace:
-    """The project and the working directory of a command, both as real paths."""
+    """The project and the working directory of a command, both with all links resolved."""
 
     project: Path
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return the absolute path for ``text``, a path in the command.
+        """Return the absolute path that ``text``, a path in the command, stands for.
 
         Returns None if the path is outside the project or contains a link.
         """
@@ -78,12 +81,12 @@ def is_listable(text: str, place: CommandPlace) -> bool:
 
 
 def below(path: Path, place: CommandPlace) -> list[str]:
-    """Return the names on a path in the project, from the project down, in lower case."""
+    """Return the names, in lower case, that lead from the project to a path in it."""
     return [part.lower() for part in path.relative_to(place.project).parts]
 
 
 OperandForm = Callable[[str, CommandPlace], bool]
-"""Takes an operand and the place of its command; returns True if the operand is allowed."""
+"""A function that takes an operand and a `CommandPlace`, and returns True if it is allowed."""
 
 
 def _pattern(pattern: str) -> OperandForm:
@@ -91,7 +94,7 @@ def _pattern(pattern: str) -> OperandForm:
 
 
 def _file(text: str, place: CommandPlace) -> bool:
-    """Return True for a regular file without a secret, or a path that doesn't exist.
+    """Return True for a regular file that contains no secret, and for a path that doesn't exist.
 
     The path must be in the project. Returns False if a name on the path suggests secrets.
     """
@@ -106,8 +109,8 @@ def _file(text: str, place: CommandPlace) -> bool:
 def _tree(text: str, place: CommandPlace) -> bool:
     """Return True for a file that `_file` accepts, or for a directory that may be searched.
 
-    Such a directory contains no secrets and no repository, and isn't too large to be checked. All
-    its ignore files are regular files.
+    A directory may be searched if it contains no secrets and no repository, and isn't too large to
+    be checked. All its ignore files must be regular files.
     """
     path = None
     if is_listable(text, place):
@@ -149,13 +152,13 @@ _anything = _pattern(r".*")
 
 @frozen
 class ProgramUsage:
-    """The switches and operands that a program may have in a free line.
+    """The switches and operands that a program may have in a line that runs without a question.
 
     ``flags`` are the letters of switches without a value, which may be joined (``-la``). ``valued``
     are the letters of switches with a value. ``long`` is a regular expression for other switches. A
     value in the same word as its switch may only be a number or a punctuation mark. A value in the
-    next word counts as an operand. ``form`` is the allowed form of operands; None if operands are
-    not allowed. ``first`` is the form of the first operand, if it differs.
+    next word counts as an operand. ``form`` is the allowed form of operands, or None if operands
+    are not allowed. ``first`` is the form of the first operand, if it differs.
     """
 
     flags: str = ""
@@ -168,7 +171,10 @@ class ProgramUsage:
     "" if it never does."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
-        """Return True if all ``words`` after the program's name are allowed. Looks at files."""
+        """Return True if all ``words`` after the program's name are allowed.
+
+        Looks up paths on disk.
+        """
         if self.form is _anything:
             return True
         switches, operands = _apart(words)
@@ -261,13 +267,13 @@ TABLE: dict[str, ProgramUsage] = {
     "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
 }
-"""The programs that a free line may run, besides ``cd``."""
+"""The programs, besides ``cd``, that a line may run without a question."""
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
-    """Return True if a command line is free: it only reads the project and shows no secret.
+    """Return True if a command line is free, that is, only reads the project and shows no secrets.
 
-    Returns False if its working directory ``folder`` isn't in the project. Looks at files.
+    Returns False if its working directory ``folder`` isn't in the project. Looks up paths on disk.
     """
     line = read_line(command)
     if not line:
@@ -293,9 +299,10 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
-    """Return the place in which the commands after a ``cd`` run.
+    """Return the project and the working directory for the commands after a ``cd``.
 
-    Returns None unless the ``cd`` has exactly one argument, a directory that may be listed.
+    Returns None unless the ``cd`` has exactly one argument, which must be a directory that may be
+    listed.
     """
     if len(words) != 2 or not is_listable(words[1], place):
         return None
@@ -306,9 +313,10 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Return True if `TABLE` allows a command, and its program on ``PATH`` is outside the project.
+    """Return True if `TABLE` allows a command whose program isn't part of the project.
 
-    Also returns True if the program isn't on ``PATH``, because nothing runs then.
+    The program is looked up on ``PATH``. If it isn't found, nothing runs, so the command is allowed.
+    Shell builtins are not looked up.
     """
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
@@ -317,7 +325,7 @@ def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
         return True
     found = shutil.which(program)
     if not found:
-        return True  # nothing runs
+        return True  # Without a program, nothing runs.
     is_of_project = Path(os.path.realpath(found)).is_relative_to(place.project)
     return found.startswith("/") and not is_of_project
 
@@ -329,7 +337,7 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line that consists of plain words. Removes quotes.
+    """Return the simple commands of a line that consists of plain words, without their quotes.
 
     Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed), redirections to
     ``/dev/null``, and ``2>&1`` are allowed. Returns None for other lines, and [] for an empty line.

@@ -1,9 +1,10 @@
 """Finds the permissions that a command line needs: to run each command, and to use each path in it.
 
-A line that `grammar.is_free` accepts is ``harmless`` and runs everywhere without a question. A line
-that can't be understood is ``unclear``: only a rule that allows everything covers it. The sandbox
-doesn't depend on this analysis. For commands in the sandbox, the analysis is used to apply the
-user's rules, and to ask for grants before running a command that would fail without them.
+A line that `grammar.is_free` accepts is ``harmless``, and runs everywhere without a question. A
+line that can't be understood is ``unclear``, and is covered only by a rule that allows everything.
+The sandbox doesn't depend on this analysis. For commands in the sandbox, the analysis is used to
+apply the user's rules, and to ask the user for permissions before running a command that would fail
+without them.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ The user is asked about both kinds before they run in the sandbox, and about any
 only after it has failed there."""
 
 MAX_NESTING = 5
-"""Maximum nesting of scripts (``sh -c 'sh -c …'``) that is analysed."""
+"""Maximum depth of nested scripts (``sh -c 'sh -c …'``) that are analysed."""
 
 HARMLESS_DEVICES = listed("/dev/null /dev/stdin /dev/stdout /dev/stderr /dev/zero /dev/urandom")
 SYSTEM_PROGRAMS = in_order("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /opt/homebrew/bin")
@@ -45,17 +46,22 @@ _CARRIERS = listed(
     fakeroot proot firejail tini dumb-init
     """
 )
-"""Programs that run other commands. A rule that denies a command also covers it as an argument of
-such a program; a rule that allows the command doesn't."""
+"""Programs that run other commands.
+
+A rule that denies a command also applies if the command is an argument of such a program. A rule
+that allows the command doesn't.
+"""
 _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
 )
-"""Variables that are taken to be harmless, because most of them only affect a program's output."""
+"""Environment variables that count as harmless, because most only affect a program's output."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
-"""Options whose value is plain text, such as a commit message. The value need not be known if it
-is quoted."""
+"""Options whose value is plain text, such as a commit message.
+
+If the value is quoted, it need not be known before the command runs.
+"""
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """Matches separators other than ``&&`` and ``|``. If a line has such a separator and its leading
@@ -63,12 +69,15 @@ _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 _MOVERS = listed("cd pushd popd")
 _MOVER_PREFIXES = listed("command builtin")
 _MAX_FOLDERS = 64
-"""If the commands of a line may run in more directories than this, a further ``cd`` is followed
-only from the last directory, not from all."""
+"""Number of possible working directories up to which the target of a ``cd`` is found for each.
+
+If the commands of a line may run in more directories, the target of a further ``cd`` is found only
+as seen from the last one.
+"""
 _GIT_VALUED = listed(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"
 )
-"""Options of git, before the subcommand, that may have their value in the next word."""
+"""Options of git that come before the subcommand and may have their value in the next word."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
 """Matches a path in the home directory that is written with ``$HOME``."""
@@ -78,7 +87,8 @@ _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
     """Return the permissions that a command line needs, without duplicates.
 
-    ``cwd`` is its working directory. Looks at many files, so call it in a thread.
+    ``cwd`` is the working directory of the line. This function looks up many paths on disk, so call
+    it in a thread.
     """
     root = Path(os.path.realpath(project))
     folder = Path(os.path.realpath(cwd))
@@ -106,7 +116,7 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
         target = _target(operands)
         if target is None:
             continue
-        # Start from all of them, as an earlier ``cd`` may have failed, or have run in a subshell.
+        # Start from all directories, as an earlier ``cd`` may have failed, or have run in a subshell.
         starts = found
         if len(found) > _MAX_FOLDERS:
             starts = found[-1:]
@@ -135,7 +145,7 @@ def _operands_of_move(words: Sequence[Word]) -> list[str | None] | None:
 
 
 def _target(operands: Sequence[str | None]) -> str | None:
-    """Return the directory that a ``cd`` or ``pushd`` changes to, as written.
+    """Return the directory that a ``cd`` or ``pushd`` changes to, as written in the command.
 
     Returns None if the directory isn't known, or if the line returns to an earlier directory
     (``cd -``, ``popd``).
@@ -146,7 +156,7 @@ def _target(operands: Sequence[str | None]) -> str | None:
 
 
 def _without_switches(values: list[str | None]) -> list[str | None]:
-    """Return words without the leading switches, such as ``-P`` and ``--``."""
+    """Return ``words`` without the switches at their start, such as ``-P`` and ``--``."""
     for at, value in enumerate(values):
         if value == "--":
             return values[at + 1 :]
@@ -187,14 +197,15 @@ class _CommandAnalyzer:
                 yield from self._simple(simple, writes=writes)
 
     def _real(self, text: str) -> Iterator[Path]:
-        """Yield the real path of ``text`` for each of the possible working directories."""
+        """Yield the path ``text`` with links resolved, for each possible working directory."""
         for folder in self._folders:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
-        """Yield the needs of one simple command.
+        """Yield the permissions that one simple command needs.
 
-        ``writes`` is True if any command of the line writes to a file. Then no command is harmless.
+        ``writes`` says that a command of the line writes to a file, so that no command of the line
+        is harmless.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
@@ -233,9 +244,10 @@ class _CommandAnalyzer:
                 yield outside_need(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the needs for the paths in ``words`` and for the working directories.
+        """Yield the permissions needed for the paths in ``words`` and for the working directories.
 
-        These are needs for directories outside the project, and for secret files in ``words``.
+        These are permissions for directories outside the project, and for secret files in
+        ``words``.
         """
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
@@ -247,7 +259,7 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the needs to read files that a glob may match, if their names suggest secrets."""
+        """Yield the permissions needed if a glob may match files whose names suggest secrets."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, slash, name = start.rpartition("/")
         last = pattern.removeprefix(f"{directory}{slash}")
@@ -276,7 +288,7 @@ class _CommandAnalyzer:
 
 
 def outside_need(real: Path) -> PermissionNeed:
-    """Return the need to use a path outside the project: access to its directory."""
+    """Return the permission needed to use a path outside the project: access to its directory."""
     directory = real
     if not is_directory(real):
         directory = real.parent
@@ -284,7 +296,10 @@ def outside_need(real: Path) -> PermissionNeed:
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    """Return the need to run one simple command. A ``harmless`` command is never unclear."""
+    """Return the permission that is needed to run one simple command.
+
+    A ``harmless`` command is never unclear.
+    """
     words = _uncarried(simple.words)
     need = PermissionNeed(
         Permission.BASH,
@@ -307,8 +322,8 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
     """Return the text of a command that rules are matched against.
 
-    It consists of the command's assignments (except harmless ones), ``words``, and the text of the
-    command's here-document.
+    The text consists of the command's assignments (except harmless ones), ``words``, and the text
+    of the command's here-document.
     """
     texts = [*_settings(simple), *(word.shown for word in words), simple.fed]
     return " ".join(filter(None, texts))
@@ -324,7 +339,7 @@ def _settings(simple: SimpleCommand) -> list[str]:
 
 
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
-    """Return the pattern of the rule that the answer "always" creates.
+    """Return the pattern of the rule that the user's answer "always" creates for a command.
 
     The second result is the pattern of the command's family if the family doesn't cover one of the
     command's options, otherwise "". ``pattern`` is the text that rules are matched against.
@@ -338,7 +353,7 @@ def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tupl
 
 
 def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
-    """Return the changes that a git command is known to make; () for other commands."""
+    """Return the changes that a git command is known to make; () for all other commands."""
     if words[0].value != "git":
         return ()
     *_, rest = _without_options([word.value or "" for word in words[1:]])
@@ -362,7 +377,7 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return, as a clause, why a command's effect isn't known before it runs; "" if it is known."""
+    """Return a clause that says why a command's effect isn't known before it runs, or ""."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
         return f"the program meant by {words[0].source} is not known before the command runs"
@@ -376,9 +391,9 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other forms of a command, and the commands that it runs. Rules may deny any of them.
+    """Yield other forms of a command, and the commands it runs, because rules may deny them.
 
-    ``depth`` is the number of scripts around the command, at most `MAX_NESTING`.
+    ``depth`` is the number of nested scripts that contain the command, at most `MAX_NESTING`.
     """
     shown = [word.shown for word in words]
     program = shown[0].rpartition("/")[2]
@@ -417,8 +432,8 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 def _path_texts(word: Word) -> list[str]:
     """Return the texts in a word that may be paths, with ``~`` expanded.
 
-    Those are the whole word and its parts; see ``parts_of``. If the word's value isn't known, its
-    known beginning is used.
+    These are the whole word and its parts (see ``parts_of``). If the value of the word isn't known
+    before the command runs, the known beginning is used.
     """
     text = word.value
     if text is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 MAX_CHARS = 20_000
-"""Longest command line that is parsed, in characters."""
+"""Maximum length of a command line that is parsed, in characters."""
 
 _WALKED = listed(
     """
@@ -47,11 +47,11 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 @frozen
 class Word:
-    """One word of a command; ``source`` is its text in the command line.
+    """One word of a command. ``source`` is the text of the word in the command line.
 
-    ``value`` is the argument that the program receives; None if it is known only when the command
-    runs. ``start`` is the known beginning of that argument. ``glob`` is True if the word contains a
-    glob; ``value`` then contains the glob unexpanded.
+    ``value`` is the argument that the program receives, or None if it is known only when the
+    command runs. ``start`` is the known beginning of that argument. ``glob`` is True if the word
+    contains a glob, which is unexpanded in ``value``.
     """
 
     source: str
@@ -63,7 +63,10 @@ class Word:
 
     @property
     def shown(self) -> str:
-        """The word as rules see it: its value, quoted if necessary, or its source if unknown."""
+        """The text of the word that rules are matched against.
+
+        This is the value of the word, quoted if necessary, or its source if the value is unknown.
+        """
         if self.value is None:
             return self.source
         if self.glob or self.tilde or re.fullmatch(r"[\w@%+=:,./~^-]+", self.value, re.ASCII):
@@ -75,7 +78,7 @@ class Word:
 class SimpleCommand:
     """One simple command: its words, its source text, and its assignments (``A=1 command``).
 
-    ``fed`` is the text of its here-documents and here-strings; "" if there are none.
+    ``fed`` is the text of its here-documents and here-strings, or "" if there are none.
     """
 
     words: tuple[Word, ...]
@@ -88,14 +91,14 @@ class SimpleCommand:
 class ParsedLine:
     """All commands, redirections and assignments in a command line, each in the order written.
 
-    Nesting and conditions are not kept: each command is treated as if it ran. ``problems`` are
-    clauses such as "it assigns an array", one for each kind of syntax that isn't understood; the
-    user is asked about a line with problems.
+    Nesting and conditions are not kept, so each command is treated as if it were always run.
+    ``problems`` contains a clause, such as "it assigns an array", for each kind of syntax that
+    isn't understood. If there are problems, the user is asked about the line.
     """
 
     commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[tuple[str, Word]] = field(default_factory=list)
-    """Redirections as (operator, file). An operator that contains ``>`` may change the file."""
+    """The redirections as (operator, file). An operator that contains ``>`` may change the file."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -105,7 +108,10 @@ def literal(text: str) -> Word:
 
 
 def read_script(text: str) -> ParsedLine:
-    """Parse a command line. Never raises; syntax that isn't understood is listed in ``problems``."""
+    """Parse a command line. Never raises an error.
+
+    The result's ``problems`` name the syntax that isn't understood.
+    """
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
     script = ParsedLine()
@@ -125,7 +131,7 @@ def read_script(text: str) -> ParsedLine:
 
 
 def _unreadable(text: str) -> str | None:
-    """Return, as a clause, why a text must not be parsed; None if it may be parsed."""
+    """Return a clause that says why a text must not be parsed; None if the text may be parsed."""
     if len(text) > MAX_CHARS:
         return "it is too long to analyse"
     for character in text:
@@ -148,7 +154,7 @@ def _parser() -> "Parser":
 
 
 class _Reader:
-    """Walks a syntax tree once, and adds its commands, redirections and problems to ``script``.
+    """Walks a syntax tree once, and adds the commands, redirections and problems to ``script``.
 
     ``data`` is the parsed text in UTF-8.
     """
@@ -247,8 +253,8 @@ class _Reader:
     def _heredoc(self, node: "Node") -> None:
         """Read the rest of the line with ``<<``. Report a problem if the document's end is unclear.
 
-        The parser must find the same end as the shell: the first line that equals the name after
-        ``<<``.
+        The parser must find the same end as the shell, which is the first line that equals the name
+        after ``<<``.
         """
         self._gaps(node, _LINE_GAP)
         texts = {child.type: self._text(child) for child in node.children}
@@ -284,7 +290,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word of a syntax node. Its value is None if known only at run time."""
+        """Return the word of a syntax node. Its value is None if it is known only at run time."""
         source = self._text(node)
         start = ""
         is_known = True
@@ -298,7 +304,10 @@ class _Reader:
         return Word(source, value, start, glob=is_glob, tilde=source.startswith("~"))
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
-        """Yield the parts of a word as (text, has glob). The text is None if it is unknown."""
+        """Yield the text of each part of a word, and whether the part contains a glob.
+
+        The text is None if it isn't known before the command runs.
+        """
         text = self._text(node)
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name":
@@ -312,7 +321,7 @@ class _Reader:
             case "string":
                 yield from self._string(node)
             case "concatenation" if text == "{}":
-                # find and xargs use it as a placeholder. The shell passes it on unchanged.
+                # find and xargs use ``{}`` as a placeholder. The shell passes it on unchanged.
                 yield text, False
             case "concatenation" | "command_name":
                 self._gaps(node, _JOINED)
@@ -344,7 +353,7 @@ class _Reader:
         yield self._data[position : node.end_byte - 1].decode(), False
 
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
-        """Report a problem if the parser skipped text in ``node`` other than ``allowed``."""
+        """Report a problem if the parser skipped text in ``node`` that ``allowed`` doesn't match."""
         position = node.start_byte
         gaps = []
         for child in node.children:

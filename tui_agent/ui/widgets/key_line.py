@@ -1,4 +1,4 @@
-"""`KeyLine`, the line of key hints at the bottom of a screen or dialog; and the parsing of hints.
+"""`KeyLine`, the line of key hints at the bottom of a screen or dialog, and functions for hints.
 
 The status line uses the same functions to choose and draw its hints.
 """
@@ -16,7 +16,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.clickable import clickable
 
 Hint = tuple[str, str, str]
-"""A key, its label, and the action that a click runs ("" for none)."""
+"""A key hint: the key's name, a label, and the action that a click runs ("" if there is none)."""
 
 _GAP: Final = 2
 _NAMES: Final = {
@@ -27,22 +27,22 @@ _NAMES: Final = {
     "↑": "up",
     "↓": "down",
 }
-"""Textual's names of the keys that hints show under another name."""
+"""Maps the names of keys in hints to Textual's names, for the keys whose names differ."""
 _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
 )
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
-"""The actions to run when the user clicks a hint that names two keys."""
+"""Maps hints that name two keys to the action that a click on the hint runs."""
 _OBVIOUS: Final = "↑↓"
-"""Keys whose hint is left out first if room is short, because users try these keys anyway."""
+"""The keys whose hint is left out first in a narrow line, because users try these keys anyway."""
 
 
 def read_hints(text: str) -> tuple[Hint, ...]:
-    """Parse hints such as ``enter open  esc back``.
+    """Parse key hints in the form ``enter open  esc back``.
 
-    Two spaces separate hints, and one space separates a key from its label. A click on a hint
-    presses its key if `_PRESSABLE` matches the key's name; otherwise the click runs the hint's
-    action in `_ACTIONS`, if any.
+    Hints are separated by two spaces, and a key is separated from its label by one space. A click
+    on a hint presses the key if `_PRESSABLE` matches the key's name. Otherwise, the click runs the
+    action that `_ACTIONS` contains for the hint, if there is one.
     """
     hints: list[Hint] = []
     for part in re.split(r" {2,}", text.strip()):
@@ -57,10 +57,11 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 
 
 def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
-    """Return the hints that fit in ``room`` cells.
+    """Return the key hints that fit in a line of ``room`` cells.
 
-    The last ``keep`` hints always stay. If the others don't fit, ``↑↓`` is left out first, then as
-    many as necessary from the end.
+    The last ``keep`` hints are always returned. If the line is too narrow for all hints, the hint
+    for ``↑↓`` is left out first, and then further hints, beginning with the last that may be left
+    out.
     """
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:
@@ -74,7 +75,7 @@ def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
 
 
 def render_hints(hints: Sequence[Hint], style: str) -> Content:
-    """Return hints as one line. The classes ``STYLE--key`` and ``STYLE--label`` set its styles."""
+    """Return key hints as one line, drawn with the classes ``STYLE--key`` and ``STYLE--label``."""
     parts = []
     for key, label, action in hints:
         part = clickable(key, f".{style}--key", action)
@@ -92,13 +93,13 @@ def _width(hints: Sequence[Hint]) -> int:
 
 
 class KeyLine(Widget):
-    """Shows the key hints that fit in its line. Most hints can be clicked; see `read_hints`."""
+    """Shows as many key hints as fit in one line. A click on most hints runs the key's action."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """The hints, most important first; the hints that are always shown come last."""
+    """The key hints, most important first. The hints that are always shown are at the end."""
 
     def __init__(
         self,
@@ -108,7 +109,10 @@ class KeyLine(Widget):
         id: str | None = None,  # noqa: A002 - as Textual calls it
         classes: str | None = None,
     ) -> None:
-        """``text`` is parsed by `read_hints`; the last ``keep`` hints are always shown."""
+        """Parse the hints in ``text`` with `read_hints`.
+
+        The last ``keep`` hints are always shown.
+        """
         super().__init__(id=id, classes=classes)
         self._keep = keep
         self.set_reactive(KeyLine.hints, read_hints(text))

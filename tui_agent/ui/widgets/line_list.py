@@ -1,6 +1,6 @@
 """`LineList`, the base class of list widgets, and `spread`, which lays out a row.
 
-A list builds only its visible rows, so a list of any length is drawn quickly.
+A list builds only its visible rows, so even a very long list is drawn quickly.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,10 @@ STYLES = (
     "heading",
     *STANDING_STYLES,
 )
-"""Names of the styles that a row can use; each is the component class ``line-list--NAME``."""
+"""Names of the styles that a row can use.
+
+Each name belongs to a component class ``line-list--NAME``.
+"""
 E = TypeVar("E", bound=Enum)
 
 
@@ -45,16 +48,17 @@ def next_member(choices: type[E], current: E) -> E:
 class LineList(CursorWidget, ScrollView, can_focus=True):
     """A scrolling list of rows with a cursor.
 
-    A subclass sets the number of rows with `set_count` and returns the content of a row from `row`.
+    A subclass calls `set_count` to set the number of rows, and defines `row` to return the content
+    of a row.
     """
 
     STYLE_PREFIX = "line-list"
     HEADED = False
-    """Whether `heading` is shown in the top line, where it does not scroll."""
+    """Whether `heading` is shown in the top line, which doesn't scroll with the rows."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """Whether the cursor's row is highlighted: always, only while the list is focused, or never.
+    """When the cursor's row is highlighted: always, only while the list has the focus, or never.
 
-    With ``never``, the list doesn't scroll to the cursor, either.
+    If the value is ``never``, the list doesn't scroll to the cursor either.
     """
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
@@ -69,20 +73,23 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
     ]
 
     class Highlighted(CursorWidget.Highlighted):
-        """The cursor moved to another row, or the row under it has new content."""
+        """Posted when the cursor moves to another row, or when the content of its row changes."""
 
     class Chosen(CursorWidget.Chosen):
-        """The user chose a row with Enter or a double click."""
+        """Posted when the user chooses a row with Enter or a double click."""
 
     # -- for subclasses
 
     row: Callable[[int, int], Sequence[StyledSpan]]
-    """Takes the index of a row and the width in cells, and returns the row's spans.
+    """A method that takes the index of a row and the width in cells, and returns the row's spans.
 
-    Spans beyond the width are cut off.
+    Text beyond the width is cut off.
     """
     heading: Callable[[int], Sequence[StyledSpan]]
-    """Takes the width in cells, and returns the spans of the heading. Required if `HEADED`."""
+    """A method that takes the width in cells and returns the heading's spans.
+
+    Required if `HEADED`.
+    """
 
     # -- rows
 
@@ -98,7 +105,7 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
         """Set the number of rows, and move the cursor to the row ``cursor``.
 
-        If ``cursor`` is None, the cursor moves only if its row no longer exists.
+        If ``cursor`` is None, the cursor stays where it is unless its row no longer exists.
         """
         self.count = count
         self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
@@ -177,7 +184,7 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
 
 
 def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
-    """Return the spans of a line with ``left`` at its start and ``right`` at its end.
+    """Return the spans of a line that has ``left`` at its start and ``right`` at its end.
 
     The line is ``width`` cells wide, and ``left`` is cut off where it would overlap ``right``. If
     ``right`` is empty, the line may be shorter.

@@ -1,4 +1,7 @@
-"""The line above the prompt that shows notices, warnings and errors, each with an optional remedy."""
+"""The line above the prompt that shows notices, warnings and errors.
+
+A message can come with a remedy, which is a key or command that helps the user.
+"""
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -14,11 +17,14 @@ MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 MAX_WARNINGS = 3
 """Maximum number of warnings that are shown together."""
 BRIEF_SECONDS = 5
-"""Seconds after which a message of `NoticeLine.say_briefly` disappears."""
+"""Seconds after which a message shown by `NoticeLine.say_briefly` disappears."""
 
 
 class NoticeLine(Widget):
-    """Shows a message until it is replaced or cleared. Hidden while there is no message."""
+    """Shows a message until it is replaced or cleared.
+
+    The widget is hidden while it has no message.
+    """
 
     COMPONENT_CLASSES = {"notice--mark", "notice--key"}
 
@@ -30,7 +36,7 @@ class NoticeLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """Number of warnings and errors shown with `add` since the message was last replaced."""
+        """Number of warnings and errors that `add` has shown since the last call of `say`."""
         self._clearing = Later(self, self.clear)
 
     def say(
@@ -39,7 +45,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Replace the current message."""
+        """Show a message in place of the current message."""
         self._clearing.stop()
         self.warnings = 0
         self.severity = severity
@@ -53,9 +59,10 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show a message. It replaces the current message, unless both are warnings.
+        """Show a message in place of the current message, unless both are warnings.
 
-        A warning is added below the current warnings. Only the last `MAX_WARNINGS` are shown.
+        If both are warnings, the new one is added below the current ones, and only the last
+        `MAX_WARNINGS` are shown.
         """
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
@@ -66,7 +73,7 @@ class NoticeLine(Widget):
         self.message = "\n".join([*self.message.split("\n"), message][-MAX_WARNINGS:])
 
     def say_briefly(self, message: str) -> None:
-        """Show a message for `BRIEF_SECONDS`."""
+        """Show a message, and clear it after `BRIEF_SECONDS`."""
         self.say(message)
         self._clearing.after(BRIEF_SECONDS)
 

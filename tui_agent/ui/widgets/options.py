@@ -1,6 +1,7 @@
 """`Options`, an option list that avoids two crashes of Textual's `OptionList`.
 
-Textual's list crashes on a page key before the first layout, and on a click on a removed row.
+Textual's list crashes if a page key is pressed before the list is first laid out, or if the user
+clicks a row whose option has been removed.
 """
 
 from textual.events import Click
@@ -8,7 +9,7 @@ from textual.widgets import OptionList
 
 
 class Options(OptionList):
-    """An option list that ignores page keys before its first layout, and clicks on removed rows."""
+    """An option list that ignores early page keys, and clicks on options that have been removed."""
 
     @property
     def enabled(self) -> list[int]:
@@ -22,7 +23,7 @@ class Options(OptionList):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Ignore a click on a row that is still drawn although its option was removed."""
+        """Ignore a click on a row that is still drawn although its option has been removed."""
         if event.style.meta.get("option", 0) >= self.option_count:
             event.prevent_default()
 

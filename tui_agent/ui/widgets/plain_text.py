@@ -1,4 +1,4 @@
-"""`PlainText`, a static text that is shown literally, even if it looks like markup."""
+"""`PlainText`, a static widget that shows text literally, even if it looks like markup."""
 
 from textual.content import Content
 from textual.visual import VisualType
@@ -20,8 +20,8 @@ class PlainText(Static):
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
         """Replace the text.
 
-        Does nothing if the new text equals the current string. While the widget is hidden, the
-        screen is not laid out again.
+        Does nothing if the widget already shows this string. The screen is laid out again only if
+        the widget is visible.
         """
         shown = self.content
         if isinstance(content, str) and isinstance(shown, str) and content == shown:

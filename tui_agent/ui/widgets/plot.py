@@ -1,4 +1,4 @@
-"""The `Plot` widget: bars for the values of a series, with a cursor. The timeline uses it."""
+"""The `Plot` widget, a bar chart with a cursor. The timeline of a session uses it."""
 
 from itertools import accumulate
 
@@ -15,15 +15,15 @@ from tui_agent.ui.widgets.cursor import CursorWidget
 _GUTTER = 7
 """Width, in cells, of the axis labels on the left of the plot."""
 _ROOMY = 60
-"""Minimum width of the widget, in cells, for showing labels on the axis."""
+"""Minimum width of the widget, in cells, at which the axis has labels."""
 _EMPTY = Series(((),), 1.0)
 
 
 class Plot(CursorWidget, can_focus=True):
-    """Plots a series across the full width of the widget.
+    """Draws a series of values as bars across the full width of the widget.
 
-    The cursor is on one step of the series. The column that contains the step is highlighted, and
-    so is the mark below the column.
+    The cursor is on one step of the series. The column that contains this step is highlighted, and
+    so is the mark below that column.
     """
 
     STYLE_PREFIX = "plot"
@@ -49,23 +49,26 @@ class Plot(CursorWidget, can_focus=True):
     ]
 
     class Highlighted(CursorWidget.Highlighted):
-        """The cursor moved to a step."""
+        """Posted when the cursor moves to another step of the series."""
 
     class Chosen(CursorWidget.Chosen):
-        """A step was chosen with Enter or a double click."""
+        """Posted when the user chooses a step of the series with Enter or a double click."""
 
     def __init__(self) -> None:
         super().__init__()
         self._series = _EMPTY
         self._arranged_size = Size()
         self.columns: list[Column] = []
-        """The columns that are drawn, from left to right. A column may contain several steps."""
+        """The columns of the plot, from left to right.
+
+        A column can stand for several steps of the series.
+        """
         self.edges: list[int] = [0]
-        """Offsets, in cells, of the columns' left edges and of the last column's right edge."""
+        """The cell offsets of the columns' left edges, and of the last column's right edge."""
         self._rows: list[list[Cell]] = []
 
     def show(self, series: Series, *, cursor: int) -> None:
-        """Show a series with the cursor on the step ``cursor``.
+        """Show a series of values, with the cursor on the step ``cursor``.
 
         Posts `Highlighted` even if the cursor was already on that step.
         """

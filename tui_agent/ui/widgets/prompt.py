@@ -1,8 +1,9 @@
 """The prompt: a text area with history, completion, vi keys, and an external editor.
 
-A long paste is shown as a chip, a short text that stands for it. The prompt owns the draft, the
-draft that the user put away, and the position in the history. It sends nothing to the agent: it
-posts messages such as `Prompt.Sent`, and the main screen acts on them.
+Long pasted text is shown as a chip, that is, a short placeholder. The prompt keeps the user's
+draft, another draft that the user has put away for later, and the position in the history. It sends
+nothing to the agent. Instead, it posts messages such as `Prompt.Sent`, and the main screen acts on
+them.
 """
 
 import re
@@ -34,7 +35,10 @@ PLACEHOLDERS = (
     "Ask anything · / @ # ! · {palette}",
     "Ask anything",
 )
-"""Placeholders of the empty prompt, longest first; see `Prompt.set_placeholders` for the braces."""
+"""Placeholders of the empty prompt, longest first.
+
+`Prompt.set_placeholders` replaces the braces.
+"""
 READ_ONLY_PLACEHOLDERS = (
     "Read-only · {palette} lists all commands · /fork continues in a copy",
     "Read-only · /fork continues in a copy",
@@ -43,26 +47,29 @@ READ_ONLY_PLACEHOLDERS = (
 """Placeholders of the prompt in a read-only session, longest first."""
 
 _MAX_STASHED_CHARS = 40
-"""Number of characters at which the placeholder cuts a draft that the user put away."""
+"""Maximum number of characters that the placeholder shows of a draft put away by the user."""
 _COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
-"""Matches a command without an argument."""
+"""Matches a command name, such as ``/help``, without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
-    """Return ``text`` with line feeds as line ends, and without control characters except tabs."""
+    """Return ``text`` without control characters except tabs and line feeds.
+
+    Every line end in the result is a line feed.
+    """
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class Prompt(TextArea, inherit_bindings=False):
-    """The text area in which the user writes messages and commands; posts `Sent` with the text."""
+    """The text area for messages and commands. It posts `Sent` when the user sends the text."""
 
     # The keys of Textual's text area are listed again, most with an id, so users can change them.
-    # Two keys separated by a space are a sequence. All sequences begin with `CHORD`.
+    # Two keys separated by a space form a key sequence. All key sequences begin with `CHORD`.
     BINDINGS = [
         hidden("enter", "send", "send"),
         Binding("alt+enter", "send(True)", "queue", id="prompt.queue"),
-        # Unless the agent runs, Alt+Enter breaks the line: many terminals send it for Shift+Enter.
+        # While idle, Alt+Enter breaks the line, because many terminals send it for Shift+Enter.
         hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line", id="prompt.newline"),
         Binding("tab", "complete", "complete", id="prompt.complete"),
         hidden("escape", "close_completion", "close list"),
@@ -152,36 +159,48 @@ class Prompt(TextArea, inherit_bindings=False):
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
-    """Whether the agent is running. Alt+Enter then queues the message for later."""
+    """Whether the agent is running.
+
+    Alt+Enter then queues the message until the agent has finished.
+    """
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
-    """Whether the text is a shell command, that is, begins with ``!``."""
+    """Whether the text is a shell command, that is, whether it begins with ``!``."""
     vim: var[bool] = var(False, toggle_class="-vim")  # noqa: FBT003 - how Textual spells it
     """Whether vi keys are enabled."""
 
     @dataclass
     class Sent(Message):
-        """The user sent a message."""
+        """Posted when the user sends a message."""
 
         text: str
-        """The whole text, with chips replaced by the pasted text."""
+        """The whole text of the message.
+
+        Chips are replaced by the pasted text that they stand for.
+        """
         follow_up: bool
-        """Whether to hold the message back until the agent has finished its work."""
+        """Whether the message should wait until the agent has finished its work."""
 
     @dataclass
     class SentNothing(Message):
-        """The user pressed Enter while the prompt was empty or blank."""
+        """Posted when the user presses Enter while the prompt is empty or blank."""
 
     @dataclass
     class QuitAsked(Message):
-        """Ctrl+D was pressed in an empty prompt."""
+        """Posted when the user presses Ctrl+D in an empty prompt."""
 
     @dataclass
     class PasteAsked(Message):
-        """The user wants to paste the clipboard: its image, or its text if it has no image."""
+        """Posted when the user wants to paste the clipboard.
+
+        If the clipboard contains an image, the image is pasted, otherwise the text.
+        """
 
     @dataclass
     class EditorFailed(Message):
-        """The external editor failed; ``reason`` is a sentence for the user."""
+        """Posted when the external editor fails.
+
+        ``reason`` is a sentence that the user can read.
+        """
 
         reason: str
 
@@ -201,32 +220,39 @@ class Prompt(TextArea, inherit_bindings=False):
         self._pastes = PasteStore()
         self._clock = clock
         self._key_of = key_of
-        """`SessionFrame.key_of`: returns the display text of an action's key; "" without a key."""
+        """Returns the display text of an action's key, or "" if the action has no key."""
         self._take_back = take_back
-        """Moves the last queued message into the prompt; returns False if no message is queued."""
+        """Moves the last queued message into the prompt. Returns False if no message is queued."""
         self._recalled = ""
-        """The last text taken from the history, with chips."""
+        """The last text taken from the history. Pasted text in it is replaced by chips."""
         self._restored = ""
-        """The text, with chips, that `restore` put into the empty prompt; "" if there is none."""
+        """The text that `restore` last put into the empty prompt, with chips.
+
+        Empty if there is no such text.
+        """
         self._vi = Vim()
         self._vi_at = 0
-        """Offset of the vi cursor while text is selected.
+        """Position of the vi cursor while text is selected, as a character offset.
 
-        The vi cursor is on a selected character; the text area's own cursor is after the selection.
+        The vi cursor is on a selected character, whereas the text area's own cursor is after the
+        selection.
         """
         self.last_typed = float("-inf")
-        """When the user last typed, in seconds of ``clock``; -inf before the first key."""
+        """Time at which the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
-        """Whether the last key was `CHORD`, pressed while no text was selected."""
+        """Whether the last key was `CHORD`, the start of a sequence, with no text selected."""
         self.stashed = ""
-        """The draft that the user put away, with chips replaced by the pasted text; "" for none."""
+        """The draft that the user put away, with chips replaced by the pasted text.
+
+        Empty if there is none.
+        """
         self._killed = KilledText()
         self._deleted = ""
-        """The text that the last key deleted, with chips."""
+        """The text that the last key deleted. Pasted text in it is replaced by chips."""
         self.use_keys({})
 
     def on_mount(self) -> None:
-        """Keep the terminal's cursor at the caret, because input methods show their text there."""
+        """Keep the terminal's cursor at the text cursor, where input methods show their text."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
@@ -235,9 +261,10 @@ class Prompt(TextArea, inherit_bindings=False):
     def set_placeholders(self, texts: Sequence[str]) -> None:
         """Show the first of ``texts`` that fits as the placeholder, or the last one if none fits.
 
-        The choice is made again when the width or the keys change. ``{palette}`` stands for the key
-        that opens the list of commands; texts that contain it are skipped if there is no such key.
-        If the user has put a draft away, the placeholder shows that draft instead.
+        The placeholder is chosen again when the prompt's width or the key bindings change.
+        ``{palette}`` is replaced by the key that opens the list of commands. If that command has no
+        key, texts that contain ``{palette}`` are skipped. If the user has put a draft away, the
+        placeholder shows that draft instead.
         """
         self._placeholders = texts
         if self.stashed:
@@ -254,17 +281,17 @@ class Prompt(TextArea, inherit_bindings=False):
         self.placeholder = next((text for text in texts if len(text) <= room), texts[-1])
 
     def _place_cursor(self, _screen: object = None) -> None:
-        """Move the terminal's cursor to the caret if the prompt has the focus."""
+        """Move the terminal's cursor to the prompt's text cursor if the prompt has the focus."""
         if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
             self.app.cursor_position = self.cursor_screen_offset
             # The terminal's cursor moves only when something is drawn.
             self.refresh()
 
     def use_keys(self, keymap: Mapping[str, str], of_screen: Iterable[BindingType] = ()) -> None:
-        """Use the user's keys from ``keymap``, which maps ids of bindings to keys.
+        """Use the keys that the user has set in ``keymap``, which maps binding ids to keys.
 
-        ``of_screen`` contains the screen's bindings. The prompt handles the key sequences among
-        them, because only the prompt recognizes sequences.
+        ``of_screen`` contains the screen's bindings. The prompt also handles those of them that are
+        sequences of two keys, because only the prompt recognizes key sequences.
         """
         self._keys = dict(keys_of(self.BINDINGS, keymap))
         for key, bindings in keys_of(of_screen, keymap).items():
@@ -279,14 +306,15 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @property
     def full_text(self) -> str:
-        """The text, with chips replaced by the pasted text."""
+        """The text of the prompt, with chips replaced by the pasted text."""
         return self._pastes.expand(self.text)
 
     @property
     def draft(self) -> str:
-        """The user's unsent text, with chips replaced by the pasted text.
+        """The text that the user hasn't sent yet, with chips replaced by the pasted text.
 
-        While the prompt shows a message from the history, this is the text that it had before.
+        While the prompt shows a message from the history, this is the text that the prompt
+        contained before.
         """
         if self._is_recalled:
             return self._history_walk.draft
@@ -297,9 +325,9 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._history_walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        """Replace the text with ``text``, and move the cursor to its end.
+        """Replace the prompt's text, and move the cursor to the end of the new text.
 
-        Recent pastes in ``text`` become chips.
+        Recent pastes in ``text`` are shown as chips.
         """
         self.load_text(self._pastes.fold_known(clean(text)))
         self.move_cursor(self.document.end)
@@ -307,19 +335,20 @@ class Prompt(TextArea, inherit_bindings=False):
     def replace_draft(self, text: str) -> None:
         """Replace the prompt's text with ``text``, and add the former text to the history.
 
-        The former text isn't added if it is blank or an unchanged text from the history.
+        The former text isn't added if it is blank, or if it comes from the history and is
+        unchanged.
         """
         if self.full_text.strip() and not self._is_recalled:
             self._history_walk.add(self.full_text)
         self.set_draft(text)
 
     def clear_to_history(self) -> None:
-        """Clear the prompt, and add its text to the history as `replace_draft` does."""
+        """Clear the prompt, and add its text to the history in the same way as `replace_draft`."""
         self.replace_draft("")
         self.reset()
 
     def action_stash(self) -> None:
-        """Put the draft away, and bring back the draft put away earlier, if any."""
+        """Put the draft away, and bring back the draft that was put away before, if any."""
         brought = self.stashed
         self.stashed = ""
         if self.full_text.strip():
@@ -336,9 +365,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.set_placeholders(self._placeholders)
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to all text from the user that the prompt still keeps.
+        """Apply ``clean`` to all texts typed by the user that the prompt keeps.
 
-        This includes both drafts (current and put away), the history, the pastes and erased text.
+        These are the current draft, the draft put away by the user, the history, the pastes and the
+        erased text.
         """
         self._history_walk.rewrite(clean)
         self._killed.rewrite(clean)
@@ -348,10 +378,11 @@ class Prompt(TextArea, inherit_bindings=False):
             self.set_draft(clean(self.draft))
 
     def restore(self, text: str) -> None:
-        """Put a sent text back into the prompt, above the draft if there is one.
+        """Put a message that was sent back into the prompt, above the draft if there is one.
 
-        If the prompt contains only an earlier restored text, unedited, the new text replaces it. If
-        the user types ``/`` at the end of such a text, the command replaces it.
+        If the prompt contains only a message that was put back earlier and not edited since, the
+        new message replaces it. If the user types ``/`` at the end of such a message, it is
+        replaced by the command.
         """
         draft = ""
         if self.text != self._restored:
@@ -363,10 +394,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
-        """Remove a restored text from the prompt unless the user has edited it.
+        """Remove the text that `restore` put into the prompt, unless the user has edited it.
 
-        If ``earlier`` isn't empty, it is restored instead, even if the prompt was empty. Any other
-        text in the prompt stays.
+        If ``earlier`` isn't empty, it is put into the prompt instead, even if the prompt was empty.
+        Any other text in the prompt stays.
         """
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
@@ -377,7 +408,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self.reset()
 
     def resume_typing(self, text: str) -> None:
-        """Insert text that was typed while another widget had the focus, and take the focus."""
+        """Insert text that was typed while another widget had the focus, and focus the prompt."""
         self.last_typed = self._clock()
         self.insert(clean(text))
         # The focus moves immediately, because more keys may follow in the same burst of input.
@@ -396,8 +427,9 @@ class Prompt(TextArea, inherit_bindings=False):
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
         """Post `Sent` and clear the prompt, or post `SentNothing` if the text is blank.
 
-        ``follow_up`` is passed on in `Sent`. Without it, Enter may instead insert a completion (see
-        `_take_completion`), or break the line after a backslash.
+        ``follow_up`` says that the message should wait until the agent has finished. If it is
+        False, Enter may instead insert a completion (see `_take_completion`) or a line break after
+        a backslash.
         """
         if not follow_up:
             self._update_completion()
@@ -415,10 +447,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.Sent(text, follow_up))
 
     def _break_after_backslash(self) -> bool:
-        """If there is a backslash before the cursor, insert a line break and return True.
+        """Insert a line break and return True if there is a backslash before the cursor.
 
         Otherwise, or if text is selected, returns False. The backslash is removed, except in a
-        shell command. This is for terminals that can't distinguish Shift+Enter from Enter.
+        shell command. This helps users of terminals that can't distinguish Shift+Enter from Enter.
         """
         row, column = self.cursor_location
         if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
@@ -464,14 +496,17 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @property
     def escape_ends_mode(self) -> bool:
-        """Whether vi's insert mode is on. Alt with a letter then counts as Escape and the letter.
+        """Whether vi's insert mode is on, so Alt with a letter counts as Escape and the letter.
 
         Terminals send the same bytes for both.
         """
         return self.vim and self._vi.mode is Mode.INSERT
 
     def _press_vi(self, event: events.Key) -> bool:
-        """Handle a key while vi keys are enabled; return False if the prompt should handle it."""
+        """Handle a key while vi keys are enabled.
+
+        Return False if the prompt should handle it instead.
+        """
         writes = self._vi.mode is Mode.INSERT
         if writes and (event.key != "escape" or self._popup.display):
             return False
@@ -506,7 +541,7 @@ class Prompt(TextArea, inherit_bindings=False):
         return True
 
     def _edit_to(self, text: str) -> None:
-        """Change the text to ``text`` in a single edit, so that a single undo reverts it."""
+        """Change the whole text to ``text`` in one edit, so that one undo reverts the change."""
         now = self.text
         if text == now:
             return
@@ -559,7 +594,7 @@ class Prompt(TextArea, inherit_bindings=False):
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # A command replaces an unedited restored text; the history keeps that text.
+                # A command replaces an unedited message that was put back. The history keeps it.
                 if (
                     self._restored
                     and self.text == self._restored
@@ -574,9 +609,10 @@ class Prompt(TextArea, inherit_bindings=False):
         event.prevent_default()
 
     async def _press_chord(self, key: str) -> bool:
-        """Handle a key that may belong to a sequence; return True if it does.
+        """Handle a key that may belong to a key sequence. Return True if it does.
 
-        All sequences begin with `CHORD`. While text is selected, that key cuts the text instead.
+        All key sequences begin with the key `CHORD`. While text is selected, `CHORD` cuts the text
+        instead.
         """
         begun = self._begins_chord
         self._begins_chord = key == CHORD and self.selection.is_empty
@@ -586,9 +622,9 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
-        """Run the action that the prompt binds to a key; return False if no action was run.
+        """Run the action that the prompt binds to a key. Return False if there is none to run.
 
-        Waits until the action is finished, so the next key is handled after it.
+        Waits until the action has finished, so that the next key is handled afterwards.
         """
         for binding in self._keys.get(key, ()):
             namespace, action, parameters = parse(binding.action)
@@ -625,7 +661,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.PasteAsked())
 
     def insert_image(self, name: str) -> None:
-        """Insert the mention ``@name`` of a pasted image as a chip, which one Backspace deletes."""
+        """Insert a mention ``@name`` of a pasted image as a chip.
+
+        One Backspace deletes the whole mention.
+        """
         self._pastes[f"@{name}"] = f"@{name}"
         mention = f"{self._space_before()}@{name} "
         if result := self._replace_via_keyboard(mention, *self.selection):
@@ -633,7 +672,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.focus()
 
     def _space_before(self) -> str:
-        """Return a space if a mention inserted at the cursor needs one before it, else ""."""
+        """Return a space if a mention at the cursor needs one before it, otherwise ""."""
         row, column = min(self.selection)
         before = self.document.get_line(row)[:column]
         if before and not before[-1].isspace():
@@ -641,11 +680,11 @@ class Prompt(TextArea, inherit_bindings=False):
         return ""
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002, FBT001, FBT002 - as inherited
-        """Return the start of the cursor's whole line, even if it is wrapped on the screen."""
+        """Return the start of the line that contains the cursor, ignoring soft wrapping."""
         return self.cursor_location[0], 0
 
     def get_cursor_line_end_location(self) -> tuple[int, int]:
-        """Return the end of the cursor's whole line, even if it is wrapped on the screen."""
+        """Return the end of the line that contains the cursor, ignoring soft wrapping."""
         row = self.cursor_location[0]
         return row, len(self.document.get_line(row))
 
@@ -681,9 +720,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self._kill(super().action_delete_line, forward=True)
 
     def _kill(self, delete: Callable[[], None], *, forward: bool) -> None:
-        """Call ``delete``, and keep the text that it deletes for `action_yank`.
+        """Call ``delete``, and keep the text that it deletes so that `action_yank` can insert it.
 
-        ``forward`` says whether it deletes text after the cursor. Chips are kept as pasted text.
+        ``forward`` says whether ``delete`` removes text after the cursor. Chips in the deleted text
+        are kept as the pasted text that they stand for.
         """
         before = (self.text, self.cursor_location)
         self._deleted = ""
@@ -693,7 +733,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._killed.add(killed, forward=forward, before=before, after=after)
 
     def action_yank(self) -> None:
-        """Replace the selection with the last text that was erased by word or line."""
+        """Insert the text last erased by word or line, replacing the selection."""
         text = self._killed.text
         if is_large(text):
             text = self._pastes.fold(text)
@@ -701,9 +741,9 @@ class Prompt(TextArea, inherit_bindings=False):
             self.move_cursor(result.end_location)
 
     def _delete_chip(self, *, before: bool) -> bool:
-        """Delete the chip directly before the cursor, or directly after it if not ``before``.
+        """Delete the chip directly before the cursor, or directly after it if ``before`` is False.
 
-        Returns False, and deletes nothing, if there is no such chip or text is selected.
+        Returns False and deletes nothing if there is no such chip, or if text is selected.
         """
         row, column = self.cursor_location
         for span in (
@@ -715,10 +755,11 @@ class Prompt(TextArea, inherit_bindings=False):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up in the completion list or the text; in the first row, show an older message.
+        """Move up in the completion list or in the text. In the first row, show an older message.
 
-        If the prompt is empty, a queued message is taken back first. If it were only shown as an
-        older message, it could be sent twice.
+        If the prompt is empty and a message is queued, that message is taken out of the queue and
+        put into the prompt. If the prompt showed it as an older message instead, the user could
+        send it twice.
         """
         if self._popup.display and not select:
             self._popup.move(-1)
@@ -729,7 +770,10 @@ class Prompt(TextArea, inherit_bindings=False):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move down in the completion list or the text; in the last row, show a newer message."""
+        """Move down in the completion list or in the text.
+
+        In the last row, show a newer message.
+        """
         if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
@@ -758,7 +802,7 @@ class Prompt(TextArea, inherit_bindings=False):
         row, column = self.cursor_location
         if self.suggestion:
             self._show_argument()
-        # Most lines contain no character that starts a completion. They aren't searched for a word.
+        # Most lines contain no character that starts a completion, so they aren't searched.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
 
@@ -777,10 +821,10 @@ class Prompt(TextArea, inherit_bindings=False):
         return path
 
     def _update_completion(self) -> None:
-        """Make sure that the completion list fits the current text.
+        """Make sure that the completion list matches the current text.
 
-        The list is out of date if a key is handled before Textual has reported the changes that
-        earlier keys made. If the word at the cursor is a command, the list is updated; otherwise it
+        The list can be out of date if a key is handled before Textual has reported the changes made
+        by earlier keys. If the word at the cursor is a command, the list is updated. Otherwise it
         is closed.
         """
         choice = self._popup.choice
@@ -790,7 +834,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
-        """Insert the highlighted candidate, or open the list of files in a shell command."""
+        """Insert the highlighted completion.
+
+        If a shell command has none, list the matching files.
+        """
         self._update_completion()
         if self._popup.choice is not None:
             self.insert_choice()
@@ -798,7 +845,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.complete(path)
 
     def _show_argument(self) -> None:
-        """After a command, show a dimmed hint about its argument, until the user types one."""
+        """After a command, show a dimmed hint about its argument until the user types one."""
         hint = ""
         typed = _COMMAND.fullmatch(self.text)
         if typed is not None and self.cursor_location == self.document.end:
@@ -808,13 +855,19 @@ class Prompt(TextArea, inherit_bindings=False):
         self.suggestion = hint
 
     def action_cursor_right(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move to the right. Unlike Textual's text area, this never inserts the dimmed hint."""
+        """Move the cursor to the right.
+
+        Unlike in Textual's text area, this never inserts the dimmed hint.
+        """
         self.suggestion = ""
         super().action_cursor_right(select)
         self._show_argument()
 
     def action_close_completion(self) -> None:
-        """Close the completion list. If it lists keys, also remove the ``?`` that opened it."""
+        """Close the completion list.
+
+        If it lists key bindings, also remove the ``?`` that opened it.
+        """
         token = self._popup.token
         self._popup.dismiss()
         if token is not None and token.kind == "keys":
@@ -834,10 +887,12 @@ class Prompt(TextArea, inherit_bindings=False):
         )
 
     def _take_completion(self) -> bool:
-        """Insert the highlighted candidate on Enter; return False if the text should now be sent.
+        """Insert the highlighted completion on Enter.
 
-        A command that only resembles the typed word is completed but not sent. Otherwise ``/stop``
-        could run ``/mode``.
+        Return False if the text should be sent instead.
+
+        A command that only resembles the typed word is inserted but not sent. Otherwise, typing
+        ``/stop`` could run ``/mode``.
         """
         choice = self._popup.choice
         if choice is None:
@@ -858,7 +913,7 @@ class Prompt(TextArea, inherit_bindings=False):
     # -- external editor
 
     def action_edit_in_editor(self) -> None:
-        # The editor isn't awaited: otherwise, no other key is handled until it is closed.
+        # The editor isn't awaited, because otherwise no key would be handled until it is closed.
         self.call_later(self._edit_in_editor)
 
     async def _edit_in_editor(self) -> None:
@@ -873,5 +928,5 @@ class Prompt(TextArea, inherit_bindings=False):
         if self.full_text == before:
             self.set_draft(text)
         else:
-            # A message was put back into the prompt in the meantime; it goes into the history.
+            # A message was put back into the prompt meanwhile. It is added to the history.
             self.replace_draft(text)

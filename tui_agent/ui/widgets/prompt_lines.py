@@ -1,6 +1,7 @@
-"""The lines above the prompt: queued messages, the to-do in progress, and the chip for new text.
+"""The lines above the prompt: the queued messages, the current to-do, and the “new text” chip.
 
-On other pages, another chip says that a question is waiting. `SessionView` updates all of these.
+Screens other than the main screen show another chip when a question is waiting. `SessionView`
+updates all of these widgets.
 """
 
 from __future__ import annotations
@@ -36,13 +37,19 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 4
 """Maximum number of lines in the list of queued messages."""
 SENDS_NOW = "enter sends now"
-"""Shown after the last message queued for the next step if Enter would send these messages now."""
+"""The hint after the messages queued for the next step, shown if Enter sends them at once."""
 ROOM_FOR_QUEUE_KEYS = 60
-"""Minimum width of the list, in cells, for key hints. A long message is cut to make room."""
+"""Minimum width of the message queue, in cells, at which it shows key hints.
+
+A long message is cut to make room for them.
+"""
 
 
 class QuestionChip(PlainText):
-    """Shows the waiting question on pages other than the main screen. A click returns there."""
+    """Says, on any other screen, that a question is waiting on the main screen.
+
+    A click returns to the main screen.
+    """
 
     ALLOW_SELECT = False
 
@@ -70,25 +77,25 @@ class QuestionChip(PlainText):
 
 
 class QueueList(Widget):
-    """Lists the queued messages, one per line. Hidden if there are none."""
+    """Lists the queued messages, one per line. The widget is hidden if there are none."""
 
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
     has_draft: reactive[bool] = reactive(default=False)
-    """Whether the prompt contains text. Enter then sends that text."""
+    """Whether the prompt contains text, so that Enter sends this text instead of the queue."""
     has_question: reactive[bool] = reactive(default=False)
-    """Whether a question is waiting. Enter then answers it."""
+    """Whether a question to the user is waiting, so that Enter answers the question."""
     is_settled: reactive[bool] = reactive(default=True)
-    """False for a moment after a message was sent, because a second Enter may be an accident."""
+    """False for a moment after the user has sent a message, so that a second Enter sends nothing."""
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
-        """``key_of`` is `SessionFrame.key_of`."""
+        """``key_of`` returns the display text of an action's key, or "" if it has none."""
         super().__init__()
         self._key_of = key_of
 
     @property
     def sends_now(self) -> bool:
-        """Whether Enter in the prompt sends the messages queued for the next step immediately."""
+        """Whether Enter sends the messages that are queued for the next step immediately."""
         is_free = not self.has_draft and not self.has_question
         return bool(self.queue.steer) and is_free and self.is_settled
 
@@ -125,9 +132,10 @@ class QueueList(Widget):
 
 
 class TodoLine(PlainText):
-    """Shows the to-do in progress above the prompt while the agent works.
+    """Shows the to-do that the agent is working on, above the prompt.
 
-    A to-do list from an earlier turn is not shown, because the model may never mark it as done.
+    The line is hidden while the agent doesn't work. To-dos of an earlier turn are not shown,
+    because the model may never mark them as done.
     """
 
     ALLOW_SELECT = False
@@ -137,7 +145,7 @@ class TodoLine(PlainText):
         self.display = False
 
     def follow(self, agent: Agent, entry: Entry | None) -> None:
-        """Update the line after ``entry`` was appended or, if None, after the path changed."""
+        """Update the line after ``entry`` was appended. None means that the leaf has moved."""
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
@@ -146,7 +154,10 @@ class TodoLine(PlainText):
             self._show(current_todos(path) if is_current else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show how many to-dos are done and which one is in progress. Hidden if all are done."""
+        """Show how many to-dos are done and which one is in progress.
+
+        Hide the line if all are done.
+        """
         now = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
         done, count = done_of(todo.status for todo in todos)
         self.display = done < count
@@ -157,12 +168,15 @@ class TodoLine(PlainText):
 
 
 class NewChip(PlainText):
-    """Says that there is new text below the visible part of the conversation. A click scrolls there."""
+    """Says that there is new text below the visible part of the conversation.
+
+    A click scrolls to the new text.
+    """
 
     ALLOW_SELECT = False
 
     def __init__(self, transcript: Transcript, key_of: Callable[[str], str]) -> None:
-        """``key_of`` is `SessionFrame.key_of`."""
+        """``key_of`` returns the display text of an action's key, or "" if it has none."""
         super().__init__("")
         self._transcript = transcript
         self._key_of = key_of

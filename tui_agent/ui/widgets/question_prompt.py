@@ -1,8 +1,9 @@
 """The widget that shows questions above the prompt, and decides when keys answer them.
 
-It owns the queue of waiting questions. A question is never modal: the user can continue to write.
-What an answer does is up to the question (`WaitingQuestion.settle`). An answered question stays on
-the screen until `SessionView` removes it, once the agent or the command has received the answer.
+It owns the queue of questions that wait for an answer. The user can continue to write while a
+question is shown. `WaitingQuestion.settle` passes the answer to the code that asked. An answered
+question stays on the screen until `SessionView` removes it, once the agent or the command has
+received the answer.
 """
 
 from collections.abc import Callable
@@ -28,24 +29,30 @@ from tui_agent.ui.widgets.transcript.line_view import LineView
 from tui_agent.ui.widgets.waiting_questions import WaitingQuestion
 
 KEY_HOLD_SECONDS = 0.2
-"""Seconds before a key counts as an answer. If another key follows sooner, both are text."""
+"""Seconds before a key counts as an answer.
+
+If another key follows sooner, both keys are inserted into the prompt as text.
+"""
 ENTER_GRACES = 2
-"""Number of grace periods after which Enter answers a question."""
+"""Enter answers a question only after this many grace periods."""
 OPEN = "open"
-"""The choice that the key ``o`` makes: open the page with all details of the question."""
+"""The choice made by the key ``o``, which opens a screen with all details of the question."""
 MORE = "more"
-"""The choice that the key ``m`` makes: list the remaining answers."""
+"""The choice made by the key ``m``, which lists the remaining answers."""
 
 WORDS_HINT = "enter answers “no, but …” with your text · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
 LETTER_HINT = "type a letter and enter, or press tab · enter alone:"
 
 PATTERN_HINT = "* matches anything. Enter accepts, Escape goes back"
-"""Shown instead of the question's reason while the user edits the pattern of a rule."""
+"""The text shown instead of the question's reason while the user edits the pattern of a rule."""
 
 
 class QuestionChoices(Options, can_focus=True):
-    """The list of answers. A printable key chooses an answer or is inserted into the prompt."""
+    """The list of answers to a question.
+
+    A printable key either chooses an answer or is inserted into the prompt.
+    """
 
     FOCUS_ON_CLICK = False
     BINDINGS = [
@@ -55,19 +62,25 @@ class QuestionChoices(Options, can_focus=True):
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
-        """``hold`` is the delay, in seconds, before a key counts as an answer; 0 for no delay."""
+        """``hold`` is the delay, in seconds, before a key counts as an answer."""
         super().__init__(compact=True)
         self._question = question
         self.hold = hold
         self._held = ""
-        """A key that may be an answer once ``hold`` is over; "" for none."""
+        """A key that becomes an answer when the delay ``hold`` is over, or "" if there is none."""
         self.typed = False
-        """Whether text was typed since the list was focused. Later keys are then text, too."""
+        """Whether text was typed since the list received the focus.
+
+        If so, later keys are text, too.
+        """
         self.touched = False
-        """Whether the user moved the highlight or clicked. Enter then works without a delay."""
+        """Whether the user has moved the highlight or clicked.
+
+        If so, Enter answers without a delay.
+        """
 
     def forget_key(self) -> None:
-        """Drop a key that was meant for an earlier question."""
+        """Forget a key that was pressed for an earlier question."""
         self._held = ""
 
     def action_select(self) -> None:
@@ -120,19 +133,19 @@ class QuestionChoices(Options, can_focus=True):
 
 
 class QuestionPrompt(VerticalGroup):
-    """Shows the oldest waiting question, and how many others wait.
+    """Shows the question that has waited longest, and the number of others that wait.
 
-    Keys remain text for the prompt during a grace period, while the user is typing, and while the
-    prompt contains text. Sending that text answers a question about a tool call with “no, but …”.
-    Tab moves the focus to the question at any time; a second Tab opens a field for a note that is
-    sent with the answer.
+    During a grace period, while the user is typing, and while the prompt contains text, keys are
+    inserted into the prompt. If the user sends this text, a question about a tool call is answered
+    with “no, but …” and the text. Tab moves the focus to the question at any time. A second Tab
+    opens a field for a note that is sent with the answer.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
     COMPONENT_CLASSES = {"question--what", "question--why"}
 
     class NoteSent(Message):
-        """The user sent a note with an answer."""
+        """Posted when the user has sent a note with an answer."""
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
     """Whether the question has the keyboard focus, so that keys answer it."""
@@ -146,9 +159,9 @@ class QuestionPrompt(VerticalGroup):
         clock: Callable[[], float],
         show: Callable[[Page], None],
     ) -> None:
-        """``show`` opens the page with all details of a question.
+        """``show`` opens a screen with all details of a question.
 
-        ``grace`` and ``typing_pause`` are as in `set_delays`.
+        ``grace`` and ``typing_pause`` are described in `set_delays`.
         """
         super().__init__()
         self._show_page = show
@@ -166,18 +179,18 @@ class QuestionPrompt(VerticalGroup):
         self._note = Input(compact=True)
         """The input field for the user's note to an answer."""
         self._noted = ""
-        """Name of the answer that the note belongs to."""
+        """Name of the answer to which the user adds the note."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The input field for the pattern of a rule."""
         self._edited_rules: list[str] = []
-        """The rules of the question with the user's edits, such as ``allow bash: git commit *``."""
+        """The question's rules with the user's edits, such as ``allow bash: git commit *``."""
         self._edited_index = 0
         """Index of the rule whose pattern is in the input field."""
         self._shows_all = False
-        """Whether all answers are listed, not only the first ones."""
+        """Whether the list contains all answers, and not only the first ones."""
         self._is_scrolled = False
         self._chosen_by_key = False
-        """Whether the last answer was chosen by its key or number, not with Enter or a click."""
+        """Whether the user chose the last answer by key or number, not with Enter or a click."""
         self.display = False
 
     def set_delays(self, *, grace: float, typing_pause: float) -> None:
@@ -199,7 +212,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def asked(self) -> WaitingQuestion | None:
-        """The question that is shown: the oldest in the queue; None if the queue is empty."""
+        """The question that is shown, which has waited longest. None if no question waits."""
         if self._waiting:
             return self._waiting[0]
         return None
@@ -208,8 +221,8 @@ class QuestionPrompt(VerticalGroup):
     def accepts_enter(self) -> bool:
         """Whether Enter in the list of answers may answer the question.
 
-        False while the prompt contains text. Also False while the user is typing and during the
-        first `ENTER_GRACES` grace periods, unless the user is waiting for the question.
+        False while the prompt contains text. Unless the user is waiting for the question, it is
+        also False while the user is typing, and until `ENTER_GRACES` grace periods are over.
         """
         if self.asked is not None and self.asked.is_awaited:
             return not self._prompt.text
@@ -220,9 +233,9 @@ class QuestionPrompt(VerticalGroup):
         )
 
     def ask(self, asked: WaitingQuestion) -> None:
-        """Add a question to the queue. It is shown once the questions before it are removed.
+        """Add a question to the queue. It is shown after the questions before it have been removed.
 
-        Does nothing if a question with the same key waits already.
+        Does nothing if a question with the same key is already waiting.
         """
         if any(waiting.key == asked.key for waiting in self._waiting):
             return
@@ -234,7 +247,10 @@ class QuestionPrompt(VerticalGroup):
         self.refresh_bindings()
 
     def remove_question(self, key: str) -> None:
-        """Remove the question with ``key`` from the queue. If it was shown, show the next one."""
+        """Remove the question with ``key`` from the queue.
+
+        If this question was shown, the next one in the queue is shown.
+        """
         shown = self.asked
         self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
         if (asked := self.asked) is None:
@@ -253,9 +269,10 @@ class QuestionPrompt(VerticalGroup):
     def answer_in_words(self, text: str) -> bool:
         """Answer the question with text sent from the prompt. Return False if it isn't an answer.
 
-        A question about a tool call is answered with “no, but …”, though not before its grace
-        period is over. A question that is focused only with Tab is answered if the text is the key
-        of an answer. Any other question is dismissed, if possible, and False is returned.
+        A question about a tool call is answered with “no, but …” and the text, unless its grace
+        period isn't over yet. If the question receives the focus only with Tab, the text answers it
+        if it is the key of an answer. Any other question is dismissed if possible, and False is
+        returned.
         """
         asked = self.asked
         if asked is None:
@@ -272,7 +289,7 @@ class QuestionPrompt(VerticalGroup):
         return was_seen
 
     def _choose_by_letter(self, text: str) -> bool:
-        """Choose the answer whose key is ``text``; return False if there is none."""
+        """Choose the answer whose key is ``text``. Return False if there is no such answer."""
         answer = self._letter(text)
         if answer is None:
             return False
@@ -281,7 +298,7 @@ class QuestionPrompt(VerticalGroup):
         return True
 
     def _letter(self, text: str) -> Answer | None:
-        """Return the answer that can be chosen and has the key ``text``; None if there is none."""
+        """Return the available answer whose key is ``text``, or None if there is no such answer."""
         key = text.strip().lower()
         possible = (one for one in self._answers() if one.is_possible)
         for one in possible:
@@ -292,7 +309,7 @@ class QuestionPrompt(VerticalGroup):
     def draft_changed(self) -> None:
         """Update the hint after the prompt's text changed.
 
-        If the prompt is empty now, the question may take the focus.
+        If the prompt is now empty, the question may receive the focus.
         """
         if self.asked is None or self._choices.has_focus:
             return
@@ -301,7 +318,7 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def restart_grace(self) -> None:
-        """Restart the grace period because the user has returned to the screen.
+        """Restart the question's grace period because the user has returned to its screen.
 
         Does nothing while the user is writing a note or a pattern.
         """
@@ -312,7 +329,7 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def choose_at_cursor(self) -> None:
-        """Choose the highlighted answer of a question that is focused only with Tab.
+        """Choose the highlighted answer if the question receives the focus only with Tab.
 
         Does nothing for other questions, or before `ENTER_GRACES` grace periods are over.
         """
@@ -324,10 +341,10 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def clear(self) -> None:
-        """Remove all questions except those that are focused only with Tab.
+        """Remove all questions except those that receive the focus only with Tab.
 
-        A question about a tool call only disappears from the screen; the agent still waits for its
-        answer. All other questions are dismissed.
+        A question about a tool call only disappears from the screen, and the agent still waits for
+        its answer. All other questions are dismissed.
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
@@ -337,7 +354,7 @@ class QuestionPrompt(VerticalGroup):
     # -- showing
 
     def _release(self) -> None:
-        """Move the focus from the answers to the prompt, so that keys are text again."""
+        """Move the focus from the list of answers to the prompt, so that keys are text again."""
         self.armed = False
         if self._choices.has_focus:
             self._prompt.focus()
@@ -345,7 +362,7 @@ class QuestionPrompt(VerticalGroup):
     def _show(self, asked: WaitingQuestion) -> None:
         self._release()
         self._shown_at = self._clock()
-        # If the last question's scrollbar stayed, it could wrap a line that just fits without it.
+        # The last question's scrollbar must not stay, because it could wrap a line that just fits.
         self._scroll.show_vertical_scrollbar = False
         self._details.show(asked.lines)
         self._is_scrolled = self._shows_all = False
@@ -369,9 +386,9 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """List the answers with their keys. Highlights the answer named ``at``, or else the first.
+        """List the answers with their keys, and highlight the answer ``at``, or else the first one.
 
-        Until the user chooses “more…”, only the question's first answers are listed.
+        Only the question's first answers are listed, until the user chooses “more…”.
         """
         if (asked := self.asked) is None:
             return
@@ -414,7 +431,7 @@ class QuestionPrompt(VerticalGroup):
         self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
-        """Scroll the details to the top, or further down if the first change of a diff is hidden there."""
+        """Scroll to the top of the details, or further if a diff's first change would be hidden."""
         lines = enumerate(self._details.lines(self._details.size.width))
         rows = self._scroll.size.height
         first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
@@ -443,7 +460,10 @@ class QuestionPrompt(VerticalGroup):
         self._hint.update(hint)
 
     def _words_hint(self, asked: WaitingQuestion) -> str:
-        """Return the hint for a prompt with text in it: what Enter does, or how to answer."""
+        """Return the hint for a prompt that contains text.
+
+        The hint says what Enter does, or how to answer the question.
+        """
         if asked.takes_words:
             return WORDS_HINT
         answer = self._letter(self._prompt.text)
@@ -477,7 +497,7 @@ class QuestionPrompt(VerticalGroup):
             self.arm()
 
     def arm(self) -> None:
-        """Move the focus to the list of answers, so that keys answer the question."""
+        """Move the focus to the list of answers. Keys then answer the question."""
         self.armed = True
         self._choices.typed = False
         self._choices.focus()
@@ -489,7 +509,10 @@ class QuestionPrompt(VerticalGroup):
         return self._note.has_focus or self._pattern.has_focus
 
     def on_descendant_blur(self) -> None:
-        """Disarm the question if another widget is focused, but not if the terminal loses focus."""
+        """Disarm the question when another widget is focused, so that keys don't answer it.
+
+        The question stays armed when the terminal loses the focus.
+        """
         if self.app.app_focus:
             self.call_later(self._disarm_if_unfocused)
 
@@ -507,9 +530,10 @@ class QuestionPrompt(VerticalGroup):
             self.choose(event.option_id)
 
     def meaning(self, character: str) -> str | None:
-        """Return what a key chooses: the name of an answer, `OPEN` or `MORE`. None if it is text.
+        """Return what a key chooses, which is the name of an answer, `OPEN` or `MORE`.
 
-        An answer can be chosen by its key or by its number, starting with 1.
+        Returns None if the key is text. An answer is chosen by its key, or by its number, counted
+        from 1.
         """
         known = self._answers()
         names = {answer.key: answer.name for answer in known if answer.is_possible}
@@ -529,7 +553,7 @@ class QuestionPrompt(VerticalGroup):
         return names.get(character.lower()) or numbers.get(character)
 
     def type_in_prompt(self, text: str) -> None:
-        """Move the focus back to the prompt and insert ``text`` there."""
+        """Move the focus back to the prompt, and insert ``text`` into it."""
         self.armed = False
         self._prompt.resume_typing(text)
 
@@ -540,9 +564,9 @@ class QuestionPrompt(VerticalGroup):
 
     @on(Input.Submitted)
     def _field_submitted(self, event: Input.Submitted) -> None:
-        """Send the answer with the note, or store the rule's pattern and edit the next rule.
+        """Send the answer with the user's note, or store the edited pattern and edit the next rule.
 
-        After the last rule, the answers are shown again.
+        After the last rule, the answers are listed again.
         """
         event.stop()
         text = event.value.strip()
@@ -559,7 +583,10 @@ class QuestionPrompt(VerticalGroup):
             self.action_back()
 
     def _show_field(self, field: Input | None) -> None:
-        """Show an input field instead of the answers; None shows the answers again."""
+        """Show an input field in place of the answers.
+
+        If ``field`` is None, show the answers again.
+        """
         for known in (self._note, self._pattern):
             known.display = known is field
         if field is not None:
@@ -570,7 +597,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def takes_note(self) -> bool:
-        """Whether the user can add a note to the answer at the cursor."""
+        """Whether the user can add a note to the highlighted answer."""
         return bool(self._note_hint(self._name_at_cursor))
 
     def note_at_cursor(self) -> None:
@@ -601,7 +628,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether `action_back`, which is bound to Escape, has something to close or dismiss."""
+        """Whether `action_back`, the action of Escape, has something to close or dismiss."""
         asked = self.asked
         return asked is not None and (
             self._is_field_focused or self._shows_all or not asked.takes_words
@@ -611,9 +638,10 @@ class QuestionPrompt(VerticalGroup):
         return action != "back" or self.can_go_back
 
     def action_back(self) -> None:
-        """Close the input field, else shorten the list of answers again, else dismiss the question.
+        """Close the input field, shorten the list of answers, or dismiss the question.
 
-        A question that needs an answer, such as one about a tool call, can't be dismissed.
+        Does the first of these that is possible. A question that needs an answer, such as one about
+        a tool call, can't be dismissed.
         """
         is_field = self._note.display or self._pattern.display
         if is_field:
@@ -631,7 +659,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def ticks_at_cursor(self) -> bool:
-        """Whether the question is armed and the highlighted answer has a tick box."""
+        """Whether the question has the focus and its highlighted answer has a tick box."""
         row = self._choices.highlighted_option
         return (
             self.armed and self.asked is not None and row is not None and row.id in self.asked.ticks
@@ -643,15 +671,16 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def choose_by_key(self, name: str) -> None:
-        """Act on a choice that the user made with a key or number; see `choose`."""
+        """Act on a choice that the user made with a key or number, as `choose` does."""
         self._chosen_by_key = True
         self.choose(name)
 
     def choose(self, name: str) -> None:
-        """Act on the user's choice. Does nothing unless the question is armed.
+        """Act on the user's choice. Does nothing unless the question has the focus.
 
-        `OPEN` opens the details, `MORE` lists all answers, and the answers ``rule`` and ``note``
-        open an input field. Any other ``name`` is passed to the question as the answer.
+        `OPEN` opens the screen with the details, and `MORE` lists all answers. The answers ``rule``
+        and ``note`` open an input field. Any other ``name`` is passed to the question as its
+        answer.
         """
         asked = self.asked
         if asked is None or not self.armed:
@@ -687,7 +716,10 @@ class QuestionPrompt(VerticalGroup):
         asked.settle(name, words, patterns if name in {"session", "project"} else ())
 
     def on_click(self, event: events.Click) -> None:
-        """Arm the question on a click after its grace period, even if the user has just typed."""
+        """Move the focus to the question on a click, even if the user has just typed.
+
+        Does nothing before the grace period is over.
+        """
         if (
             self.asked is not None
             and not self.armed

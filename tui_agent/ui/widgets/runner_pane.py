@@ -1,4 +1,7 @@
-"""A pane on the page of a race. It shows the conversation of one runner while the runner works."""
+"""A pane on the screen of a race, in which several agents work on the same task.
+
+It shows the conversation of one of these agents, called a runner, while the runner works.
+"""
 
 from collections.abc import Callable
 
@@ -13,7 +16,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 class RunnerPane(Vertical):
-    """Shows a title and the conversation of one agent, which grows with the agent's events."""
+    """Shows a title and the conversation of one agent, and updates them with the agent's events."""
 
     title = getters.query_one(".runner-title", PlainText)
     transcript = getters.query_one(Transcript)
@@ -35,7 +38,7 @@ class RunnerPane(Vertical):
         self._leave()
 
     def follow(self, title: str, agent: Agent) -> None:
-        """Show the conversation of ``agent``, with ``title`` above. Replaces the current one."""
+        """Show the conversation of ``agent`` below ``title``, replacing the current one."""
         self.title.update(title)
         if agent is self._agent:
             return

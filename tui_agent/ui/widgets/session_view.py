@@ -1,10 +1,12 @@
 """The part of the main screen that shows the open session and reacts to the agent's events.
 
-Decides what each event changes on the screen, also in the widgets around the session
-(session_frame.py), and when questions appear and disappear. Records warnings for `/doctor`. Passes
-the user's answers, and the actions chosen in the conversation, to the agent and the controller.
+This module decides what each event changes on the screen, including in the widgets around the
+session (session_frame.py). It also decides when questions appear and disappear, and records
+warnings for `/doctor`. It passes the user's answers, and the actions that the user chooses in the
+conversation, to the agent and the controller.
 
-Mounted after the first paint, because importing its parts takes longer than painting the prompt.
+`SessionView` is mounted after the first paint, because importing its parts takes longer than
+painting the prompt.
 """
 
 from __future__ import annotations
@@ -74,20 +76,21 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.session_frame import SessionFrame
 
 FACTS_SECONDS = 0.1
-"""Seconds for which a block must be focused before its size is computed for the status line."""
+"""Seconds after a block receives the focus, before its size is computed for the status line."""
 
 INTERRUPTED = "Interrupted."
-"""The error text of a compaction that the user interrupted."""
+"""The error message of a compaction that the user has interrupted."""
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 WRITING = frozenset({Phase.STREAMING, Phase.THINKING})
-"""Phases of a run in which text from the model arrives."""
+"""The phases of a run in which the model is sending text."""
 
 
 class SessionView(BackgroundContainer):
-    """Shows a session: conversation, questions, to-do in progress, queued messages and side panel.
+    """Shows a session: the conversation, questions, current to-do, queued messages and side panel.
 
-    Takes the agent's events from its inbox, and updates its widgets and those of the main screen.
+    Takes the agent's events from its inbox, and updates its own widgets and those of the main
+    screen.
     """
 
     transcript = getters.query_one(Transcript)
@@ -100,7 +103,7 @@ class SessionView(BackgroundContainer):
     find_bar = getters.query_one(FindBar)
 
     class Opened(Message):
-        """A session was opened and is on the screen now."""
+        """Posted when a session has been opened and is on the screen."""
 
     def __init__(self, main: SessionFrame, services: AppServices) -> None:
         super().__init__()
@@ -111,9 +114,9 @@ class SessionView(BackgroundContainer):
         self._focused_entry: int | None = None
         self._showing_block_facts = Later(self, self._show_block_facts)
         self._facts_changed = False
-        """Whether header, gauge and status line must be refreshed after the current events."""
+        """Whether to redraw the header, the gauge and the status line after these events."""
         self._announced_compaction = 0
-        """Id of the last automatic compaction that a notice reported; 0 for none."""
+        """Id of the last automatic compaction for which a notice was shown; 0 if there is none."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(
             self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0)
@@ -148,9 +151,10 @@ class SessionView(BackgroundContainer):
     # -- sessions
 
     def show_opened(self, agent: Agent) -> None:
-        """Show the session of ``agent``, including its open question, if any.
+        """Show the session of ``agent``, including the question that it is asking, if any.
 
-        It replaces the current session. Warns if entries of the session could not be read.
+        The session replaces the one that is shown. A warning is shown if entries of the session
+        could not be read.
         """
         self.inbox.take()
         self.question.clear()
@@ -182,7 +186,7 @@ class SessionView(BackgroundContainer):
         self.post_message(self.Opened())
 
     def _forget_session(self) -> None:
-        """Forget state that contains entry ids, because other sessions use the same ids."""
+        """Forget all state with entry ids, because another session uses the same ids."""
         if self.find_bar.display:
             self.find_bar.action_end()
         self._showing_block_facts.stop()
@@ -193,8 +197,8 @@ class SessionView(BackgroundContainer):
     def show_if_open(self, request: OpenRequest) -> bool:
         """If the requested session is open already, scroll to the requested entry and return True.
 
-        Returns False for another session, and for a request to open the session in a certain way,
-        such as read-only.
+        Returns False if another session is requested, or if the session is to be opened in a
+        certain way, such as read-only.
         """
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
@@ -203,7 +207,11 @@ class SessionView(BackgroundContainer):
         return True
 
     def show_entry(self, entry_id: int) -> None:
-        """Scroll to an entry. If it isn't on the path, open the tree with the entry selected."""
+        """Scroll to an entry of the session.
+
+        If the entry isn't on the path from the root of the session tree to the current leaf, the
+        tree is opened instead, with the entry selected.
+        """
         if not self.transcript.jump_to(entry_id):
             self._controller.begin("tree", f"#{entry_id}")
 
@@ -248,9 +256,9 @@ class SessionView(BackgroundContainer):
             self._main.show_live_size()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
-        """Pass an event to the conversation, and update the other widgets that it concerns.
+        """Show an event in the conversation, and update the other widgets that it affects.
 
-        The caller updates the run state in the status line.
+        The caller updates the state of the run in the status line.
         """
         self.transcript.apply(event)
         match event:
@@ -351,7 +359,10 @@ class SessionView(BackgroundContainer):
         self._main.refresh_bindings()
 
     def _report_compaction(self) -> None:
-        """Show a notice about the newest compaction, with the undo key; once per compaction."""
+        """Show a notice about the newest compaction and the key that undoes it.
+
+        The notice is shown only once for each compaction.
+        """
         if self.agent is None:
             return
         made = newest(self.agent.session.active_path(), CompactionEntry)
@@ -394,16 +405,19 @@ class SessionView(BackgroundContainer):
                 pass
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
-        """Return True if the leaf is an answer with this error; the conversation then shows it."""
+        """Return True if the leaf is an answer with this error.
+
+        The conversation shows such errors.
+        """
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
         entry = self.agent.session.entry(leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def _not_in_transcript(self, text: str) -> str:
-        """Return ``text`` without the newest answer's error, if the text begins with that error.
+        """Return ``text`` without the error of the newest answer if the text begins with it.
 
-        The conversation shows the error already, and the notice has room for only a few lines.
+        The conversation shows that error already, and the notice has room for only a few lines.
         """
         if self.agent is None:
             return text
@@ -413,7 +427,7 @@ class SessionView(BackgroundContainer):
         return text.removeprefix(answer.error).lstrip(". ")
 
     def show_activity(self, state: RunState) -> None:
-        """Show the activity line for a run state, or remove it if no run is active."""
+        """Show a line with the agent's activity, or remove it if the agent isn't running."""
         agent = self.agent
         key = self._main.key_of("prompt.background")
 
@@ -426,9 +440,10 @@ class SessionView(BackgroundContainer):
         self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
-        """Update the “new” chip and the status line after the view reached or left the end."""
+        """Update the “new text” chip and status line after the user scrolled to or from the end."""
         self.new_chip.show(shown=self.transcript.has_new)
-        for status in self._main.query(StatusLine):  # Empty while the screen is being removed.
+        # There is no status line while the screen is being removed.
+        for status in self._main.query(StatusLine):
             status.is_activity_shown = self.transcript.following
 
     def on_mount(self) -> None:
@@ -447,9 +462,10 @@ class SessionView(BackgroundContainer):
             self.question.restart_grace()
 
     def announce_question(self) -> None:
-        """Show a chip about the waiting question on the top screen, unless that is the main screen.
+        """Show a chip about the waiting question on the current screen if that isn't the main one.
 
-        Removes the chips on all other screens. If no question waits, removes all chips.
+        The chips on all other screens are removed. If no question is waiting, all chips are
+        removed.
         """
         asked = self.question.asked
         stack = self.app.screen_stack
@@ -467,8 +483,8 @@ class SessionView(BackgroundContainer):
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
         """Give the focus back to ``taken_from``, the widget that had it before.
 
-        If that widget is gone or hidden, or if a question is waiting, the prompt is focused
-        instead. The grace period of the waiting question starts again.
+        If that widget is gone or hidden, or if another question is waiting, the prompt receives the
+        focus. The grace period of the waiting question starts again.
         """
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
@@ -478,7 +494,8 @@ class SessionView(BackgroundContainer):
     def leave_question(self) -> None:
         """Update the screen after a question was removed.
 
-        If the removed question had the focus and no other is waiting, the prompt is focused.
+        If the removed question had the focus and no other question is waiting, the prompt receives
+        the focus.
         """
         self.announce_question()
         if self.question.asked is None and self.question.has_focus_within:
@@ -495,11 +512,12 @@ class SessionView(BackgroundContainer):
     def ask_choice(
         self, choice: Choice, answered: Callable[[str | None], None], *, awaited: bool
     ) -> Callable[[], None]:
-        """Ask the user a question above the prompt; return a function that withdraws it.
+        """Ask the user a question above the prompt. Return a function that withdraws the question.
 
-        ``answered`` is called with the name of the answer and the user's note, as in
-        `ChoiceQuestion`, or with None if the user dismissed the question. ``awaited`` says that the
-        question follows directly from a command, and that the user has pressed no key since then.
+        ``answered`` is called with the name of the answer and the user's note, in the form
+        described in `ChoiceQuestion`, or with None if the user dismissed the question. ``awaited``
+        says that the question follows directly from a command, and that the user has pressed no key
+        since then.
         """
         asked = ChoiceQuestion(choice, answered)
         asked.is_awaited = awaited
@@ -516,7 +534,10 @@ class SessionView(BackgroundContainer):
     # -- the side panel
 
     def on_resize(self) -> None:
-        """Show or hide the side panel as the user chose. By default, show it in a wide terminal."""
+        """Show or hide the side panel as the user has chosen.
+
+        If the user hasn't chosen, the panel is shown only in a wide terminal.
+        """
         if self._wants_panel is None:
             wanted = self.size.width >= MIN_WIDTH_FOR_PANEL
         else:
@@ -524,7 +545,7 @@ class SessionView(BackgroundContainer):
         self.panel.show(shown=wanted)
 
     def toggle_view(self) -> bool:
-        """Switch the conversation between two views: all entries, and only what the model sees.
+        """Switch the conversation between showing all entries and showing only what the model sees.
 
         Returns True if it now shows only what the model sees.
         """
@@ -533,7 +554,10 @@ class SessionView(BackgroundContainer):
         return seen
 
     def _model_text(self, entry_id: int) -> str:
-        """Return an entry's text as the next request contains it; "" if it isn't in the request."""
+        """Return the text of an entry as the model receives it in the next request.
+
+        Returns "" if the entry isn't part of the request.
+        """
         if self.agent is not None:
             sent = self.agent.inspector.next_request().messages
         else:
@@ -568,10 +592,11 @@ class SessionView(BackgroundContainer):
         message.stop()
         self._focused_entry = message.entry_id
         if message.entry_id is None:
-            for status in self._main.query(StatusLine):  # Empty while the screen is being removed.
+            # There is no status line while the screen is being removed.
+            for status in self._main.query(StatusLine):
                 status.block = ""
         else:
-            # After a pause, because counting the tokens of a block takes time in a long session.
+            # Wait first, because counting the tokens of a block takes time in a long session.
             self._showing_block_facts.debounce(FACTS_SECONDS)
 
     def _show_block_facts(self) -> None:

@@ -1,6 +1,7 @@
 """The side panel: an outline of the session tree, the to-dos, changed files and background jobs.
 
-The panel reads the session after each change; panel_content.py computes the outline and the facts.
+The panel reads the session after each change. panel_content.py computes the outline and the other
+contents.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,22 +32,26 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, crop_
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
-"""Minimum width of the panel, in cells. Its usual width is what the conversation doesn't need."""
+"""Minimum width of the panel, in cells.
+
+Usually, the panel uses all the width that the conversation doesn't need.
+"""
 MAX_WIDTH = 84
 """Maximum width of the panel, in cells."""
 MIN_WIDTH_FOR_PANEL = 140
-"""Minimum width of the terminal, in cells, for showing the panel by default."""
+"""Minimum width of the terminal, in cells, at which the panel is shown by default."""
 
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
 MIN_TREE_ROWS = 6
-"""Minimum number of rows for the tree, even if the other parts then don't fit in the panel."""
+"""Minimum number of rows for the tree, even if the other parts of the panel then don't fit."""
 
 
 @frozen
 class _Line:
-    """A line of the panel; ``tail`` is at its right edge.
+    """A line of the panel, with the text ``tail`` at its right edge.
 
-    Choosing the line shows the entry with the id ``entry``; if that is None, nothing happens.
+    If the user chooses the line, the conversation scrolls to the entry with the id ``entry``.
+    Nothing happens if ``entry`` is None.
     """
 
     spans: tuple[StyledSpan, ...] = ()
@@ -55,19 +60,22 @@ class _Line:
 
 
 class SidePanel(LineList):
-    """Shows the outline, to-dos, changed files and jobs as lines; some lines lead to an entry."""
+    """Shows the outline of the tree, the to-dos, changed files and background jobs.
+
+    Some lines lead to an entry of the session.
+    """
 
     CURSOR = "focused"
     FOCUS_ON_CLICK = False
 
     @dataclass
     class Jumped(Message):
-        """The user chose a line in order to see its entry in the conversation."""
+        """Posted when the user chooses a line in order to see its entry in the conversation."""
 
         entry_id: int
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
-        """``key_of`` is `SessionFrame.key_of`."""
+        """``key_of`` returns the display text of an action's key, or "" if there is no key."""
         super().__init__(id="side-panel")
         self._key_of = key_of
         self._agent: Agent | None = None
@@ -75,7 +83,7 @@ class SidePanel(LineList):
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
         self._summarised: tuple[int, list[Entry]] = (0, [])
-        """Id of the newest compaction (0 for none), and the result of `summarised_changes`."""
+        """Id of the newest compaction (0 if none), and the result of `summarised_changes`."""
         self._stale = True
         self._rebuilding = Later(self, self._rebuild)
 
@@ -88,7 +96,7 @@ class SidePanel(LineList):
         self._rebuild_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Update the panel after ``entry`` was appended or, if None, after the leaf moved."""
+        """Update the panel after ``entry`` was appended. None means that the leaf has moved."""
         if entry is None:
             self._rows = []
         else:
@@ -106,7 +114,10 @@ class SidePanel(LineList):
                 self._rebuild_soon()
 
     def _rebuild_soon(self) -> None:
-        """Rebuild the panel after the next screen refresh, or once it is shown if it is hidden."""
+        """Rebuild the panel after the next screen refresh.
+
+        If the panel is hidden, it is rebuilt when it is shown.
+        """
         self._stale = True
         if self.display:
             self._rebuilding.after_refresh()

@@ -1,7 +1,7 @@
 """The status line at the bottom of the main screen.
 
-On the left: mode, model, effort, leaf, cost, work in the background, warnings, and the agent's
-activity. On the right: the keys that are available now.
+Its left side shows the mode, model, effort, leaf, cost, work in the background, warnings, and the
+agent's activity. Its right side shows the keys that are available now.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,21 +27,25 @@ _FIRST_ACTIONS = (
     "step_back",
     "send(True)",
 )
-"""Actions whose keys are shown before all others, most important first."""
+"""Actions whose keys come before all others in the status line, most important first."""
 MIN_WIDTH_FOR_USED = 100
-"""Minimum width of the line, in cells, for showing the tokens used by the session."""
+"""Minimum width of the status line, in cells, at which it shows the session's token usage."""
 MIN_WIDTH_FOR_USED_LABEL = 140
-"""Minimum width of the line, in cells, for the full label of the used tokens."""
+"""Minimum width of the status line, in cells, at which token usage is labeled in full."""
 MIN_WIDTH_FOR_TODAY = 80
-"""Minimum width of the line, in cells, for showing the day's budget."""
+"""Minimum width of the status line, in cells, at which it shows the day's budget."""
 _PALETTE = "command_palette"
-"""The action that opens the list of commands. Its key is shown although Textual hides the binding."""
+"""The action that opens the list of commands.
+
+Its key is shown even though Textual hides the binding.
+"""
 
 
 def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
-    """Return a hint for the key of each action, most important first.
+    """Return a key hint for each action, most important first.
 
-    Uses the first visible binding of each action, and skips actions without a visible binding.
+    Each hint shows the action's first visible key binding. Actions without a visible binding are
+    skipped.
     """
     hints: dict[str, Hint] = {}
     for binding in bindings:
@@ -57,9 +61,9 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
 
 
 class StatusLine(Widget):
-    """Shows the values of its attributes, which the screen sets.
+    """Shows the values of its attributes, which the main screen sets.
 
-    Redrawn every second while the agent works, because the activity includes the elapsed time.
+    While the agent works, the line is drawn every second, because it includes the elapsed time.
     """
 
     ALLOW_SELECT = False
@@ -77,45 +81,45 @@ class StatusLine(Widget):
     mode: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
     stands_in_for: reactive[str] = reactive("")
-    """Name of the chosen model while a fallback model answers instead; otherwise empty."""
+    """Name of the model that the user chose while a fallback model answers, otherwise empty."""
     effort: reactive[str] = reactive("")
-    """The effort in use; empty for the model's default."""
+    """The reasoning effort in use. Empty if it is the model's default."""
     leaf: reactive[int | None] = reactive(None)
-    """Id of the leaf; None in an empty session."""
+    """Id of the session's current leaf. None if the session is empty."""
     warnings: reactive[int] = reactive(0)
-    """Number of unread warnings that are no longer on the screen; a click shows them."""
+    """Number of unread warnings that are no longer on the screen. A click on it shows them."""
     state: reactive[RunState] = reactive(RunState())
     cost: reactive[float | None] = reactive(None)
-    """Cost of the session in US dollars; None if unknown."""
+    """Cost of the session in US dollars. None if the cost is unknown."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
-    """Two texts: about the session's budget, shown after the cost, and about the day's budget.
+    """The texts about the session's budget, which follows the cost, and about the day's budget.
 
-    Each is empty if there is no such budget.
+    A text is empty if there is no such budget.
     """
     plan: reactive[str] = reactive("")
-    """A warning while a limit of the user's subscription is nearly reached; otherwise empty."""
+    """A warning that a limit of the user's subscription is nearly reached, otherwise empty."""
     used: reactive[int | None] = reactive(None)
-    """Input and output tokens of the session, as counted by the provider; None if unknown."""
+    """Input and output tokens of the session, as counted by the provider. None if unknown."""
     race: reactive[str] = reactive("")
-    """State of a running race while its page is closed; otherwise empty."""
+    """State of a running race while the user isn't on its screen, otherwise empty."""
     goal: reactive[str] = reactive("")
-    """The active goal or loop, such as "goal, round 2 of 20"; empty if there is none."""
+    """The active goal or loop, such as "goal, round 2 of 20". Empty if none is active."""
     asides: reactive[str] = reactive("")
-    """State of the sessions that run in the background; empty if there are none."""
+    """State of the sessions that run in the background. Empty if there are none."""
     jobs: reactive[int] = reactive(0)
-    """Number of running background jobs."""
+    """Number of background jobs that are running."""
     block: reactive[str] = reactive("")
-    """Tokens and context status of the focused block; empty if there is none.
+    """Token count and context status of the focused block. Empty if no block has the focus.
 
-    Shown instead of the mode and the model.
+    This text is shown instead of the mode and the model.
     """
     is_activity_shown: reactive[bool] = reactive(default=False)
-    """Whether the conversation shows the activity; the status line then omits it."""
+    """Whether the conversation shows the agent's activity, so that the status line omits it."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
-    """The available keys, most important first."""
+    """Hints for the keys that are available now, most important first."""
 
     def __init__(self, clock: Callable[[], float], key_of: Callable[[str], str]) -> None:
-        """``key_of`` is `SessionFrame.key_of`."""
+        """``key_of`` returns the display text of an action's key, or "" if there is no key."""
         super().__init__()
         self._clock = clock
         self._key_of = key_of
@@ -129,7 +133,7 @@ class StatusLine(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen and not self._hints_are_stale:
             self._hints_are_stale = True
-            self.call_later(self._update_hints)  # Once, even after several changes in a row.
+            self.call_later(self._update_hints)  # Runs once, even after several changes.
 
     def _update_hints(self) -> None:
         self._hints_are_stale = False
@@ -173,9 +177,9 @@ class StatusLine(Widget):
         return Content.styled(" · ", ".status--plain").join(pieces)
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the texts on the left as (text, style, command).
+        """Yield the texts on the left side of the status line as (text, style, command).
 
-        A click on the text runs the command; "" for none.
+        A click on a text runs its command. The command is "" if a click does nothing.
         """
         now = ""
         if not self.is_activity_shown:
@@ -198,7 +202,10 @@ class StatusLine(Widget):
             yield now, "asking" if self.state.phase == "permission" else "activity", ""
 
     def _settings(self, *, brief: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield mode, model, leaf and spending in the form of `_facts`; if ``brief``, only the mode."""
+        """Yield the mode, model, leaf and spending in the form of `_facts`.
+
+        If ``brief`` is True, only the mode is yielded.
+        """
         if self.mode:
             yield one_line(self.mode, 12), "danger" if self.mode == "yolo" else "mode", "mode"
         if brief:

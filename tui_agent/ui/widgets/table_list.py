@@ -1,4 +1,4 @@
-"""`TableList`, a table with a cursor and a fixed heading, and functions that lay out its rows."""
+"""`TableList`, a table with a cursor and a fixed heading, and functions to lay out its rows."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,19 +9,19 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_spans,
 
 _GAP: Final = 2
 _MIN_GROWING: Final = 10
-"""Minimum width, in cells, of a column that ``grows``."""
+"""Minimum width, in cells, of a column that ``grows`` with the table."""
 
 Cells = Sequence[StyledSpan]
-"""The cells of a row, one span for each column."""
+"""The cells of a row, with one styled span for each column."""
 
 
 @frozen
 class Column:
     """A column of a table.
 
-    If the table is too narrow, the columns with the lowest ``wanted`` are left out first. ``right``
-    aligns the texts to the right. A column that ``grows`` is as wide as its content if there is
-    room; otherwise it shrinks, down to `_MIN_GROWING`.
+    If the table is too narrow, the columns with the lowest ``wanted`` are left out first. If
+    ``right`` is True, the texts are aligned to the right. If ``grows`` is True, the column is as
+    wide as its content if there is room. Otherwise, it shrinks, but not below `_MIN_GROWING`.
     """
 
     title: str
@@ -31,9 +31,9 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
-    """Return the width of each column that is shown, in cells, by column index.
+    """Return the widths, in cells, of the columns that are shown, by the columns' indices.
 
-    Leaves out columns that are empty in every row, and columns that don't fit in ``room`` cells.
+    Columns that are empty in every row and columns that don't fit in ``room`` cells are left out.
     """
     natural: dict[int, int] = {}
     shown: dict[int, int] = {}
@@ -59,7 +59,7 @@ def _spare(shown: dict[int, int], room: int) -> int:
 
 
 def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:
-    """Return the spans of a row, with its cells cut or padded to the widths ``wide``."""
+    """Return the spans of a table row whose cells are cut or padded to the widths ``wide``."""
     spans: list[StyledSpan] = []
     for place, width in wide.items():
         cell = list(crop_spans([row[place]], width))
@@ -74,7 +74,7 @@ def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> li
 
 
 class TableList(LineList):
-    """A scrolling table; the titles of its columns stay at the top."""
+    """A table that scrolls below a heading with the titles of its columns."""
 
     HEADED = True
 
@@ -85,9 +85,9 @@ class TableList(LineList):
         self._wide: tuple[int, dict[int, int]] = (-1, {})
 
     def show(self, rows: Sequence[Cells], *, cursor: int | None = None) -> None:
-        """Replace the rows, and move the cursor to the row ``cursor``.
+        """Replace the rows of the table, and move the cursor to the row ``cursor``.
 
-        If ``cursor`` is None, the cursor moves only if its row no longer exists.
+        If ``cursor`` is None, the cursor stays where it is unless its row no longer exists.
         """
         if rows == self._cells and cursor is None:
             return

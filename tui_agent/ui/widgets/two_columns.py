@@ -1,4 +1,4 @@
-"""Wraps text in two columns, such as keys and their descriptions, and keeps the columns aligned."""
+"""Wraps text that has two columns, such as keys and their descriptions, and aligns the columns."""
 
 import re
 from typing import Final
@@ -12,9 +12,12 @@ from tui_agent.ui.widgets.plain_text import PlainText
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
-"""Minimum width, in cells, of the second column. A narrower column goes below the first."""
+"""Minimum width, in cells, of the second column.
+
+If less room is left, the second column is shown below the first.
+"""
 _BELOW: Final = 2
-"""Indentation, in cells, of a second column that goes below the first."""
+"""Indentation, in cells, of a second column that is shown below the first."""
 
 
 def wrap_columns(text: Content, width: int) -> Content:

@@ -1,7 +1,8 @@
 """The user's own status line: the first line that the command in ``ui.status_line`` prints.
 
-The command reads the state of the session as JSON from standard input. The main screen provides the
-state and reports changes; this widget decides when the command runs, and user_commands.py runs it.
+The command receives the state of the session as JSON on its standard input. The main screen
+provides the state and reports changes. This widget decides when the command runs, and
+user_commands.py runs it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.ui.later import Later
 
 PAUSE = 0.3
-"""Seconds from a change until the command runs. One run then covers several changes."""
+"""Seconds from a change until the command runs, so that one run covers several changes."""
 SECONDS = 5.0
 """Time limit of the command, in seconds."""
 _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
-"""Matches color sequences. They are removed from the output; other sequences become visible."""
+"""Matches color sequences, which are removed from the output.
+
+Other escape sequences are made visible.
+"""
 
 
 class UserStatusLine(Widget):
@@ -44,11 +48,12 @@ class UserStatusLine(Widget):
         problem_of: Callable[[Path, str], str],
         warn: Callable[[str], None],
     ) -> None:
-        """``state`` returns the command's input, or None if the command must not run now.
+        """``state`` returns the input of the command, or None if the command must not run now.
 
-        ``problem_of`` takes a directory and the command, and returns why the command must not run
-        there, or "". ``warn`` is called with a message for the user when the command fails. After
-        that, it isn't called again until the command has succeeded and failed again.
+        ``problem_of`` takes a directory and the command. It returns the reason why the command must
+        not run there, or "" if it may run. ``warn`` is called with a message for the user when the
+        command fails. After that, it isn't called again until the command has succeeded and failed
+        again.
         """
         super().__init__()
         self._warn = warn
@@ -63,7 +68,10 @@ class UserStatusLine(Widget):
         self.display = False
 
     def set_command(self, command: str | None) -> None:
-        """Set the command; "" or None removes it. If the command has changed, run it soon."""
+        """Set the command, or remove it if it is "" or None.
+
+        If the command has changed, run it soon.
+        """
         if command != self._command:
             self._command = command or None
             self._has_failed = False
@@ -73,7 +81,7 @@ class UserStatusLine(Widget):
             self.run_soon()
 
     def run_soon(self) -> None:
-        """Run the command after `PAUSE` if its input has changed by then."""
+        """Run the command after `PAUSE` seconds if its input has changed by then."""
         if self._command is not None and self.is_mounted:
             self._run_later.after(PAUSE)
 
@@ -101,7 +109,7 @@ class UserStatusLine(Widget):
         )
         first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
-        if command != self._command:  # The settings now name another command.
+        if command != self._command:  # The settings contain another command by now.
             return
         self.text = one_line(first, 500)
         if problem and not self._has_failed:

@@ -1,7 +1,7 @@
 """The questions that can wait above the prompt: their text, reason, details and answers.
 
-`QuestionPrompt` shows them, and lets the user choose an answer. A question passes the answer to the
-code that asked.
+`QuestionPrompt` shows the questions, and lets the user choose an answer. Each question passes its
+answer to the code that asked it.
 """
 
 from __future__ import annotations
@@ -34,37 +34,44 @@ LOOP_LINES = 3
 """Maximum number of lines shown for each result of a repeated tool call."""
 
 MAX_FIRST = 7
-"""Maximum number of rows that a choice lists at first. If there are more, the last is “more…”."""
+"""Maximum number of answers that a choice lists at first.
+
+If there are more, the last row is “more…”.
+"""
 
 
 class WaitingQuestion:
-    """Base class of the questions that can wait above the prompt."""
+    """Base class of the questions that wait above the prompt for the user's answer."""
 
     key: str
-    """Identifies the question among the waiting questions."""
+    """The key that identifies the question among the waiting questions."""
     what: str
-    """The question, in one line."""
+    """The text of the question, in one line."""
     why: str
-    """Why the question is asked, in one line; may be empty."""
+    """The reason why the question is asked, in one line. May be empty."""
     at: str | None
-    """Name of the answer that is highlighted at first; None for the first answer."""
+    """Name of the answer that is highlighted at first. None stands for the first answer."""
     ticks: Sequence[str] = ()
-    """Names of answers with a tick box. Space chooses such an answer when it is highlighted."""
-    after_digits: str | None = None
-    """Used instead of ``at`` if the user chose the last answer by its key or number.
+    """Names of the answers with a tick box.
 
-    If it is None, ``at`` is used in this case, too.
+    Space chooses such an answer while it is highlighted.
+    """
+    after_digits: str | None = None
+    """Name of the answer that is highlighted at first if the last answer was chosen by key.
+
+    This means that the user chose the last answer by its key or number. If the value is None,
+    ``at`` is used in this case, too.
     """
     rules: Sequence[str] = ()
-    """Rules that the user may edit before answering, such as ``allow bash: git *``."""
+    """The rules that the user may edit before answering, such as ``allow bash: git *``."""
     takes_words = False
     """Whether any text sent from the prompt answers the question."""
     takes_keys = True
-    """Whether the question is focused even without Tab or a click. Keys then answer it."""
+    """Whether the question receives the focus without Tab or a click, so that keys answer it."""
     is_awaited = False
-    """Whether the user is waiting for the question. It may then be focused immediately."""
+    """Whether the user is waiting for the question, so that it can be focused immediately."""
     comes_first = False
-    """Whether no message can be sent before the question is answered."""
+    """Whether the question must be answered before a message can be sent."""
 
     def lines(self, width: int) -> Iterator[Line]:
         """Return the details of the question as lines of at most ``width`` cells."""
@@ -75,29 +82,35 @@ class WaitingQuestion:
         raise NotImplementedError
 
     def first(self) -> Sequence[str]:
-        """Return the names of the answers shown before the user asks for more."""
+        """Return the names of the answers that are listed before the user asks for more."""
         raise NotImplementedError
 
     def page(self) -> Page | None:
-        """Return a page with all details of the question; None, the default, if there is none."""
+        """Return a screen with all details of the question.
+
+        Returns None, the default, if there is no such screen.
+        """
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
-        """Answer the question with the answer called ``name``.
+        """Answer the question with the answer whose name is ``name``.
 
-        ``words`` is the user's note. If the answer stores rules and the user has changed one,
-        ``patterns`` contains the patterns of all rules, in order; otherwise it is empty.
+        ``words`` is the user's note. If the answer stores rules and the user has changed a rule,
+        ``patterns`` contains the patterns of all rules, in order. Otherwise, it is empty.
         """
         raise NotImplementedError
 
     def note_hint(self, name: str) -> str:  # noqa: ARG002 - for those that take one
-        """Return the placeholder of the note field for the answer ``name``; "" if it takes no note."""
+        """Return the placeholder of the field for a note to the answer ``name``.
+
+        Returns "" if this answer takes no note.
+        """
         return ""
 
     def dismiss(self) -> bool:
         """Dismiss the question without an answer. Return False if it can't be dismissed.
 
-        The default does nothing and returns False.
+        This default implementation does nothing and returns False.
         """
         return False
 
@@ -105,7 +118,8 @@ class WaitingQuestion:
 class ToolCallQuestion(WaitingQuestion):
     """Asks whether a tool call that needs permission may run, or a doom loop may continue.
 
-    ``settle`` is called with the user's answer.
+    In a doom loop, the model repeats the same tool call. ``settle`` is called with the user's
+    answer.
     """
 
     takes_words = True
@@ -124,9 +138,10 @@ class ToolCallQuestion(WaitingQuestion):
     def lines(self, width: int) -> Iterator[Line]:
         """Yield the details of the call as lines.
 
-        For a doom loop, these are the results of the repeated calls. For a command with several
-        parts, they are the command and the parts that need permission. For any other call, they are
-        the diffs, commands and texts that need permission.
+        For a doom loop, that is, if the model repeats the same call, these are the results of the
+        repeated calls. For a command with several parts, they are the command and the parts that
+        need permission. For any other call, they are the diffs, commands and texts that need
+        permission.
         """
         request = self.request
         if request.loop:
@@ -246,7 +261,7 @@ def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
-    # If the model's text repeats itself, ``loop`` contains that text twice.
+    # If the model's text repeats itself, ``loop`` contains the repeated text twice.
     if request.question:
         first = len(request.loop) - 1
     else:

@@ -1,8 +1,9 @@
 """The blocks of the transcript: the units that can be focused, folded, copied and acted on.
 
-A block has content, a fold and the actions it offers, and it lays out its own lines. build.py makes
-blocks from entries, and model.py keeps them. The blocks for tool calls and shell commands are in
-cards.py, the blocks for groups in groups.py, and the blocks for finished turns in turns.py.
+A block has content, a fold (how much of the content is shown) and the actions that it offers. It
+lays out its own lines. The module build.py makes blocks from entries, and model.py stores them. The
+blocks for tool calls and shell commands are in cards.py, the blocks for groups in groups.py, and
+the blocks for finished turns in turns.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final[Mapping[str, str]] = {"restore": "bring back"}
-"""Maps actions to labels, for actions whose label differs from their name."""
+"""Maps each action to its label in the conversation, if that differs from its name."""
 
 _SEPARATOR: Final = " · "
 _READ: Final = "read"
@@ -48,13 +49,13 @@ CLOSED: Final = "▸"
 _YOU: Final = "You  "
 
 _LONG_MESSAGE: Final = 40
-"""Maximum number of lines of a user's message that is always shown in full."""
+"""Maximum number of lines of a user's message that is shown in full from the start."""
 _PREVIEW_ROWS: Final = 24
-"""Number of lines that are shown while a longer message is folded."""
+"""Number of lines of a longer message that are shown while it is folded."""
 
 
 class Fold(IntEnum):
-    """How much of a block is shown: only its head line, a part of its body, or everything."""
+    """How much of a block is shown: only its first line, a part of its body, or everything."""
 
     CLOSED = 0
     PART = 1
@@ -62,48 +63,55 @@ class Fold(IntEnum):
 
 
 class Block:
-    """A unit of the transcript. ``key`` identifies it within its item."""
+    """A unit of the conversation that can be focused, such as an answer or a tool call.
+
+    ``key`` identifies the block within its item. An item contains all blocks of one entry.
+    """
 
     kind: ClassVar[str] = "block"
 
     tight: ClassVar[bool] = False
-    """Whether closed blocks of this kind follow each other without empty lines between them."""
+    """Whether successive closed blocks of this kind have no empty lines between them."""
 
     foldable: bool = False
 
     left_out: bool = False
-    """Whether the block is hidden, because its turn is folded or only what the model sees is shown."""
+    """Whether the block is hidden by its folded turn or by the view of what the model sees."""
 
     group: "Block | None" = None
-    """The group that contains this block and hides it while closed; None if it is in no group."""
+    """The group that contains this block, and hides it while the group is closed.
+
+    None if the block isn't in a group.
+    """
 
     @property
     def hidden(self) -> bool:
-        """Whether the block is not shown, because it is left out or in a closed group."""
+        """Whether the block is hidden, because it is left out or its group is closed."""
         return self.left_out or (self.group is not None and self.group.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
-    """Actions that the user can choose on the block, most important first."""
+    """The actions that the user can choose on the block, most important first."""
 
     is_openable: bool = False
-    """Whether the whole text of the block's entry can be opened on a separate page."""
+    """Whether the whole text of the block's entry can be opened on a separate screen."""
 
     entry: tuple[int, str] | None = None
-    """Id and kind of the entry that the block shows; None if that is the item's own entry."""
+    """Id and kind of the entry that the block shows. None if it is the same entry as the item's."""
 
     focusable: ClassVar[bool] = True
     """Whether the block can be focused."""
 
     document: MarkdownDocument | None = None
-    """The block's Markdown text; None if its content is not Markdown."""
+    """The block's Markdown text. None if the content of the block isn't Markdown."""
 
     copied: str = ""
-    """The text to copy from a block without a `document`."""
+    """The text that is copied from a block that has no `document`."""
 
     is_sendable: bool = True
     """Whether the block shows content that may be sent to the model.
 
-    False for the program's own texts, such as an error message. Their context status is ``UNSENT``.
+    False for texts of the program itself, such as an error message. The context status of such a
+    block is ``UNSENT``.
     """
 
     def __init__(self, key: str) -> None:
@@ -116,15 +124,18 @@ class Block:
 
     @property
     def standing(self) -> Standing | None:
-        """Context status of the block; None if it is unknown or not shown."""
+        """The block's context status, which says whether the model sees it.
+
+        None if the status is unknown or not shown.
+        """
         return self._standing
 
     def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Set the block's context status, or None if unknown. Return True if its lines changed.
+        """Set the block's context status. Return True if the block's lines have changed.
 
-        ``edited`` says that an edit or a prune caused the status. Unless the entry is pinned, the
-        block then offers to bring the entry back (``restore``). In this base class, the lines never
-        change.
+        ``standing`` is None if the status is unknown. ``edited`` says that an edit or a prune
+        caused the status. Unless the entry is pinned, the block then offers to bring the entry back
+        (``restore``). In this base class, the lines never change.
         """
         self._standing = standing
         key_hints = self._restores
@@ -138,9 +149,9 @@ class Block:
         return False
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the block's lines for a width in cells.
+        """Return the lines of the block, laid out for a width in cells.
 
-        They are cached until `invalidate` is called, or the width or the fold changes.
+        The lines are cached until `invalidate` is called, or until the width or the fold changes.
         """
         if self._laid_out != (width, self.fold):
             self._lines = self._layout(width)
@@ -148,29 +159,32 @@ class Block:
         return self._lines
 
     def invalidate(self) -> None:
-        """Drop the cached lines, because the content has changed."""
+        """Drop the cached lines because the block's content has changed."""
         self._laid_out = None
 
     opened_with: "ClassVar[Opened | None]" = None
-    """Kind of block, for the command that opens all of a kind; None if it skips this block."""
+    """The kind of block for the command that opens all blocks of one kind.
+
+    None if the command doesn't change this block.
+    """
 
     def open_with_others(self, *, is_open: bool) -> None:
-        """Unfold the block if ``is_open``, otherwise restore its default fold.
+        """Unfold the block if ``is_open`` is True. Otherwise, restore its default fold.
 
-        Called for all blocks of a kind together; see `opened_with`.
+        This is called for all blocks of one kind together. The kind is `opened_with`.
         """
         self.fold = Fold.FULL if is_open else Fold.CLOSED
 
     def choose_fold(self, fold: Fold) -> None:
-        """Set the fold that the user chose."""
+        """Set the fold to the one that the user chose."""
         self.fold = fold
 
     def cycle(self) -> None:
-        """Switch to the next fold."""
+        """Switch to the next fold, which shows more of the block or closes it."""
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
-        """Return the text to copy from the block, sanitized."""
+        """Return the sanitized text to copy from the block."""
         return sanitize.text(self.copied if self.document is None else self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
@@ -178,10 +192,10 @@ class Block:
 
 
 class UserBlock(Block):
-    """A user's message: the text as typed, and the names of the attachments.
+    """A message of the user: the text as typed, and the names of the attachments.
 
-    ``note`` is shown before the text. ``sent`` is the text that was sent instead of a typed
-    command; it is folded at first.
+    ``note`` is shown before the text. If the user typed a command and another text was sent in its
+    place, ``sent`` is that other text. It is folded at first.
     """
 
     kind = "user"
@@ -192,7 +206,7 @@ class UserBlock(Block):
     ) -> None:
         super().__init__("user")
         self.starts_turn = True
-        """Whether the message begins a turn, because it was sent while the agent was idle."""
+        """Whether the message began a turn, that is, was sent while the agent was idle."""
         self.copied = sanitize.text(text)
         self._attachments = attachments
         self._note = note
@@ -234,14 +248,14 @@ class UserBlock(Block):
 
 
 def _with_user_background(line: Line) -> Line:
-    """Return a copy of a line with the background of the user's messages."""
+    """Return a copy of a line with the background color of the user's messages."""
     prefix = tuple((text, f"{style} user") for text, style in line.prefix)
     spans = [(text, f"{style} user") for text, style in line.content()]
     return Line(spans, prefix=prefix, join=line.join, lead=line.lead, fill="user")
 
 
 class AnswerBlock(Block):
-    """One of the texts in an answer, in Markdown. More text may still arrive."""
+    """A part of the model's answer, in Markdown. More text may still arrive."""
 
     kind = "answer"
     is_openable = True
@@ -251,12 +265,13 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
         self.key_hints = ""
-        """Hints for the keys that act on the answer, most useful first, separated by “ · ”."""
+        """Hints for the keys that act on the answer, separated by “ · ”, most useful first."""
 
     def set_key_hints(self, keys: str) -> bool:
-        """Set the key hints after the last line; "" removes them. Return True if they changed.
+        """Set the key hints that follow the last line. Return True if they have changed.
 
-        If the hints don't all fit in the line, the last ones are left out.
+        An empty text removes the hints. If they don't all fit in the line, the last ones are left
+        out.
         """
         changed = keys != self.key_hints
         self.key_hints = keys
@@ -291,7 +306,7 @@ class AnswerBlock(Block):
 
 
 class FoldingBlock(Block):
-    """A block with a head line and a body that can be folded. The body is folded at first."""
+    """A block with a first line, and a body that can be folded. The body is folded at first."""
 
     foldable = True
 
@@ -313,12 +328,12 @@ class FoldingBlock(Block):
 
     @property
     def chevron(self) -> str:
-        """The character that shows whether the block is open."""
+        """The character that shows whether the block is open or closed."""
         return CLOSED if self.fold is Fold.CLOSED else OPEN
 
 
 class ReasoningBlock(FoldingBlock):
-    """The model's reasoning."""
+    """A block with the model's reasoning."""
 
     kind = "reasoning"
     opened_with = "thinking"
@@ -342,10 +357,10 @@ class ReasoningBlock(FoldingBlock):
 
 
 class MarkerBlock(FoldingBlock):
-    """One line about an event, such as a mode change, with optional actions and a body to unfold.
+    """A line about an event, such as a mode change, with optional actions and an optional body.
 
-    If ``rule`` isn't empty, it is the style of a horizontal rule: the line then contains the text
-    near its start and the actions at its end.
+    If ``rule`` isn't empty, the line is drawn as a horizontal rule in the style ``rule``. The rule
+    contains the text near its start and the actions at its end.
     """
 
     kind = "marker"
@@ -387,7 +402,10 @@ class MarkerBlock(FoldingBlock):
         yield from wrapped(spans, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
-        """Yield the rule with its text and actions. If they don't fit, the actions go below it."""
+        """Yield the lines of the horizontal rule, with its text and actions.
+
+        If the actions don't fit in the rule, they are shown below it.
+        """
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = []
         if toggle:
@@ -425,12 +443,15 @@ class MarkerBlock(FoldingBlock):
 
 
 class CutOffBlock(MarkerBlock):
-    """The text of a failed answer whose request is retried, and a line with the answer's id."""
+    """The text of a failed answer whose request was retried, and a line with the answer's id."""
 
     is_sendable = False
 
     def __init__(self, entry_id: int, said: str) -> None:
-        """``said`` is the text. ``entry_id`` is the id of the answer's entry, which is off the path."""
+        """``said`` is the text of the answer.
+
+        ``entry_id`` is the id of the answer's entry, which isn't on the path to the leaf.
+        """
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
@@ -443,11 +464,11 @@ class CutOffBlock(MarkerBlock):
 
 
 class EndingBlock(MarkerBlock):
-    """Says why an answer failed or was cut off. Never sent to the model.
+    """A line that says why an answer failed or was cut off. It is never sent to the model.
 
-    ``retry`` is the key that retries the request; "" if there is no offer to retry. With
-    ``may_be_retried``, the block is muted until `fail` or `withdraw_retry` is called, because the
-    program may still retry the request automatically.
+    ``retry`` is the key that retries the request, or "" if the user can't retry it. If
+    ``may_be_retried`` is True, the line is muted until `fail` or `withdraw_retry` is called,
+    because the program may still retry the request automatically.
     """
 
     is_sendable = False
@@ -468,16 +489,17 @@ class EndingBlock(MarkerBlock):
             self.actions = ()
 
     def fail(self) -> None:
-        """Show a muted failure as an error, because no automatic retry succeeded."""
+        """Show the muted failure as an error, because no automatic retry has succeeded."""
         if self._mending:
             self._mending = False
             self._icon, self._style, self.actions = self._failure
             self.invalidate()
 
     def withdraw_retry(self, *, was_retried: bool) -> bool:
-        """Remove the offer to retry. Return True if the block changed.
+        """Remove the user's option to retry the request. Return True if the block has changed.
 
-        With ``was_retried``, the block of an error also says that the request was retried.
+        If ``was_retried`` is True and the block shows an error, it then also says that the request
+        was retried.
         """
         before = self._text, self._icon, self.actions
         self.fail()
@@ -491,7 +513,10 @@ class EndingBlock(MarkerBlock):
 
 
 class ModelTextBlock(Block):
-    """The text that the model receives instead of an entry. Only the model's view shows it."""
+    """The text that the model receives in place of an entry.
+
+    It is shown only in the view of what the model sees.
+    """
 
     kind = "model_text"
 
@@ -508,14 +533,17 @@ class ModelTextBlock(Block):
 
 
 class ActivityBlock(Block):
-    """The line at the end of the conversation that shows the agent's activity, with a spinner."""
+    """The last line of the conversation, which shows a spinner and what the agent is doing."""
 
     kind = "activity"
     focusable = False
     running = True
 
     def __init__(self, describe: Callable[[], str]) -> None:
-        """``describe`` returns the text of the line and is called for each layout."""
+        """``describe`` returns the text of the line.
+
+        It is called each time the line is laid out.
+        """
         super().__init__("activity")
         self._describe = describe
         self._frame = 0
@@ -531,7 +559,10 @@ class ActivityBlock(Block):
 
 
 def _fitting_parts(text: str, width: int) -> str:
-    """Return the first ``·``-separated parts of a text that fit. If none fits, the first is cut."""
+    """Return the leading parts of a text that fit in the line, where ``·`` separates the parts.
+
+    If even the first part doesn't fit, it is cut.
+    """
     parts = sanitize.line(text).split(_SEPARATOR)
     while len(parts) > 1 and cells(_SEPARATOR.join(parts)) > width:
         parts.pop()
@@ -539,12 +570,18 @@ def _fitting_parts(text: str, width: int) -> str:
 
 
 def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
-    """Return the lines of a document, indented by two cells and at most ``width`` cells wide."""
+    """Return the lines of a Markdown document, indented by two cells.
+
+    Including the indentation, a line is at most ``width`` cells wide.
+    """
     return map(ShiftedLine, document.lines(max(width - len(INDENT), 1)))
 
 
 class ShiftedLine(Line):
-    """A copy of a line, indented by two cells. The original, which may be shared, doesn't change."""
+    """A copy of a line that is indented by two cells.
+
+    The original line, which other code may share, stays unchanged.
+    """
 
     __slots__ = ("_line",)
 
@@ -566,10 +603,10 @@ class ShiftedLine(Line):
 def head_line(
     left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int
 ) -> Line:
-    """Return a line with ``left`` (icon and text) on the left, and ``facts`` and ``end`` on the right.
+    """Return a block's first line: ``left`` at its start, and ``facts`` and ``end`` at its end.
 
-    If the line is too long for ``width`` cells, facts are left out, beginning with the first. If
-    that isn't enough, the text is cut.
+    ``left`` consists of an icon and a text. If the line is longer than ``width`` cells, facts are
+    left out, beginning with the first. If that isn't enough, the text is cut.
     """
     width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]

@@ -1,4 +1,7 @@
-"""The bodies of blocks (output, numbered code, to-dos, matches). They are laid out row by row."""
+"""The bodies of blocks, such as output, numbered code, to-do lists and search matches.
+
+A body is laid out row by row, so only the rows that are shown are laid out.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +12,18 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
 from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 
 MAX_ROWS: Final = 2_000
-"""Maximum number of rows of a body in the transcript. A separate page can show a longer body."""
+"""Maximum number of rows of a body that the conversation shows.
+
+A separate screen can show a longer body.
+"""
 
 _WRAPPED_ROWS: Final = 4
-"""Maximum number of lines for one long row while a block shows only a part of its body."""
+"""Maximum number of lines that one long row may take up while only a part of the body is shown."""
 
 INDENT: Final = "  "
 
 OPEN_WHOLE_HINT: Final = ("o whole", "action act:open")
-"""The hint to open a whole output. The text names the key; the style contains the click action."""
+"""The hint that opens the whole output when clicked. The text names the key for the same action."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
@@ -29,16 +35,19 @@ _TODO_STYLES: Final = {
     "x": ("●", "status-ok", "muted"),
     "-": ("–", "status-idle", "muted strike"),
 }
-"""For each mark in the to-do tool's output: the mark shown, its style, and the to-do's style."""
+"""Maps each mark in the to-do tool's output to the mark shown, its style and the text's style."""
 
 Keep = Literal["head", "tail", "ends"]
-"""Which rows of a long body are shown: the first, the last, or both (then the last `_END_ROWS`)."""
+"""Which rows of a long body are shown: the first rows, the last rows, or some of both.
+
+With “ends”, these are the first rows and the last `_END_ROWS` rows.
+"""
 
 _END_ROWS: Final = 3
 
 
 class Body:
-    """Rows of text that are laid out one by one."""
+    """Base class of bodies, which consist of rows of text that are laid out one by one."""
 
     _rows: Sequence[Any]
 
@@ -46,20 +55,21 @@ class Body:
         return len(self._rows)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of the row at an index, wrapped to ``width`` cells."""
+        """Yield the lines of the row at ``index``, wrapped to ``width`` cells."""
         raise NotImplementedError
 
 
 def body_lines(
     body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of up to ``rows`` rows of a body. If it has more rows, ``keep`` says which.
+    """Yield the lines of up to ``rows`` rows of a body.
 
-    An extra line says how many rows are left out; a single row is never left out. With ``opens``,
-    the extra line offers to open the whole text. A row is cut after `_WRAPPED_ROWS` lines.
+    If the body has more rows, ``keep`` says which of them are shown, and an extra line says how
+    many are left out. A single row is never left out. If ``opens`` is True, the extra line offers
+    to open the whole text. A row is cut after `_WRAPPED_ROWS` lines.
 
     If ``rows`` is None, up to `MAX_ROWS` rows are shown, no row is cut, and the extra line always
-    makes the offer.
+    offers to open the whole text.
     """
     total = len(body)
     limit = rows
@@ -92,7 +102,7 @@ def body_lines(
 
 
 class TextBody(Body):
-    """Plain text in one style, one row for each line."""
+    """A body of plain text in one style, with one row for each line of the text."""
 
     def __init__(self, text: str, style: str = "output", indent: str = INDENT) -> None:
         if text.strip("\n"):
@@ -112,10 +122,12 @@ class TextBody(Body):
 
 
 class NumberedBody(Body):
-    """Lines of a file as the read tool returns them (number, tab, text), with syntax colors."""
+    """Lines of a file in the read tool's format (number, tab, text), with syntax colors."""
 
     def __init__(self, text: str, path: str) -> None:
-        self._rows: list[str] = []  # The line numbers; the texts are in `_code`.
+        self._rows: list[
+            str
+        ] = []  # These are the line numbers. The texts of the lines are in `_code`.
         code: list[str] = []
         for row in text.rstrip("\n").split("\n"):
             found = _NUMBERED.match(row)
@@ -126,7 +138,10 @@ class NumberedBody(Body):
         self._code.replace(0, code)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row. The line number is a prefix, so it isn't copied."""
+        """Yield the lines of a row.
+
+        The line number is a prefix of the line, so it isn't copied with the text.
+        """
         number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)
         for start, end in code_cuts(self._code.lines[index], room):
@@ -138,7 +153,7 @@ class NumberedBody(Body):
 
 
 class TodoBody(TextBody):
-    """A to-do list, with the marks that the side panel uses."""
+    """A body with a to-do list, which uses the same marks as the side panel."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         found = _TODO.match(self._rows[index])
@@ -154,7 +169,7 @@ class TodoBody(TextBody):
 
 
 class MatchBody(TextBody):
-    """Search matches, one per row: path, line number and text."""
+    """A body with search matches. Each row shows a path, a line number and the matching text."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         text = self._rows[index].expandtabs(TAB_SIZE)

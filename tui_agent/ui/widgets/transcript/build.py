@@ -1,7 +1,8 @@
 """Makes the blocks that show an entry, for each kind of entry.
 
-Decides what is shown of an entry and which actions its blocks offer. model.py and feed.py pass
-facts about other entries in a `BuildContext`, and put the blocks into items.
+This module decides what is shown of an entry, and which actions its blocks offer. model.py and
+feed.py pass facts about other entries in a `BuildContext`, and put the blocks into items. An item
+contains the blocks of one entry.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,7 +63,7 @@ from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 MAX_EDITED_CHARS = 120
-"""Maximum number of characters of edited content that a marker shows."""
+"""Maximum number of characters of the edited text that a line about an edit shows."""
 
 _EDITS = {
     "drop": "hidden",
@@ -80,16 +81,16 @@ _TRIGGERS = {
     "notes": "from the model's notes",
 }
 GO_ON = "continue"
-"""Value of ``synthetic`` for the program's message that asks the model to continue."""
+"""The value of ``synthetic`` in the program's own message that asks the model to continue."""
 _RULE = "compaction:"
-"""Key prefix of the blocks that show a compaction as a horizontal rule."""
+"""The prefix of the keys of blocks that show a compaction as a horizontal rule."""
 _ENDINGS = {
     Verdict.CUT: "The answer was cut off at the model's output limit",
     Verdict.REFUSED: "The provider's content filter stopped the answer",
     Verdict.SILENT: "The model answered nothing",
     Verdict.THINKING: "The model only thought and answered nothing",
 }
-"""Texts shown after incomplete answers."""
+"""Texts shown after an incomplete answer, by the reason."""
 
 
 @frozen
@@ -99,27 +100,30 @@ class BuildContext:
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     """Results of the answer's calls, by call id."""
     count_summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
-    """Returns how many messages, answers and results a compaction summarised."""
+    """Returns how many messages, answers and tool results a compaction has summarised."""
     live: bool = False
-    """Whether calls without a result may still receive one."""
+    """Whether a tool call that has no result yet may still receive one."""
     newest: bool = True
     """Whether no message or answer follows the entry."""
     shows_key_hints: bool = False
-    """Whether the newest answer shows key hints."""
+    """Whether the newest answer shows hints for the keys that act on it."""
     key_of: Callable[[str], str] = key_of
     """Returns the display text of a command's key."""
     running: bool = False
-    """Whether the run continues. A failed request may then still be retried automatically."""
+    """Whether the run is still going on, so that a failed request may be retried automatically."""
     was_retried: bool = False
-    """Whether a failed request was retried successfully."""
+    """Whether the failed request was retried and the retry succeeded."""
     size_of: SizeOf = stored_size
-    """Returns the size of a result in tokens of the current model."""
+    """Returns the size of a tool result, in tokens of the current model."""
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
-    """Returns the entries with the given ids, for markers that name other entries."""
+    """Returns the entries with the given ids. Used for lines that name other entries."""
 
 
 def blocks_of(entry: Entry, context: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
-    """Return the blocks that show an entry; an empty list for kinds that are not shown."""
+    """Return the blocks that show an entry.
+
+    Returns an empty list if entries of this kind are not shown.
+    """
     match entry:
         case UserEntry():
             return [_user(entry)]
@@ -204,9 +208,9 @@ def _user(entry: UserEntry) -> Block:
 
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
-    """For each file, show the number of new problems on the last card that edited the file.
+    """Show the number of new problems in each file on the last card that edited the file.
 
-    ``problems`` maps paths to numbers of problems.
+    ``problems`` maps paths to numbers of problems. A card is the block of a tool call.
     """
     cards = {}
     for block in blocks:
@@ -241,7 +245,10 @@ def _assistant(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
 
 
 def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
-    """Return the key hints of an answer. The hint to copy code needs a code fence in ``text``."""
+    """Return the key hints of an answer.
+
+    The hint to copy code is included only if ``text`` contains a code fence.
+    """
     hints = [f"{key_of('copy')} copy", f"{key_of('undo')} undo"]
     if "```" in text and (key := key_of("copy_code")):
         hints.append(f"{key} code")
@@ -249,9 +256,10 @@ def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
 
 
 def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
-    """Yield a block that says why an answer failed or ended early; nothing for a complete answer.
+    """Yield a block that says why an answer failed or ended early.
 
-    After an error, the block offers a retry if no message or answer follows.
+    Yields nothing for a complete answer. After an error, the block offers a retry if no message or
+    answer follows.
     """
     if entry.interrupted or entry.finish == "interrupted":
         waited = ""
@@ -278,7 +286,10 @@ def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
 
 
 def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
-    """Return a compaction's horizontal rule above the kept entries. It can unfold the summary."""
+    """Return the horizontal rule of a compaction, which can unfold the compaction's summary.
+
+    The rule is shown above the entries that the compaction kept.
+    """
     count = context.count_summarised(entry)
     missing = len(entry.details.untold)
     words = [
@@ -294,21 +305,21 @@ def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
 
 
 def _sizes(entry: CompactionEntry) -> str:
-    """Return a text with the tokens of the history before and after a compaction."""
+    """Return a text with the number of tokens in the history before and after a compaction."""
     return f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}"
 
 
 def is_rule(block: Block) -> bool:
-    """Return True if a block is a compaction's horizontal rule."""
+    """Return True if the block is the horizontal rule of a compaction."""
     return block.key.startswith(_RULE)
 
 
 def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
-    """Return True if an entry is not shown because the compaction's rule already stands for it.
+    """Return True if an entry isn't shown because a compaction's horizontal rule stands for it.
 
-    True for a prune that the compaction made, and for the program's message after the compaction
-    that asks the model to continue. ``before`` and ``after`` are the kinds of the neighboring
-    entries.
+    This is the case for a prune that the compaction made, and for the program's message after the
+    compaction that asks the model to continue. ``before`` and ``after`` are the kinds of the
+    neighboring entries.
     """
     from tui_agent.context.pruning import Occasion
 
@@ -318,9 +329,9 @@ def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the line shown at the position of a compaction entry whose rule is further up.
+    """Return the line shown for a compaction entry whose horizontal rule is further up.
 
-    The line offers to jump to the rule and to undo the compaction.
+    The user can jump to the rule or undo the compaction from this line.
     """
     text = dotted("compacted", _sizes(entry))
     block = MarkerBlock("compacted", text, icon="↑", actions=("jump", "undo"))
@@ -410,7 +421,7 @@ def _prune(entry: PruneEntry, context: BuildContext) -> Block:
 
 
 def _name_of(entry: Entry) -> str:
-    """Return a name for a cleared entry, such as ``read orders.csv`` for a tool result."""
+    """Return a short name for an entry removed from the context, such as ``read orders.csv``."""
     if not isinstance(entry, ToolResultEntry):
         return entry.kind.replace("_", " ")
     return sanitize.line(f"{entry.tool} {entry.title or entry.metadata.path or ''}".rstrip())

@@ -1,7 +1,7 @@
 """Cards, the blocks that show a tool call, its progress and its result.
 
-A card decides how much of a result is shown at first. This module also contains the block for a
-finished shell command of the user.
+A card decides how much of a result is shown at first. This module also contains the block that
+shows a finished shell command of the user.
 """
 
 import json
@@ -49,9 +49,9 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans,
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
-"""Status of a running call. A finished call has a ``ToolStatus``."""
+"""The status of a call that is running. A finished call has a ``ToolStatus`` instead."""
 WAITING: Final = "waiting"
-"""Status of a call that has not started."""
+"""The status of a call that has not started yet."""
 
 _LIVE_CHARS: Final = 20_000
 """Maximum number of characters of a call's output that are kept until the result arrives."""
@@ -70,7 +70,7 @@ ICONS: Final = {
 }
 
 _USER_COMMAND: Final = "$"
-"""The tool name on the card for the user's running shell command."""
+"""The tool name on the card of a running shell command that the user entered."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(
     r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
@@ -79,7 +79,7 @@ _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
 class CardBlock(FoldingBlock):
-    """A tool call with its result, or with the output so far while it has no result."""
+    """Shows a tool call with its result. While there is no result, shows the output so far."""
 
     kind = "card"
     tight = True
@@ -109,16 +109,16 @@ class CardBlock(FoldingBlock):
         self._began = 0.0
         self._elapsed = 0.0
         self.problems = 0
-        """Number of new problems that the call's edits caused."""
+        """Number of new problems caused by the edits of this call."""
         self.is_outdated = False
-        """Whether a later call has replaced the to-do list that this call wrote."""
+        """Whether a later tool call has replaced the to-do list that this call wrote."""
         self._edited = False
-        """Whether an edit or a prune caused the call's context status."""
+        """Whether the context status of the call was caused by an edit or a prune."""
         self._content: Body | None = None
         self._is_fold_chosen = False
-        """Whether the user has chosen the fold of this card."""
+        """Whether the user has chosen how much of this card is shown."""
         self._all_opened = False
-        """Whether the user has opened all outputs at once."""
+        """Whether the user has opened all outputs with one command."""
         self._width = 0
         if result is not None:
             self.set_result(result)
@@ -142,14 +142,14 @@ class CardBlock(FoldingBlock):
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of the whole result for the current model; 0 without a result."""
+        """Size of the whole result, in tokens of the current model. 0 if there is no result yet."""
         if self._result is not None:
             return self._size_of(self._result)
         return 0
 
     @property
     def elapsed(self) -> str:
-        """The time for which the call has been running, as text; "" below one second."""
+        """How long the call has been running, as text. Empty if it is less than a second."""
         if self.running and self._elapsed >= 1:
             return wording.seconds(self._elapsed)
         return ""
@@ -157,14 +157,14 @@ class CardBlock(FoldingBlock):
     # -- progress of a call
 
     def write(self, arguments: str) -> None:
-        """Set the arguments of the call, as JSON that may still be incomplete."""
+        """Set the arguments of the call. The JSON text may still be incomplete."""
         self.arguments = arguments
         self._content_changed()
 
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
-        """Show the call as running since ``now``, in seconds of the clock that `tick` uses.
+        """Show the call as running. ``now`` is its start, in seconds of the clock that `tick` uses.
 
-        If ``arguments`` is empty, the streamed arguments are kept.
+        If ``arguments`` is empty, the arguments that have been streamed so far are kept.
         """
         self.status = RUNNING
         self._began = now
@@ -176,7 +176,10 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def tick(self, now: float, *, moving: bool) -> None:
-        """Update the elapsed time at ``now``, in seconds, and advance the spinner if ``moving``."""
+        """Update the elapsed time. If ``moving`` is True, also advance the spinner.
+
+        ``now`` is the current time in seconds.
+        """
         before = self.elapsed
         self._elapsed = now - self._began
         self.frame += moving
@@ -184,18 +187,18 @@ class CardBlock(FoldingBlock):
             self.invalidate()
 
     def outdate(self) -> None:
-        """Mark this call's to-do list as replaced by a later list, and fold it."""
+        """Mark the call's to-do list as replaced by a later list, and fold the card."""
         self.is_outdated = True
         self.fold_by_default()
         self.invalidate()
 
     @property
     def is_user_command(self) -> bool:
-        """Whether this is a shell command of the user, not a call of the model."""
+        """Whether this is a shell command that the user entered, not a call of the model."""
         return self.tool == _USER_COMMAND
 
     def is_shell(self, command: str) -> bool:
-        """Return True if this is the card of the user's shell command ``command``."""
+        """Return True if this is the card of the shell command ``command`` entered by the user."""
         return self.is_user_command and self._title == command
 
     def add_output(self, text: str) -> None:
@@ -204,14 +207,14 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        """Show the call as ended. Its streamed output stays until `set_result`."""
+        """Show that the call has ended. Its streamed output stays until `set_result` is called."""
         self.status = status
         self.metadata = metadata
         self._seconds = seconds
         self._content_changed()
 
     def stop(self) -> None:
-        """If the call has not ended, show it as interrupted, because it will receive no result."""
+        """Show the call as interrupted if it has not ended, because it will receive no result."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
             self._content_changed()
@@ -252,12 +255,18 @@ class CardBlock(FoldingBlock):
     # -- folding
 
     def choose_fold(self, fold: Fold) -> None:
-        """Set the fold that the user chose, which `fold_by_default` then doesn't change."""
+        """Set the fold to the one that the user chose.
+
+        After that, `fold_by_default` has no effect.
+        """
         self.fold = fold
         self._is_fold_chosen = True
 
     def cycle(self) -> None:
-        """Switch to the next fold: a part, everything (if there is more), only the head line."""
+        """Switch to the next fold.
+
+        The folds are a part of the body, all of it (if there is more), and only the first line.
+        """
         rows = self._row_limit()[0] or MAX_ROWS
         hidden = len(self._shown_body(self._width)) > rows + 1
         if self.fold is Fold.CLOSED:
@@ -273,7 +282,7 @@ class CardBlock(FoldingBlock):
         self.fold_by_default()
 
     def fold_by_default(self) -> None:
-        """Set the fold by the kind and status of the call, unless the user chose a fold."""
+        """Set the fold that suits the kind and status of the call, unless the user chose one."""
         if self._is_fold_chosen:
             return
         if self._all_opened:
@@ -307,7 +316,11 @@ class CardBlock(FoldingBlock):
     # -- showing
 
     def copy_text(self) -> str:
-        """Return the diff of a call that changed a file, else its output, else its arguments."""
+        """Return the text to copy from the card.
+
+        For a call that changed a file, this is the diff. For other calls, it is the output, or the
+        arguments if there is no output.
+        """
         if self.metadata.diff:
             return sanitize.text(self.metadata.diff)
         if self._result:
@@ -320,7 +333,10 @@ class CardBlock(FoldingBlock):
 
     @property
     def title(self) -> str:
-        """What the call acts on, in one line, such as a path. Taken from the arguments at first."""
+        """One line that says what the call acts on, such as a path.
+
+        Until there is a better title, it is taken from the arguments.
+        """
         title = self._title
         if not title:
             # The most informative argument; a regular expression finds it even in incomplete JSON.
@@ -340,7 +356,10 @@ class CardBlock(FoldingBlock):
         )
 
     def _failure_text(self, width: int) -> str:
-        """Return the status of a failed call. For a denied call, the reason follows, cut to fit."""
+        """Return the text about a failed call.
+
+        If the call was denied, it includes the reason, cut to fit.
+        """
         if self._result is None or self.status != "denied":
             return self.status
         why = sanitize.line(reason_in(self._result.output))
@@ -390,11 +409,11 @@ class CardBlock(FoldingBlock):
             yield Line(prefix=((INDENT, "text"), (f"{what} · ", "muted"), OPEN_WHOLE_HINT))
 
     def _argument_rows(self) -> list[str]:
-        """Return the arguments to show above the output, as rows of text.
+        """Return the rows of text that show the arguments above the output.
 
-        For a command with several lines, returns its lines; only the first ones unless the card is
-        fully unfolded. For other calls, returns the arguments as JSON, but only if the card is
-        fully unfolded and its title doesn't show them. Otherwise returns an empty list.
+        For a command with several lines, these are its lines, but only the first ones unless the
+        card is fully unfolded. For other calls, these are the arguments as JSON, but only if the
+        card is fully unfolded and its title doesn't show them. Otherwise, there are none.
         """
         try:
             arguments = loads(self.arguments)
@@ -413,7 +432,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _row_limit(self) -> tuple[int | None, Keep]:
-        """Return the arguments ``rows`` and ``keep`` for `body_lines`."""
+        """Return the arguments ``rows`` and ``keep`` with which to call `body_lines`."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
@@ -447,7 +466,7 @@ class CardBlock(FoldingBlock):
 
 
 class ShellBlock(FoldingBlock):
-    """A finished shell command that the user ran with ``!``, and its output."""
+    """A finished shell command that the user ran with ``!``, with its output."""
 
     kind = "shell"
     is_openable = True
@@ -466,7 +485,10 @@ class ShellBlock(FoldingBlock):
         self.fold = Fold.FULL if is_open else Fold.PART
 
     def cycle(self) -> None:
-        """Switch to the next fold: the end of the output, all of it (if there is more), only the head."""
+        """Switch to the next fold.
+
+        The folds are the end of the output, all of it (if there is more), and only the first line.
+        """
         if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
             self.fold = Fold.CLOSED
         else:
@@ -495,9 +517,10 @@ class ShellBlock(FoldingBlock):
 
 
 def _share_shown(truncation: Truncation, lines: str = "") -> str:
-    """Return how much of an output is shown, such as "20 of 3,000".
+    """Return how much of an output is shown, for example "20 of 3,000".
 
-    Counts lines, or bytes if no whole line is missing. ``lines`` is appended to a count of lines.
+    The numbers count lines, or bytes if no whole line is missing. ``lines`` is appended to a count
+    of lines.
     """
     if truncation.kept_lines < truncation.total_lines:
         return f"{truncation.kept_lines:,} of {truncation.total_lines:,}{lines}"

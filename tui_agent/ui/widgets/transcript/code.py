@@ -1,8 +1,9 @@
 """Source code with syntax colors. The colors are computed only for lines that are shown.
 
-Code is lexed in chunks of `CHUNK` lines. The lexer's state is passed from chunk to chunk and reset
-every `RESET` lines. Computing the colors of a line therefore takes a bounded amount of work. The
-colors don't depend on which lines were shown before, or on the pieces in which the code arrived.
+Code is lexed in chunks of `CHUNK` lines. The lexer's state at the end of a chunk is passed to the
+next one, and it is reset every `RESET` lines. Computing the colors of a line therefore takes a
+bounded amount of work. The colors depend neither on which lines were shown before, nor on the
+pieces in which the code arrived.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,13 +19,16 @@ RESET: Final = 400
 """Number of lines after which the lexer's state is reset."""
 
 LONG_LINE: Final = 1_000
-"""Maximum length of a line, in characters. A chunk with a longer line has no colors."""
+"""Maximum length of a line, in characters. A chunk that contains a longer line has no colors."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return the `Code.language` of a file: the file's name, or "" if it has no extension."""
+    """Return the name to use as `Code.language` for a file.
+
+    This is the file's name, or "" if the name has no extension.
+    """
     name = path.rstrip().rpartition("/")[2]
     if "." in name:
         return name
@@ -32,9 +36,10 @@ def language_of_path(path: str) -> str:
 
 
 class Code:
-    """Lines of code in one language. More lines can be added. The caller sanitizes the lines.
+    """Lines of code in one language, to which more lines can be added.
 
-    ``language`` is a name that Pygments knows, or a file name. ``base`` is the style of plain code.
+    The caller must sanitize the lines. ``language`` is a language name that Pygments knows, or a
+    file name. ``base`` is the style of code that has no syntax color.
     """
 
     def __init__(self, language: str, base: str = "code") -> None:
@@ -45,7 +50,7 @@ class Code:
         self._states: dict[int, tuple[str, ...]] = {}
 
     def replace(self, start: int, lines: Iterable[str]) -> None:
-        """Replace all lines from index ``start`` on with ``lines``."""
+        """Replace all lines from the index ``start`` to the end with ``lines``."""
         del self.lines[start:]
         self.lines.extend(line.expandtabs(TAB_SIZE) for line in lines)
         first = start // CHUNK
@@ -55,7 +60,7 @@ class Code:
             del self._states[chunk]
 
     def spans(self, index: int) -> StyledSpans:
-        """Return the line at an index as spans with syntax colors. The spans are cached."""
+        """Return the line at an index as spans with syntax colors. The result is cached."""
         chunk = index // CHUNK
         rows = self._chunks.get(chunk)
         if rows is None:
@@ -86,7 +91,7 @@ class Code:
 
 
 class CodeLine(Line):
-    """A part of a line of code. Its colors are computed when it is drawn."""
+    """A part of a line of code. Its colors are computed only when it is drawn."""
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
@@ -121,7 +126,7 @@ class CodeLine(Line):
 
     @property
     def block(self) -> str:
-        """Text of the whole code block that this line belongs to."""
+        """The text of the whole code block that contains this line."""
         return "\n".join(self._code.lines)
 
     @property
@@ -130,7 +135,7 @@ class CodeLine(Line):
 
 
 def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the (start, end) offsets of the parts into which a line of code is wrapped.
+    """Yield the start and end offsets of the parts into which a line of code is wrapped.
 
     Each part is at most ``width`` cells wide. An empty line is one empty part.
     """
@@ -150,7 +155,7 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def slice_spans(spans: StyledSpans, start: int, end: int) -> StyledSpans:
-    """Return the part of ``spans`` between two offsets, in characters."""
+    """Return the part of ``spans`` between two character offsets."""
     found: list[StyledSpan] = []
     offset = 0
     for text, style in spans:

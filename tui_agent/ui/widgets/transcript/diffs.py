@@ -18,7 +18,7 @@ from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_pa
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, spans_width
 
 MIN_SPLIT_WIDTH: Final = 120
-"""Minimum width, in cells, for showing a diff side by side."""
+"""Minimum width, in cells, at which a diff is shown side by side."""
 
 _SIGNS: Final = {"removed": "-", "added": "+"}
 _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
@@ -26,32 +26,33 @@ _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
 
 DiffRowKind = Literal["context", "removed", "added", "gap", "file", "note"]
 PartOffsets = tuple[tuple[int, int], ...]
-"""Parts of a line, as (start, end) in characters; the end is excluded."""
+"""Parts of a line, each as the offsets of its start and end in characters. The end is exclusive."""
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PIECE: Final = re.compile(r"\w+|\s+|.")
 
 _MIN_SIMILARITY: Final = 0.5
-"""Minimum similarity of two lines, from 0 to 1, for marking the parts in which they differ."""
+"""Minimum similarity of two lines, from 0 to 1, at which their differing parts are marked."""
 
 _MAX_COMPARED_CHARS: Final = 400
 """Maximum length, in characters, of lines that are compared word by word."""
 
 _MAX_STEPS: Final = 50_000
-"""Maximum number of pairs of equal words that are examined to compare two lines."""
+"""Maximum number of pairs of equal words that are examined when two lines are compared."""
 
 _NEAR: Final = 2
-"""Changed parts with at most this many characters between them are marked as one part."""
+"""Changed parts of a line are marked as one part if at most this many characters separate them."""
 
 
 @dataclass(slots=True)
 class DiffRow:
     """A row of a diff.
 
-    ``old`` and ``new`` are line numbers, 0 if the line is not in that version. The text of a line is
-    the line ``index`` of ``code``. Other rows (gaps, file names, notes) have their text in
-    ``fixed_text``. ``partner`` of a removed row is the added row that replaces it, and vice versa;
-    None if there is no such row.
+    ``old`` and ``new`` are the row's line numbers in the two versions of the file. A number is 0 if
+    the line isn't in that version. The row's text is the line at ``index`` in ``code``. Rows that
+    aren't lines of a file (gaps, file names, notes) have their text in ``fixed_text``. The
+    ``partner`` of a removed row is the added row that replaces it, and vice versa. It is None if
+    there is no such row.
     """
 
     kind: DiffRowKind
@@ -72,7 +73,8 @@ class DiffRow:
 class _Reader:
     """Parses a diff line by line.
 
-    It finds the end of a hunk by counting lines, because a changed line can look like a header.
+    The reader finds the end of a hunk by counting lines, because a changed line can look like a
+    header.
     """
 
     def __init__(self) -> None:
@@ -157,14 +159,14 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
-        # New `Code` objects, because the rows read so far still use the old ones.
+        # Create new `Code` objects, because the rows read so far still use the old ones.
         self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 
 def read_diff(text: str) -> list[DiffRow]:
     """Return the rows of a unified diff of one or more files.
 
-    If the diff covers only one file, the row with the file's name is left out.
+    If the diff contains only one file, the row with the file's name is left out.
     """
     rows = _Reader().read(text.rstrip("\n").split("\n"))
     if sum(row.kind == "file" for row in rows) < 2:
@@ -177,10 +179,10 @@ def read_diff(text: str) -> list[DiffRow]:
 
 
 def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow | None]]:
-    """Return pairs of rows (old, new) to show side by side.
+    """Return the rows of a diff as pairs of an old and a new row, to show side by side.
 
-    Removed rows are paired in order with the added rows that follow them. A row left over on either
-    side is paired with None. Any other row is paired with itself.
+    Each removed row is paired with the added row that follows in the same position. A row that is
+    left over on either side is paired with None. Any other row is paired with itself.
     """
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
@@ -201,7 +203,10 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield the removed and the added rows of each change. Skips changes without added rows."""
+    """Yield the removed and the added rows of each change in a diff.
+
+    Skips changes without added rows.
+    """
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in [*rows, DiffRow("gap")]:
@@ -220,7 +225,7 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[PartOffsets, PartOffsets]:
-    """Compare an old and a new line. Return the parts that differ in the old and in the new line.
+    """Return the parts that differ between an old and a new line, for each of the two lines.
 
     Both results are empty if the lines differ too much or are too long to compare.
     """
@@ -262,7 +267,7 @@ def _part_offsets(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Pa
 def diff_body(diff: str, width: int) -> Body:
     """Return a body that shows a unified diff, side by side if ``width`` (in cells) is enough.
 
-    A text that isn't a diff is shown as it is.
+    A text that isn't a diff is shown unchanged.
     """
     text = sanitize.text(diff)
     body = DiffBody(text)
@@ -273,7 +278,7 @@ def diff_body(diff: str, width: int) -> Body:
 
 
 class DiffBody(Body):
-    """The rows of a diff in one column."""
+    """The body of a diff that is shown in one column."""
 
     def __init__(self, diff: str) -> None:
         self._rows: list[DiffRow] = read_diff(diff)
@@ -281,9 +286,10 @@ class DiffBody(Body):
         self._split: SplitBody | None = None
 
     def for_width(self, width: int) -> Body:
-        """Return the body for a width in cells: side by side if there is room, else this body.
+        """Return a body of this diff for a widget of ``width`` cells.
 
-        A diff in which no line replaces another line stays in one column.
+        The diff is shown side by side if the width is enough and some line replaces another line.
+        Otherwise, it is shown in one column, which is this body.
         """
         changed = any(row.partner is not None for row in self._rows)
         if width < MIN_SPLIT_WIDTH or not changed:
@@ -308,9 +314,9 @@ class DiffBody(Body):
 
 
 class SplitBody(Body):
-    """The rows of a diff side by side.
+    """The body of a diff that is shown side by side.
 
-    The user can select and copy the new text, and old text that has no new text beside it.
+    The user can select and copy the new text, and also old text that has no new text beside it.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:
@@ -322,7 +328,7 @@ class SplitBody(Body):
         if old is new and new is not None and new.fixed_text:
             yield _fixed_line(new)
             return
-        # One cell may stay empty, because both halves are equally wide.
+        # One cell may stay empty, because both halves have the same width.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
         room = half - self._gutter - 3
         left = []
@@ -349,7 +355,7 @@ class SplitBody(Body):
 
 
 class DiffLine(Line):
-    """A part of a row of a diff. Its colors are computed when it is drawn."""
+    """A part of a row of a diff. Its colors are computed only when it is drawn."""
 
     __slots__ = ("_cut", "_row")
 
@@ -375,7 +381,10 @@ class DiffLine(Line):
 
 
 class SplitLine(Line):
-    """Part of an old line beside part of the new line. Only the new text can be copied."""
+    """A part of an old line, shown beside a part of the new line.
+
+    Only the new text can be copied.
+    """
 
     __slots__ = ("_gutter", "_half", "_left", "_left_cut", "_right", "_right_cut")
 
@@ -405,7 +414,7 @@ class SplitLine(Line):
 
     @property
     def prefix(self) -> StyledSpans:
-        """Everything left of the new text: the old line, the divider, the new line's number."""
+        """The part before the new text: the old line, the divider and the new line's number."""
         spans: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
             spans += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
@@ -425,7 +434,7 @@ class SplitLine(Line):
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
-        """Ignore the value that the base class sets, because the prefix is computed when drawn."""
+        """Ignore the value that the base class sets, because the prefix is computed on drawing."""
 
     def content(self) -> Sequence[StyledSpan]:
         if self._right is None or self._right_cut is None:
@@ -451,9 +460,10 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return the prefixes of a row's lines: number and sign for the first, blanks for others.
+    """Return the text to the left of each of a row's lines.
 
-    ``size`` is the width of the line number, in cells.
+    The first line has the line number and the sign, and the other lines have blanks. ``size`` is
+    the width of the line number, in cells.
     """
     style = _style_of(row)
     if row.kind not in _SIGNS:

@@ -1,10 +1,11 @@
 """`MarkdownDocument`, a Markdown text that grows while an answer is streamed.
 
 The cost of adding text doesn't depend on the length of the text so far. Everything before the last
-top-level block is frozen: it is not parsed again. Finished list items, finished lines of a code
-fence (in steps of `CHUNK`), and finished pieces of a long paragraph are frozen, too. The rest, the
-tail, is parsed again each time. If the tail starts inside a fence or a paragraph, a stub that opens
-such a block is put before it: the first line of the fence, or a letter for a paragraph.
+top-level block is frozen, that is, not parsed again. Finished list items, finished lines of a code
+fence (in steps of `CHUNK`), and finished pieces of a long paragraph are frozen, too. The rest of
+the text, called the tail, is parsed again each time. If the tail starts inside a fence or a
+paragraph, a stub is put before it, so that the parser opens such a block. The stub is the first
+line of the fence, or a letter for a paragraph.
 
 The result doesn't depend on the pieces in which the text arrived. If parsing takes too long, the
 text is shown as plain text.
@@ -33,29 +34,33 @@ from tui_agent.ui.widgets.transcript.markdown import (
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError, limited
 
 _SECONDS: Final = 0.8
-"""Limit of processor time, in seconds, to parse and lay out new text."""
+"""Limit of the processor time, in seconds, for parsing and laying out new text."""
 
 _LETTER: Final = "x"
-"""The stub that replaces the frozen part of a paragraph when its tail is parsed."""
+"""The stub that is parsed in place of a paragraph's frozen part, before the rest of it."""
 
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""Matches the end of a text if more text could turn it into another kind of block. While text
-arrives, such an end isn't shown."""
+"""Matches the end of a text if more text could turn that end into another kind of block.
+
+Such an end isn't shown while text is still arriving.
+"""
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
-"""Matches two lines if the second turns the first into a heading or the first row of a table."""
+"""Matches two lines of which the second makes the first a heading or the first row of a table."""
 
 
 @dataclass(slots=True)
 class _OpenBlock:
     """The partly frozen block in which the tail starts.
 
-    ``stub`` is parsed before the tail to open the block again. ``start`` is the block's offset in
-    the text, ``flows`` the number of frozen flows before the block, and ``previous`` the kind of
-    the block before it. For a numbered list, ``number`` is the number of the tail's first item. For
-    a code fence, ``code`` contains all lines; the first ``frozen_lines`` of them are frozen.
+    The tail is the part of the text that isn't frozen yet. ``stub`` is parsed before the tail to
+    open the block again. ``start`` is the block's offset in the text. ``flows`` is the number of
+    frozen flows (paragraphs, code blocks and the like) before the block, and ``previous`` is the
+    kind of the block before it. For a numbered list, ``number`` is the number of the tail's first
+    item. For a code fence, ``code`` contains all lines, of which the first ``frozen_lines`` are
+    frozen.
     """
 
     kind: str
@@ -74,9 +79,9 @@ class MarkdownDocument:
     def __init__(self, text: str = "", *, base: str = "text", finished: bool = False) -> None:
         self._base = base
         self.source = ""
-        """The text as received."""
+        """The text as it was received."""
         self._held = ""
-        """A final carriage return, held back because a line feed may follow; otherwise ""."""
+        """A carriage return at the text's end, held back because a line feed may follow; or ""."""
         self._source = ""
         """The sanitized text, without the carriage return in ``_held``."""
         self.finished = False
@@ -90,7 +95,7 @@ class MarkdownDocument:
             self.finish()
 
     def append(self, text: str) -> None:
-        """Add text. The next call of `lines` parses it."""
+        """Add text to the document. The next call of `lines` parses it."""
         self.source += text
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
@@ -98,7 +103,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """Mark the text as complete: the whole last line is shown, and reference links work."""
+        """Mark the text as complete, so that its last line is shown and reference links work."""
         if self.finished:
             return
         self.finished = True
@@ -110,7 +115,7 @@ class MarkdownDocument:
         self._changed = True
 
     def lines(self, width: int) -> list[Line]:
-        """Return the document as lines of at most ``width`` cells.
+        """Return the document as lines that are at most ``width`` cells wide.
 
         The caller must not change the returned list, because the next call may return it again.
         """
@@ -203,7 +208,10 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return the definitions of reference links for the parser; {} while the text grows."""
+        """Return the new definitions of reference links for the parser.
+
+        Returns {} while the text is still growing.
+        """
         if self.finished:
             return self._references
         return {}
@@ -223,9 +231,10 @@ class MarkdownDocument:
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
-        """Return the flows of blocks. If a block is open, the first flow continues it.
+        """Return the flows of the parsed blocks. A flow is a paragraph, code block, table or rule.
 
-        ``lines`` are the lines of the parsed text.
+        If the document has an open block, the first flow continues it. ``lines`` are the lines of
+        the parsed text.
         """
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)
@@ -255,7 +264,10 @@ class MarkdownDocument:
     # -- freezing
 
     def _freeze(self, end: int) -> None:
-        """Freeze those parts of the text before the offset ``end`` that later text can't change."""
+        """Freeze the parts of the text before the offset ``end`` that later text can't change.
+
+        Frozen text isn't parsed again.
+        """
         while True:
             text = self._text(end)
             if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):
@@ -295,7 +307,7 @@ class MarkdownDocument:
         self._offset = offset
 
     def _reopen(self) -> None:
-        """Unfreeze the open block, because later text has turned it into another kind of block."""
+        """Unfreeze the open block, because later text has made it another kind of block."""
         opened = self._open
         if opened is None:
             return

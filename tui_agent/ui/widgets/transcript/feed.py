@@ -1,8 +1,9 @@
 """Applies the agent's events to a transcript's model: streamed text, running calls, new entries.
 
-It owns the items without an entry: the answer being streamed, the user's running commands, the
-activity line and notices. Streamed pieces are collected until `LiveFeed.flush` and then parsed
-together. The transcript decides when to flush, and measures the items that changed.
+An item is what the model contains for one entry. This module owns the items that have no entry: the
+answer that is being streamed, the user's running commands, the activity line and notices. Streamed
+pieces are collected until `LiveFeed.flush` and then parsed together. The transcript decides when to
+call it, and measures the items that have changed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +62,8 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 class LiveFeed:
     """Applies events to a transcript's model, and records which items they change.
 
-    ``changed`` contains the indices of these items. The owner measures them and clears the set.
+    ``changed`` contains the indices of the changed items. The owner of the feed measures these
+    items and clears the set.
     """
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
@@ -69,26 +71,29 @@ class LiveFeed:
         self._clock = clock
         self._live: Item | None = None
         self._pending: list[tuple[str, str]] = []
-        """Streamed pieces of text, as (kind, text). The kind is "answer" or "reasoning"."""
+        """The pieces of text that have been streamed but not shown yet, as (kind, text).
+
+        The kind is "answer" or "reasoning".
+        """
         self._pending_calls: dict[str, ToolCallProgress] = {}
         self._pending_output: dict[str, list[str]] = {}
         self._cards: dict[str, tuple[int, CardBlock]] = {}
-        """By call id, the cards of calls without a result, each with the index of its item."""
+        """The cards of calls without a result, each with the index of its item, by call id."""
         self._notice: int | None = None
         self._activity: Item | None = None
         self._shells: dict[str, Item] = {}
-        """Items with a card, by call id, for the user's shell commands that have no entry yet.
+        """The items of the user's shell commands that have no entry yet, by call id.
 
         These items are below all entries.
         """
         self._shell_id = LIVE_ID
-        """Id of the newest item in ``_shells``. Ids of items must ascend."""
+        """Id of the newest item in ``_shells``. The ids of items must ascend."""
         self.written = 0
-        """Number of characters that the language model has written in this run."""
+        """Number of characters that the language model has written during this run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:
-        """Forget everything, because the model loads other entries."""
+        """Forget all state, because the model is about to load other entries."""
         self._live = self._activity = self._notice = None
         self._pending.clear()
         self._pending_calls.clear()
@@ -99,7 +104,7 @@ class LiveFeed:
 
     @property
     def pending(self) -> bool:
-        """Whether there are streamed pieces for `flush` to show."""
+        """Whether there are streamed pieces of text that `flush` has not shown yet."""
         return bool(self._pending or self._pending_calls or self._pending_output)
 
     # -- the answer being streamed
@@ -107,7 +112,7 @@ class LiveFeed:
     def stream(
         self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput
     ) -> None:
-        """Collect a streamed piece. `flush` shows it later."""
+        """Collect a streamed piece of text, which the next call of `flush` shows."""
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
@@ -121,7 +126,7 @@ class LiveFeed:
                     self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
-        """Show the pieces collected so far."""
+        """Show the streamed pieces of text collected so far."""
         for kind, deltas in groupby(self._pending, itemgetter(0)):
             self._streaming_document(kind).append("".join(text for _, text in deltas))
         self._pending.clear()
@@ -146,7 +151,8 @@ class LiveFeed:
     def _streaming_document(self, kind: str) -> MarkdownDocument:
         """Return the document to append streamed text to.
 
-        ``kind`` is “answer” or “reasoning”. If the last block isn't of this kind, a block is added.
+        ``kind`` is “answer” or “reasoning”. If the last block isn't of this kind, a new block is
+        added.
         """
         item = self._live_item()
         last = None
@@ -176,7 +182,7 @@ class LiveFeed:
         return self._live
 
     def discard(self) -> None:
-        """Remove the streamed answer and its cards, because it did not become an entry."""
+        """Remove the streamed answer and its cards, because the answer has not become an entry."""
         self.flush()
         if self._live is None:
             return
@@ -193,7 +199,7 @@ class LiveFeed:
     # -- entries
 
     def append(self, entry: Entry) -> None:
-        """Show a new entry at the end of the path.
+        """Show a new entry at the end of the conversation.
 
         An answer replaces its streamed text. A tool result goes to the card of its call. Any other
         entry is inserted before the streamed answer.
@@ -276,7 +282,7 @@ class LiveFeed:
                 self.changed.add(at)
 
     def _remove_shell(self, command: str) -> None:
-        """Remove the card of the user's shell command, because the command's entry replaces it."""
+        """Remove the card of the user's shell command, because the command now has an entry."""
         known = (call_id for call_id in self._shells if self._cards[call_id][1].is_shell(command))
         call_id = next(known, None)
         if call_id is not None:
@@ -284,7 +290,10 @@ class LiveFeed:
                 del self._shells[call_id], self._cards[call_id]
 
     def _insert_above_answer(self, item: Item) -> int:
-        """Append an item, but before the streamed answer if there is one. Return its index."""
+        """Append an item, or insert it before the answer that is being streamed.
+
+        Return its index.
+        """
         with self._before_tail():
             live = None
             if self._live is not None:
@@ -303,7 +312,7 @@ class LiveFeed:
 
     @property
     def _tail(self) -> Sequence[Item]:
-        """The items below all others: the user's running shell commands, then the activity line."""
+        """The items below all others: the user's running shell commands and the activity line."""
         if self._activity is None:
             return (*self._shells.values(),)
         return (*self._shells.values(), self._activity)
@@ -313,7 +322,10 @@ class LiveFeed:
         return len(self._model) - len(self._tail)
 
     def show_activity(self, block: ActivityBlock | None) -> None:
-        """Replace the activity line, which is always the last item. None removes it."""
+        """Replace the activity line, which is always the last item.
+
+        If ``block`` is None, remove it.
+        """
         if self._activity is not None:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -331,7 +343,7 @@ class LiveFeed:
 
     @contextmanager
     def _before_tail(self) -> Iterator[None]:
-        """Remove the tail during the ``with`` block, so items appended there go before the tail."""
+        """Remove the last items during the ``with`` block, so items can be appended before them."""
         for _ in self._tail:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -379,9 +391,9 @@ class LiveFeed:
     # -- running calls
 
     def apply(self, event: AgentEvent) -> None:
-        """Show an event about the run or its calls.
+        """Show an event about the agent's run or its tool calls.
 
-        Not for streamed pieces or new entries: use `stream` and `append` for them.
+        Streamed pieces of text and new entries are passed to `stream` and `append` instead.
         """
         match event:
             case RunStarted():
@@ -395,7 +407,7 @@ class LiveFeed:
                 self.flush()
             case RetryScheduled(kept=int(kept)):
                 # The text of the failed attempt stays visible in a muted style, although its entry
-                # is off the path.
+                # isn't on the path to the leaf.
                 self.flush()
                 said = []
                 for block in self._live.blocks if self._live is not None else ():
@@ -432,7 +444,7 @@ class LiveFeed:
     def run_ended(self) -> None:
         """Finish the streamed text, and mark calls without a result as interrupted.
 
-        If the last request failed, the failure, muted until now, is shown as an error.
+        If the last request failed, its failure was muted until now, and is shown as an error.
         """
         self.flush()
         if self._live is not None:
@@ -443,7 +455,7 @@ class LiveFeed:
             self.changed.add(self._end - 1)
         shells = {call_id: self._cards[call_id] for call_id in self._shells}
         for call_id, (index, card) in self._cards.items():
-            # The user's shell commands continue after the run.
+            # The user's shell commands continue after the agent's run.
             if call_id in shells:
                 continue
             card.stop()
@@ -457,9 +469,10 @@ class LiveFeed:
                 self.changed.add(place or 0)
 
     def _unfinished_card(self, call_id: str) -> tuple[int, CardBlock] | None:
-        """Return the card of a call, with the index of its item; None if there is no such card.
+        """Return the card of a call, with the index of its item.
 
-        Also None if the card has a result: output that arrives after the result is ignored.
+        Returns None if there is no such card, or if the card already has a result. Output that
+        arrives after the result is ignored.
         """
         known = self._cards.get(call_id) or self._card_in_answer(call_id, len(self._model))
         if known is None or known[1].has_result:
@@ -468,7 +481,7 @@ class LiveFeed:
         return known
 
     def _starting_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
-        """Return the card of a call that starts. Adds a card if the conversation has none."""
+        """Return the card of a call that starts. If the conversation has no such card, add one."""
         known = self._unfinished_card(call_id)
         if known is None:
             card = self._new_card(call_id, tool)
@@ -486,7 +499,10 @@ class LiveFeed:
         return card
 
     def _add_shell(self, call_id: str, card: CardBlock) -> int:
-        """Show the card of a user's shell command below all entries. Return its item's index."""
+        """Show the card of a user's shell command below all entries.
+
+        Return the index of its item.
+        """
         self._shell_id += 1
         with self._before_tail():
             self._shells[call_id] = Item(self._shell_id, LIVE, [card])
@@ -494,7 +510,7 @@ class LiveFeed:
         return self._cards[call_id][0]
 
     def _add_local(self, blocks: list[Block]) -> int:
-        """Append an item that shows no entry, and return its index.
+        """Append an item that shows no entry, and return the item's index.
 
         The item has the id of the last entry, because the ids of items must ascend.
         """
@@ -504,7 +520,7 @@ class LiveFeed:
     # -- notices
 
     def notice(self, message: str) -> None:
-        """Replace the notice; "" removes it."""
+        """Replace the notice. If the text is empty, remove the notice."""
         blocks: list[Block] = []
         if message:
             blocks = [MarkerBlock("notice", message, icon="·")]
@@ -521,8 +537,8 @@ class LiveFeed:
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
     """Replace the blocks of a stored answer with streamed blocks that have the same call or text.
 
-    The streamed blocks keep their folds and lines. Otherwise the text would jump at the end of an
-    answer.
+    The streamed blocks keep their folds and lines. If they didn't, the text would jump at the end
+    of an answer.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

@@ -1,7 +1,7 @@
 """Flows (the paragraphs, code, tables and rules of a document), and their layout as lines.
 
-Flows don't depend on the width. The columns of a table share the width according to their content.
-If they would be too narrow, the table is shown as a list.
+Flows don't depend on the width of the screen. The columns of a table share the available width
+according to their content. If they would be too narrow, the table is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,9 +22,12 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 
 MIN_TEXT_WIDTH = 8
-"""Minimum width of text, in cells. If nesting leaves less, bullets and quote bars are left out."""
+"""Minimum width of text, in cells.
+
+If nesting leaves less room, bullets and quote bars are left out.
+"""
 MAX_TEXT_WIDTH = 100
-"""Maximum width of prose, in cells. Code, tables and diffs use the whole width."""
+"""Maximum width of prose, in cells. Code, tables and diffs may use the whole width."""
 COPY: StyledSpan = ("copy", "muted code act:code")
 """The hint on the first line of a code block. A click on it copies the code."""
 
@@ -38,7 +41,7 @@ _MIN_COLUMN_WIDTH = 6
 
 @dataclass(slots=True)
 class Frame:
-    """The decoration before the lines of a flow, such as bullets and quote bars.
+    """The decoration to the left of a flow's lines, such as bullets and quote bars.
 
     ``first`` is drawn before the first line, and ``rest`` before the other lines. When lines are
     copied, ``first_lead`` and ``rest_lead`` replace the decoration, such as ``> `` for the bar of a
@@ -50,14 +53,14 @@ class Frame:
     first_lead: str = ""
     rest_lead: str = ""
     outer: StyledSpans = ()
-    """The decoration of the empty line before the flow."""
+    """The decoration of the empty line that precedes the flow."""
 
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading, as rows. The layout wraps each row.
+    """A paragraph or heading, given as rows, each of which the layout wraps.
 
-    ``gap`` says that an empty line precedes the flow. ``joins`` says that the flow's first row
+    If ``gap`` is True, an empty line precedes the flow. If ``joins`` is True, the flow's first row
     continues the last line of the previous flow.
     """
 
@@ -69,7 +72,7 @@ class TextFlow:
 
 @dataclass(slots=True)
 class CodeFlow:
-    """The lines of ``code`` from index ``start`` up to, but not including, index ``end``."""
+    """The lines of ``code`` from the index ``start`` up to the index ``end``, which is excluded."""
 
     code: Code
     start: int
@@ -80,7 +83,7 @@ class CodeFlow:
 
 @dataclass(slots=True)
 class TableFlow:
-    """A table. Each cell is a list of spans; the first row contains the titles of the columns."""
+    """A table. A cell is a list of spans, and the first row contains the titles of the columns."""
 
     rows: list[list[list[StyledSpan]]]
     alignments: list[Alignment]
@@ -97,22 +100,22 @@ class RuleFlow:
 
 
 class LineBuilder:
-    """Lays out flows as ``lines`` of at most ``width`` cells."""
+    """Lays out flows, one after another, as ``lines`` of at most ``width`` cells."""
 
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
         self.lines: list[Line] = []
         self._open_row: StyledSpans = ()
-        """The spans of the last line, with trailing spaces. A flow that ``joins`` continues it."""
+        """The spans of the last line with trailing spaces, for a flow that continues the line."""
 
         self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
     def mark(self) -> None:
-        """Remember the current lines, so `rewind` can restore them."""
+        """Remember the current lines, so that `rewind` can restore them."""
         self._mark = (len(self.lines), self.lines[-1] if self.lines else None, self._open_row)
 
     def rewind(self) -> None:
-        """Remove the lines of all flows that were added after the last `mark`."""
+        """Remove all lines that were added since the last call of `mark`."""
         count, last, self._open_row = self._mark
         del self.lines[count:]
         if last is not None:
@@ -120,7 +123,7 @@ class LineBuilder:
             self.lines.append(last)
 
     def feed(self, flow: Flow) -> None:
-        """Append the lines of a flow."""
+        """Lay out a flow, and append its lines."""
         joins = isinstance(flow, TextFlow) and flow.joins and bool(self.lines)
         if flow.gap and self.lines and not joins:
             self.lines.append(Line(prefix=flow.frame.outer))
@@ -196,14 +199,17 @@ class LineBuilder:
 
 
 def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
-    """Yield the lines of a table. If its columns would be too narrow, yield a list of the cells."""
+    """Yield the lines of a table.
+
+    If the columns would be too narrow, yield the lines of a list of the cells.
+    """
     natural = [0] * len(table.alignments)
     for row in table.rows:
         for column, cell in enumerate(row[: len(natural)]):
             natural[column] = max(natural[column], spans_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # Each cell is on a line of its own, after the title of its column.
+        # Each cell is on a line of its own, after its column's title.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:
@@ -221,10 +227,10 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
 
 
 def _share(natural: list[int], room: int) -> list[int] | None:
-    """Return the widths of columns that fit in ``room`` cells; None if one would be too narrow.
+    """Return column widths that fit in ``room`` cells, or None if a column would be too narrow.
 
     ``natural`` contains the width of the widest cell in each column. A column that needs less than
-    an equal share is as wide as its widest cell; the other columns share the rest.
+    an equal share is as wide as its widest cell. The other columns share the rest.
     """
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))

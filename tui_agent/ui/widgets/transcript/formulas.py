@@ -41,8 +41,8 @@ _ONE: Final = re.compile(r"[\w.']+")
 def readable_formula(written: str) -> str:
     """Return a TeX formula in Unicode characters, without its delimiters.
 
-    ``written`` includes the delimiters. They stay if the text isn't a formula, or if it contains a
-    command that has no Unicode equivalent.
+    ``written`` includes the delimiters. If it isn't a formula, or contains a command that has no
+    Unicode equivalent, its text is returned with the delimiters.
     """
     found = FORMULA.fullmatch(written)
     inside = ""
@@ -66,7 +66,7 @@ def readable_formula(written: str) -> str:
 
 
 def _is_formula(inside: str) -> bool:
-    """Return True if a text between delimiters is a formula, not prices or shell variables."""
+    """Return True if the text between delimiters is a formula, not prices or shell variables."""
     if "\\" in inside:
         return True
     if _WORD.search(inside):

@@ -1,8 +1,9 @@
-"""Groups successive small tool calls, such as reads and searches, under one row that can be unfolded.
+"""Groups successive small tool calls, such as reads and searches, under one row.
 
-A group may contain calls from several answers. Its members depend only on the path, not on which
-items are loaded. model.py keeps the folds of groups, and calls `update_groups` whenever it measures
-an item. `update_groups` inserts or removes the groups' rows in items, and sets `Block.group`.
+The user can unfold the row to see the calls. A group may contain calls from several answers. Its
+members depend only on the entries of the conversation, and not on which items are loaded. model.py
+stores the folds of groups, and calls `update_groups` whenever it measures an item. `update_groups`
+inserts or removes the groups' rows in items, and sets `Block.group`.
 """
 
 from collections import Counter
@@ -24,10 +25,14 @@ MIN_CALLS: Final = 3
 """Minimum number of calls in a group. Fewer calls are shown one by one."""
 
 _MAX_SPAN: Final = 64
-"""No group crosses an index that is a multiple of this number. This limits searches for members."""
+"""The interval, in items, at which groups end.
+
+No group contains items on both sides of an index that is a multiple of this number. This limits the
+search for the members of a group.
+"""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
-"""Kinds of entries that don't end a group, because they show nothing between two answers."""
+"""Kinds of entries that don't end a group, as nothing is shown for them between two answers."""
 
 _MAX_TITLES = 100
 
@@ -35,10 +40,12 @@ _NOT_FAILED: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
-    """The row of a group of small calls. While the group is open, its members are shown below.
+    """The row that stands for a group of small tool calls.
 
-    ``members`` are the cards of the calls, and the short answers between them. ``item_indices`` are
-    the indices of the items that contain them.
+    While it is open, the calls are shown below.
+
+    ``members`` are the cards of the calls and the short answers between them. ``item_indices`` are
+    the indices of the items that contain the members.
     """
 
     kind = "card"
@@ -68,7 +75,10 @@ class GroupBlock(FoldingBlock):
         return together(card.standing for card in self.cards if card.standing is not None)
 
     def set_members(self, members: Sequence[Block], places: frozenset[int]) -> None:
-        """Set the members and the indices of their items. Sets this group as the members' group."""
+        """Set the group's members and the indices of their items.
+
+        Each member then refers to this group.
+        """
         self.members = tuple(members)
         self.item_indices = places
         for block in members:
@@ -76,7 +86,7 @@ class GroupBlock(FoldingBlock):
         self.invalidate()
 
     def cycle(self) -> None:
-        """Open or close the group. Closing it also folds its cards."""
+        """Open or close the group. Closing the group also folds the cards in it."""
         super().cycle()
         if self.fold is Fold.CLOSED:
             for card in self.cards:
@@ -90,7 +100,7 @@ class GroupBlock(FoldingBlock):
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
         counts = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
-        # No line has room for more titles than _MAX_TITLES.
+        # No line has room for more titles than `_MAX_TITLES`.
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
@@ -127,9 +137,10 @@ class GroupBlock(FoldingBlock):
 
 @frozen
 class _Segment:
-    """Successive small blocks of an item.
+    """Successive small blocks of an item that can belong to a group.
 
-    ``leads`` says whether the item begins with them, ``trails`` whether it ends with them.
+    ``leads`` is True if the item begins with these blocks, and ``trails`` is True if it ends with
+    them.
     """
 
     blocks: Sequence[Block]
@@ -190,9 +201,9 @@ def _group_blocks(
 ) -> list[tuple[int, Block]]:
     """Return the blocks of the group that a segment belongs to, each with the index of its item.
 
-    Includes blocks from the answers before and after. Text before the first call isn't included, so
-    the list may be empty. ``kinds`` are the kinds of all items. ``index`` is the index of the item
-    that contains the segment.
+    The list includes blocks from the answers before and after. It doesn't include text before the
+    first call, so it may be empty. ``kinds`` are the kinds of all items. ``index`` is the index of
+    the item that contains the segment.
     """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
@@ -217,10 +228,10 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
 def _continuation(
     kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
 ) -> list[tuple[int, Block]]:
-    """Return the small blocks that continue the group of an item.
+    """Return the small blocks in other items that continue the group of an item.
 
-    ``step`` is -1 for the blocks before the item, 1 for the blocks after it. Each block comes with
-    the index of its item, in the order of the path.
+    ``step`` is -1 for the blocks before the item, and 1 for the blocks after it. Each block is
+    returned with the index of its item, in the order in which the conversation shows them.
     """
     found: list[tuple[int, Block]] = []
     place = index + step
@@ -263,10 +274,10 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], index: int) -> bool:
-    """Return True if a block may be part of a group.
+    """Return True if a block may be part of a group of small tool calls.
 
-    A call may be part of a group if it only reads, has not failed, and is folded or in an open
-    group. So may a one-line answer directly before such a call, if the line is short.
+    A call may be part of a group if it only reads, has not failed, and is folded or already in an
+    open group. A short answer of one line may be part of it if such a call directly follows.
     """
     block = blocks[index]
     if isinstance(block, AnswerBlock):
@@ -274,7 +285,7 @@ def _is_small(blocks: Sequence[Block], index: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, index + 1)
-    # Only tools for reading have ``counts``.
+    # Only tools that read have ``counts``.
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

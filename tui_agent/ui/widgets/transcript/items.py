@@ -1,4 +1,4 @@
-"""`Item`, which holds and lays out the blocks of one entry; and the cache of loaded items."""
+"""`Item`, which contains and lays out the blocks of one entry, and the cache of loaded items."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,10 +13,11 @@ BLANK: Final = Line()
 
 
 class Item:
-    """The blocks that show one entry and, once laid out, the line at which each block begins.
+    """The blocks that show one entry, and the line at which each block begins.
 
-    ``results`` are the indices, in the transcript's model, of the tool results that the item's
-    cards show.
+    The lines are known after the first layout. If blocks of the item are cards of tool calls,
+    ``results`` contains the indices, in the transcript's model, of the tool results that the cards
+    show.
     """
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
@@ -31,12 +32,12 @@ class Item:
         self.starts: list[int] = []
         self.height = 0
         self.width = 0
-        """Width, in cells, for which the item is laid out; 0 before the first layout."""
+        """The width, in cells, of the last layout, or 0 if the item hasn't been laid out yet."""
 
     def lay_out(self, width: int, *, gap: bool) -> int:
-        """Lay out the blocks for a width in cells, and return the height in lines.
+        """Lay out the blocks for a width in cells. Return the height of the item in lines.
 
-        ``gap`` adds an empty line before the first visible block.
+        If ``gap`` is True, an empty line precedes the first visible block.
         """
         line = 0
         starts: list[int] = []
@@ -58,7 +59,7 @@ class Item:
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
         """Return the block at a line of the item, the line's number in the block, and the line.
 
-        In a gap between blocks, these are None, 0 and an empty line.
+        In a gap between blocks, the block is None, the number is 0 and the line is empty.
         """
         for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
             if line >= start and not block.hidden:
@@ -70,11 +71,11 @@ class Item:
 
     @property
     def shown(self) -> list[Block]:
-        """The blocks that are not hidden."""
+        """The blocks of the item that are not hidden."""
         return [block for block in self.blocks if not block.hidden]
 
     def start_of(self, block: Block) -> int:
-        """Return the number of the item's line at which the block began in the last layout."""
+        """Return the number of the item's line at which a block began in the last layout."""
         return self.starts[self.blocks.index(block)]
 
     def block(self, key: str) -> Block | None:
@@ -102,21 +103,30 @@ def needs_gap(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items, by index. A full cache drops the least recently used unpinned item."""
+    """The items that are loaded, by index.
+
+    A full cache drops the least recently used item that isn't pinned.
+    """
 
     def __init__(self, pinned: set[int]) -> None:
         super().__init__()
         self._pinned = pinned
 
     def use(self, index: int) -> Item | None:
-        """Return the item at an index and mark it as just used; None if it isn't loaded."""
+        """Return the item at an index, and mark it as recently used.
+
+        Returns None if it isn't loaded.
+        """
         item = self.get(index)
         if item is not None:
             self.move_to_end(index)
         return item
 
     def put(self, index: int, item: Item) -> None:
-        """Add an item. If there are too many, drop the least recently used unpinned item."""
+        """Add an item.
+
+        If the cache is full, drop the least recently used item that isn't pinned.
+        """
         self[index] = item
         self.move_to_end(index)
         if len(self) > _KEPT_ITEMS + len(self._pinned):

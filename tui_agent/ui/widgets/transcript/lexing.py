@@ -1,6 +1,6 @@
 """Computes syntax colors with Pygments, one chunk of code at a time.
 
-Lexing a chunk starts in the state that the lexer had at the end of the previous chunk.
+The lexing of a chunk starts in the state that the lexer had at the end of the previous chunk.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +53,10 @@ def _style_of(kind: Any) -> str:
 
 @lru_cache(maxsize=128)
 def _lexer(language: str) -> Lexer | None:
-    """Return the lexer for a language or file name; None if Pygments has none."""
+    """Return the Pygments lexer for a language or file name.
+
+    Returns None if Pygments has no such lexer.
+    """
     try:
         find: Callable[..., Lexer] = get_lexer_by_name
         if "." in language:
@@ -68,8 +71,9 @@ def highlight_lines(
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
     """Return the spans of each line, and the lexer's state after the last line.
 
-    Syntax styles are added to the style ``base``. ``language`` may be a file name. If Pygments has
-    no lexer for it, no syntax styles are added. ``state`` is the lexer's state before the lines.
+    Syntax styles are added to the style ``base``. ``language`` may also be a file name. If Pygments
+    has no lexer for the language, no syntax styles are added. ``state`` is the lexer's state before
+    the first line.
 
     Raises:
         TooLongError: the lexer took more than 0.2 seconds of processor time.
@@ -79,7 +83,7 @@ def highlight_lines(
         return [span_of(line, base) for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
-        # Only plain regex lexers can start in a given state.
+        # Only plain regex lexers can start in a state other than the initial one.
         if (
             isinstance(lexer, RegexLexer)
             and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed
@@ -126,9 +130,9 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
 def _lex_from(
     lexer: RegexLexer, text: str, state: tuple[str, ...]
 ) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
-    """Lex like ``RegexLexer.get_tokens_unprocessed``, but from a given state.
+    """Lex as ``RegexLexer.get_tokens_unprocessed`` does, but start in the given state.
 
-    Returns the tokens as (kind, text), and the final state.
+    Returns the tokens as (kind, text), and the lexer's state after the last token.
     """
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)

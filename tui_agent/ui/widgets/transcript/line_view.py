@@ -1,4 +1,4 @@
-"""`LineView`, a widget for lines that look as in the conversation, such as a diff in a question."""
+"""`LineView`, a widget that shows lines as the conversation does, such as a diff in a question."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -20,17 +20,17 @@ from tui_agent.ui.widgets.transcript.paint import (
 )
 
 MakeLines = Callable[[int], Iterable[Line]]
-"""Takes a width in cells, and returns lines that fit in it."""
+"""A function that takes a width in cells and returns lines that fit in this width."""
 
 
 def diff_lines(diff: str, width: int) -> Iterator[Line]:
-    """Return the lines of a unified diff, side by side if ``width`` (in cells) is enough."""
+    """Return the lines that show a unified diff, side by side if ``width`` (in cells) is enough."""
     body = diff_body(diff, width)
     return chain.from_iterable(body.row(index, width) for index in range(len(body)))
 
 
 class LineView(Widget):
-    """Shows lines at their full height, for use in a scrolling container."""
+    """Shows lines at their full height, so that a container around the widget can scroll them."""
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES = set(COMPONENT_CLASSES)
@@ -45,13 +45,19 @@ class LineView(Widget):
         self._painting = False
 
     def show(self, make: MakeLines) -> None:
-        """Show the lines that ``make`` returns. ``make`` is called again when the width changes."""
+        """Show the lines that ``make`` returns for the widget's width.
+
+        ``make`` is called again when the width changes.
+        """
         self._make = make
         self._made_for = 0
         self.refresh(layout=True)
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the lines for a widget of ``width`` cells. Lines for the last width are cached."""
+        """Return the lines for a widget of ``width`` cells.
+
+        The lines for the last width are cached.
+        """
         if width != self._made_for:
             self._lines = list(self._make(text_width(width)))
             self._made_for = width
@@ -65,10 +71,10 @@ class LineView(Widget):
         self._palette.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint the lines of ``crop``.
+        """Paint the lines of the widget in the region ``crop``.
 
-        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose:
-        to find the text offset under the mouse.
+        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose,
+        which is to find the text offset under the mouse.
         """
         self._painting = True
         try:
@@ -89,7 +95,7 @@ class LineView(Widget):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text, and the line feed that separates it from other widgets' text.
 
-        Line numbers and signs are left out, and wrapped lines are joined.
+        Line numbers and diff signs are left out, and wrapped lines are joined.
         """
         parts: list[str] = []
         for y, line in enumerate(self._lines):

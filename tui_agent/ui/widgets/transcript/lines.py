@@ -1,8 +1,8 @@
 """Styled spans of text, the lines made of them, and the wrapping of spans into lines.
 
-A style is written as a key: names of component classes without their prefix, separated by spaces
-(“text strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (the action for a click).
-paint.py resolves the keys.
+A style is written as a key, which consists of names of component classes without their prefix,
+separated by spaces (“text strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (the
+action for a click). paint.py turns the keys into styles.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,12 +12,12 @@ from typing import Final
 from rich.cells import cell_len, get_character_cell_size
 
 StyledSpan = tuple[str, str]
-"""A text and its style key."""
+"""A piece of text, and the key of its style."""
 
 StyledSpans = tuple[StyledSpan, ...]
 
 ROW_GROUNDS: Final = frozenset({"user"})
-"""Styles whose background fills the whole row of the screen, including the margin."""
+"""The styles whose background fills the whole row of the screen, including the margin."""
 
 _NOT_FIRST: Final = frozenset(
     "、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%"
@@ -31,16 +31,16 @@ _width = lru_cache(maxsize=8192)(get_character_cell_size)
 
 
 class Line:
-    """A line on screen, without its margin.
+    """A line of the conversation on the screen, without its margin.
 
-    ``spans`` is the text. ``prefix`` is decoration before the text, such as an indent, a quote bar
-    or a line number; it is neither selected nor copied. ``tail`` is a text that ends at the right
-    edge, or at the cell ``extent`` if that isn't 0. ``fill`` is the style of the rest of the row; a
-    style in `ROW_GROUNDS` fills the row from edge to edge.
+    ``spans`` is the text. ``prefix`` is decoration to the left of the text, such as an indent, a
+    quote bar or a line number, which is neither selected nor copied. ``tail`` is a text that ends
+    at the right edge, or at the cell ``extent`` if that isn't 0. ``fill`` is the style of the rest
+    of the row. A style in `ROW_GROUNDS` fills the row from edge to edge.
 
-    Two texts are used only for copying. ``join`` goes between the previous line and this line: a
-    line feed, or the spaces that wrapping dropped. ``lead``, such as the bullet of a list item,
-    goes before the line.
+    Two texts are used only for copying. ``join`` is put between the previous line and this one. It
+    is a line feed, or the spaces that were dropped when the text was wrapped. ``lead``, such as the
+    bullet of a list item, is put before the line.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "spans", "tail")
@@ -65,7 +65,10 @@ class Line:
         self.fill = fill
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the spans of the text. A line of code computes its colors only in this call."""
+        """Return the spans of the line's text.
+
+        A line of code computes its colors only in this call.
+        """
         return self.spans
 
     @property
@@ -82,12 +85,12 @@ class Line:
 
 
 def span_of(text: str, style: str) -> StyledSpans:
-    """Return a text as a tuple of one span; an empty tuple if the text is empty."""
+    """Return text as a tuple with one span, or as an empty tuple if the text is empty."""
     return ((text, style),) if text else ()
 
 
 def cells(text: str) -> int:
-    """Return the width of a text in cells."""
+    """Return the width of a text, in cells."""
     if text.isascii():
         return len(text)
     return cell_len(text)
@@ -98,7 +101,7 @@ def spans_width(spans: Iterable[StyledSpan]) -> int:
 
 
 def crop(text: str, width: int) -> str:
-    """Return a text cut to ``width`` cells. If it is cut, it ends with an ellipsis."""
+    """Return text cut to ``width`` cells. If it was cut, it ends with an ellipsis."""
     if cells(text) <= width:
         return text
     if width <= 0:
@@ -112,12 +115,15 @@ def crop(text: str, width: int) -> str:
 
 
 def crop_start(text: str, width: int) -> str:
-    """Return the end of a text, at most ``width`` cells. If cut, it begins with an ellipsis."""
+    """Return the end of the text, at most ``width`` cells wide.
+
+    If the text was cut, the result begins with an ellipsis.
+    """
     return crop(text[::-1], width)[::-1]
 
 
 def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return spans cut to ``width`` cells in total. If they are cut, they end with an ellipsis."""
+    """Return spans cut to ``width`` cells in total. If they were cut, they end with an ellipsis."""
     if spans_width(spans) <= width:
         return tuple(spans)
     kept: list[StyledSpan] = []
@@ -134,9 +140,9 @@ def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap spans into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    For each line, yields the spaces that were dropped before it, and its spans. A word that is
+    Yields, for each line, the spaces that were dropped before it, and its spans. A word that is
     longer than a line is split. A line break depends only on the text up to the first character
-    that doesn't fit, so a growing text is wrapped again only from the start of its last line.
+    that doesn't fit. Therefore, when text is added, only the last line must be wrapped again.
     """
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
@@ -154,7 +160,7 @@ def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledS
 
 
 def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the spans of the last line that `wrap` yields, but including its trailing spaces."""
+    """Return the spans of the last line that `wrap` yields, with the line's trailing spaces."""
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
         return tuple(spans)
@@ -167,13 +173,19 @@ def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrapped(
     spans: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
 ) -> Iterator["Line"]:
-    """Wrap spans into lines. ``first`` is the prefix of the first line, ``rest`` of all others."""
+    """Wrap spans into lines.
+
+    ``first`` is the prefix of the first line, and ``rest`` is the prefix of all other lines.
+    """
     for number, (swallowed, part) in enumerate(wrap(spans, width)):
         yield Line(part, prefix=rest if number else first, join=swallowed if number else "\n")
 
 
 class _Slicer:
-    """Cuts parts out of spans in one pass. The parts must be requested in ascending order."""
+    """Cuts parts out of spans in one pass.
+
+    The parts must be requested in ascending order.
+    """
 
     def __init__(self, spans: Sequence[StyledSpan]) -> None:
         self._runs = spans
@@ -198,7 +210,7 @@ class _Slicer:
 
 
 def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Wrap an ASCII text to ``width`` cells. Yields the start and end offset of each line."""
+    """Yield the start and end offset of each line of an ASCII text wrapped to ``width`` cells."""
     start = 0
     length = len(text)
     while length - start > width:
@@ -218,7 +230,7 @@ def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Wrap any text to ``width`` cells. Yields the start and end offset of each line."""
+    """Yield the start and end offset of each line of any text wrapped to ``width`` cells."""
     start = index = column = 0
     opportunity = -1
     inked = False
@@ -256,7 +268,7 @@ def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(character: str, size: int, following: str) -> bool:
-    """Return True if a line may break after ``character``, which is ``size`` cells wide."""
+    """Return True if a line may be broken after ``character``, which is ``size`` cells wide."""
     if following == " ":
         return False
     following_size = _width(following)

@@ -1,7 +1,8 @@
-"""Converts Markdown to flows (see flows.py): CommonMark, tables, strikethrough, task lists, formulas.
+"""Converts CommonMark, tables, strikethrough, task lists and formulas to flows.
 
-HTML is shown as text. Line breaks inside paragraphs are kept, because models intend them. Empty
-lines between list items are kept as in the source, so an item doesn't depend on later items.
+The flows are described in flows.py. HTML is shown as text. Line breaks inside paragraphs are kept,
+because models intend them. Empty lines between list items are kept as they are in the source, so
+that the layout of an item doesn't depend on later items.
 """
 
 import re
@@ -31,17 +32,23 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Longest paragraph, in characters, that is parsed whole. Longer ones are cut outside of markup."""
+"""Maximum length, in characters, of a paragraph that is parsed whole.
+
+A longer paragraph is cut into pieces, at places outside of markup.
+"""
 
 MAX_SEGMENT_CHARS: Final = 6_000
-"""Length, in characters, at which a piece of a paragraph is cut at any space, even in emphasis."""
+"""Length of a piece of a paragraph, in characters, after which it is cut at any space.
+
+It is cut there even inside emphasis.
+"""
 
 BULLETS: Final = ("•", "◦", "▪")
 
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
-"""Matches an http(s) address in plain text, without the punctuation after it."""
+"""Matches an http or https address in plain text, without the punctuation that follows it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
 """Matches a line, or the rest of a line, that contains only white space and quote marks (``>``)."""
 
@@ -58,9 +65,10 @@ def _parser() -> "MarkdownIt":
 
 
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
-    """Parse a formula at the current position; return False if there is none.
+    """Parse a formula at the current position. Return False if there is none.
 
-    This is a rule for markdown-it. If ``silent``, it only checks and adds no token.
+    This is a parser rule for markdown-it. If ``silent`` is True, it only checks for a formula, and
+    adds no token.
     """
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
@@ -72,18 +80,20 @@ def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - ma
 
 
 def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":
-    """Return the block tokens of a text. Inline content is not parsed.
+    """Return the block tokens of a Markdown text, without parsing the inline content.
 
-    Uses the definitions of reference links in ``references``, and adds new definitions to it.
+    The function uses the definitions of reference links in ``references``, and adds the definitions
+    in the text to them.
     """
     return _parser().parse(text, references if references is not None else {})
 
 
 @frozen
 class TopBlock:
-    """A top-level block, as its tokens and its lines in the parsed text.
+    """A top-level block of a document: its tokens, and its position in the parsed text.
 
-    ``line`` is the index of its first line; ``end`` is the index of the line after the block.
+    ``line`` is the index of the block's first line. ``end`` is the index of the line after the
+    block.
     """
 
     tokens: "Sequence[Token]"
@@ -92,12 +102,12 @@ class TopBlock:
 
     @property
     def kind(self) -> str:
-        """markdown-it's name for the kind of block, such as ``paragraph`` or ``fence``."""
+        """The kind of block as markdown-it names it, such as ``paragraph`` or ``fence``."""
         return self.tokens[0].type.removesuffix("_open")
 
 
 def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
-    """Divide the tokens of a text into its top-level blocks."""
+    """Divide the block tokens of a Markdown text into its top-level blocks."""
     blocks: list[TopBlock] = []
     start = 0
     for index, token in enumerate(tokens):
@@ -113,9 +123,9 @@ def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end offsets of the pieces in which a paragraph's text is parsed.
 
     All pieces but the last have at least `SEGMENT` characters. A piece ends at white space where no
-    code span, link or emphasis seems to be open. After `MAX_SEGMENT_CHARS`, it ends at any white
-    space; after twice as many characters, anywhere. A cut depends only on the text before it, so it
-    stays the same when the text grows.
+    code span, link or emphasis seems to be open. After `MAX_SEGMENT_CHARS` characters, it ends at
+    any white space, and after twice as many characters, it ends anywhere. A cut depends only on the
+    text before it, so it stays the same when the text grows.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -152,9 +162,9 @@ def _balanced(text: str) -> bool:
 
 
 def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[StyledSpan]]:
-    """Parse inline Markdown into rows of spans, one row per line of the source.
+    """Parse inline Markdown into rows of spans, with one row for each line of the source.
 
-    ``base`` is the style of plain text. ``references`` are the definitions of reference links.
+    ``base`` is the style of plain text. ``references`` contains the definitions of reference links.
     """
     rows: list[list[StyledSpan]] = [[]]
     children: list[Token] = []
@@ -177,7 +187,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
             case "link_open":
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
-                # Only an address that is safe in a terminal becomes a link.
+                # An address becomes a link only if it is safe in a terminal.
                 target = ""
                 if _SAFE_LINK.match(href):
                     target = f" url:{href}"
@@ -206,7 +216,7 @@ def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
 
 
 def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
-    """Append a text to the last row, with the addresses in it as links."""
+    """Append text to the last row, with the addresses in the text as links."""
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
@@ -219,10 +229,10 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 
 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
-    """Append the address of a link after its text, unless the text is the address itself.
+    """Append a link's address after the link's text, unless the text is the address itself.
 
-    ``link`` contains the address and two counts from when the link's text began: the number of
-    rows, and the number of spans in the last row.
+    ``link`` contains the address and two numbers recorded where the link's text began: the number
+    of rows, and the number of spans in the last row.
     """
     href, row, index = link
     shown = ""
@@ -238,7 +248,10 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
 
 
 def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
-    """Append text to the last row. Sanitizes it, because an HTML entity can be any character."""
+    """Append text to the last row.
+
+    The text is sanitized, because an HTML entity can stand for any character.
+    """
     value = sanitize.line(value)
     if not value:
         return
@@ -251,9 +264,9 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 
 @dataclass(slots=True)
 class _Container:
-    """An open quote or list item.
+    """A quote or list item whose end has not been reached yet.
 
-    ``used`` says whether a flow already shows its marker, such as a bullet.
+    ``used`` says whether a flow already shows the marker of the quote or item, such as a bullet.
     """
 
     frame: Frame
@@ -262,12 +275,12 @@ class _Container:
 
 
 class FlowMaker:
-    """Converts block tokens to flows.
+    """Converts the block tokens of a Markdown text to flows.
 
     ``source_lines`` are the lines of the parsed text, and ``base`` is the style of plain text.
     ``blank_before`` says whether a blank line precedes the first block in the source, and
-    ``previous`` is the kind of the block before that block. If the tokens continue a numbered list,
-    ``number`` is the number of their first item.
+    ``previous`` is the kind of the block before the first one. If the tokens continue a numbered
+    list, ``number`` is the number of their first item.
     """
 
     def __init__(
@@ -284,7 +297,7 @@ class FlowMaker:
         self._base = base
         self._blank_before = blank_before
         self.previous = previous
-        """Kind of the last block. It affects whether an empty line follows."""
+        """Kind of the last block, on which it depends whether an empty line follows."""
 
         self._number = number
         if references is not None:
@@ -297,7 +310,7 @@ class FlowMaker:
         self.flows: list[Flow] = []
 
     def add(self, tokens: "Sequence[Token]") -> None:
-        """Append the flows for block tokens."""
+        """Append the flows for some block tokens."""
         index = 0
         while index < len(tokens):
             index = self._block(tokens, index)
@@ -313,8 +326,8 @@ class FlowMaker:
     ) -> None:
         """Append the flows for a paragraph or heading, given as inline Markdown.
 
-        ``line`` is the index of its first line in the source. ``joins`` says that it continues the
-        previous paragraph.
+        ``line`` is the index of the first line of the paragraph or heading in the source. If
+        ``joins`` is True, the text continues the previous paragraph.
         """
         if style:
             base = f"{self._base} {style}"
@@ -329,7 +342,10 @@ class FlowMaker:
             joins = True
 
     def _block(self, tokens: "Sequence[Token]", index: int) -> int:
-        """Convert the block that begins with token ``index``; return the index of the next token."""
+        """Convert the block that begins with the token at ``index``.
+
+        Returns the index of the token after the block.
+        """
         token = tokens[index]
         line, _end = token.map or (0, 0)
         match token.type:
@@ -436,11 +452,11 @@ class FlowMaker:
         return frame
 
     def gap(self, kind: str, line: int) -> bool:
-        """Return whether an empty line precedes a block, and set `previous` to its ``kind``.
+        """Return whether an empty line precedes a block, and set `previous` to the block's kind.
 
-        ``line`` is the index of its first line in the source. An empty line always separates
-        top-level blocks. In lists and quotes, there is an empty line where the source has one, and
-        also before a heading or table and after a heading.
+        ``line`` is the index of the block's first line in the source. Top-level blocks are always
+        separated by an empty line. In lists and quotes, there is an empty line where the source
+        contains one, and also before a heading or table and after a heading.
         """
         previous = self.previous
         self.previous = kind
@@ -479,7 +495,7 @@ class FlowMaker:
 
 
 def language_of(token: "Token") -> str:
-    """Return the language of a code fence in lower case; "" if the fence names none."""
+    """Return the language of a code fence, in lower case. Empty if the fence names no language."""
     found = None
     if token.info:
         found = _LANGUAGE.match(token.info.strip())
@@ -489,7 +505,10 @@ def language_of(token: "Token") -> str:
 
 
 def fence_lines(token: "Token") -> list[str]:
-    """Return the lines in a code block. There is at least one line; it may be empty."""
+    """Return the lines of a code block.
+
+    There is always at least one line, which may be empty.
+    """
     lines = token.content.split("\n")
     if lines and not lines[-1]:
         lines.pop()

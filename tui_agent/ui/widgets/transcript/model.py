@@ -1,8 +1,10 @@
 """The model of a transcript: loads the entries of a path as items, and computes their lines.
 
-The model needs no screen. It owns the items, their heights, the folds and the context statuses, and
-decides which entries, turns and groups are hidden or folded. feed.py adds the streamed answer and
-running calls; viewport.py asks the model to measure visible items. It never changes the session.
+A path consists of the entries from the root of the session tree to the leaf. An item contains the
+blocks that show one entry. The model needs no screen. It owns the items, their heights, the folds
+and the context statuses, and decides which entries, turns and groups are hidden or folded. feed.py
+adds the streamed answer and running calls. viewport.py asks the model to measure visible items. The
+model never changes the session.
 """
 
 from array import array
@@ -58,14 +60,17 @@ if TYPE_CHECKING:
     from tui_agent.app.frontend import Opened
 
 _LOAD_AHEAD: Final = 12
-"""Number of items on each side of an item that are loaded together with it."""
+"""When an item is loaded, this many items on each side of it are loaded, too."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _LINELESS: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that usually have no lines. The item of a tool call shows the call's result."""
+"""Kinds of items that usually have no lines of their own.
+
+For example, a tool result is shown in the item of its tool call.
+"""
 
 _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
@@ -74,24 +79,24 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
 _ADDED_BLOCKS: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
-"""Classes of the blocks that this model adds to the blocks built from entries."""
+"""Classes of the blocks that the model adds to the blocks that are built from entries."""
 
 _TODO_LIST_REACH: Final = 200
-"""How many of the newest tool results are searched for the newest to-do list."""
+"""Number of recent tool results that are searched for the newest to-do list."""
 
 _MAX_PRUNES: Final = 2
-"""At most this many prunes directly before a compaction can belong to the compaction."""
+"""Maximum number of prunes directly before a compaction that can belong to the compaction."""
 
 _MAX_RESULT_DISTANCE: Final = 512
-"""Maximum distance, in entries, between an answer and the result of one of its calls."""
+"""Maximum distance, in entries, between an answer and the result of one of its tool calls."""
 
 _KEYS: "Final[Mapping[Opened, tuple[str, ...]]]" = MappingProxyType(
     {"outputs": ("call:", "shell", "group:", turns.KEY), "thinking": ("reasoning:",)}
 )
-"""Key prefixes of the blocks that one command opens together."""
+"""Key prefixes of the blocks that are opened together by one command."""
 
 _HEIGHTS: Final = 512
-"""Number of heights in each chunk of a `HeightIndex`."""
+"""Number of heights in each chunk of a `HeightIndex`, for which it stores a sum."""
 
 
 def is_todo_list(result: ToolResultEntry) -> bool:
@@ -101,7 +106,7 @@ def is_todo_list(result: ToolResultEntry) -> bool:
 
 @frozen
 class Position:
-    """A line of an item: the item's index in the model, and the line's number, from 0."""
+    """A line in the conversation: the index of its item, and its number in the item, from 0."""
 
     index: int
     line: int = 0
@@ -109,10 +114,10 @@ class Position:
 
 @frozen
 class Row:
-    """A line with its item and its block.
+    """A line of the conversation, with the item and the block that contain it.
 
     ``index`` is the index of the item. ``item_line`` is the line's number in the item, and
-    ``block_line`` its number in the block. In a gap between blocks, ``block`` is None.
+    ``block_line`` is its number in the block. In a gap between blocks, ``block`` is None.
     """
 
     index: int
@@ -123,7 +128,7 @@ class Row:
 
 
 class HeightIndex:
-    """The heights of items, in lines, with a sum for each chunk of `_HEIGHTS` items.
+    """The heights of all items in lines, with a sum for each chunk of `_HEIGHTS` items.
 
     Changing a height takes constant time. Finding the first line of an item, or the item at a line,
     takes microseconds.
@@ -165,15 +170,18 @@ class HeightIndex:
             self._sums.pop()
 
     def offset(self, index: int) -> int:
-        """Return the number of an item's first line; `total` for the index after the last item."""
+        """Return the line number at which an item begins.
+
+        For the index after the last item, this is `total`, the number of all lines.
+        """
         chunk = index // _HEIGHTS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * _HEIGHTS : index])
 
     def find(self, line: int) -> tuple[int, int]:
         """Return the index of the item that contains a line, and the line's number in the item.
 
-        A line number out of range is replaced by the first or the last. Returns (0, 0) if there are
-        no lines.
+        If the line number is out of range, the first or the last line is used. Returns (0, 0) if
+        there are no lines.
         """
         if not self.total:
             return 0, 0
@@ -189,67 +197,81 @@ class HeightIndex:
 
 
 class TranscriptModel:
-    """The items of a path: one for each entry, and some without an entry, such as a notice.
+    """The items of a conversation: one for each entry on the path, and some without an entry.
 
-    Items are loaded when they are needed. Until then, their heights are estimates.
+    A notice, for example, has no entry. Items are loaded when they are needed. Until then, their
+    heights are estimates.
     """
 
     def __init__(self, width: int = 80) -> None:
         self.width = width
         self.heights = HeightIndex()
         self.standings: Standings | None = None
-        """Context statuses of the entries; None if they are not shown."""
+        """Context statuses of the entries, by entry id. None if they are not shown."""
         self.counter: TokenCounter | None = None
-        """Counts the tokens of entries for the current model; None to use the stored counts."""
+        """Returns the number of an entry's tokens for the current model.
+
+        None to use the stored numbers.
+        """
         self.ids = array("q")
         """Ids of the items, in ascending order."""
         self.kinds: list[str] = []
-        """Kinds of the items: kinds of entries, or `LIVE`."""
+        """Kinds of the items: the kind of the entry, or `LIVE` for an item without an entry."""
         self._sizes = array("q")
         self.pinned: set[int] = set()
-        """Indices of items that must stay loaded because they aren't stored or may still change."""
+        """Indices of items that stay loaded because they aren't stored or can still change."""
         self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
-        """Folds that the user chose, by item id and block key. Applied whenever an item is loaded."""
+        """The folds that the user has chosen, by item id and block key.
+
+        They are applied whenever an item is loaded.
+        """
         self.opened: set[Opened] = set()
-        """The kinds of blocks that the user opened all at once. Some blocks may be folded again."""
+        """The kinds of blocks that the user opened all at once.
+
+        Some of them may have been folded again.
+        """
         self.running = False
-        """Whether calls without a result may still receive one."""
+        """Whether a tool call that has no result yet may still receive one."""
 
         self.model_text: Callable[[int], str] | None = None
-        """Takes an entry's id, and returns the text that the language model receives for the entry.
+        """Returns the text that the language model receives for the entry with the given id.
 
-        If this is set, only what the language model sees is shown; if it is None, everything.
+        If this is set, only what the language model sees is shown. If it is None, everything is
+        shown.
         """
 
         self.first_mode = ""
-        """The mode before the first mode change; empty if it is unknown."""
+        """The mode before the session's first mode change. Empty if it is unknown."""
         self.shows_key_hints = False
         """Whether the newest answer shows hints for keys of the main screen."""
         self.key_of: Callable[[str], str] = key_of
         """Returns the display text of the key for an action of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
-        """Which parts of finished turns are folded."""
+        """Which parts of finished turns are folded: nothing, the work, or also the last answer."""
         self._starts: dict[int, bool] = {}
-        """Cache: whether the item at an index begins a turn."""
+        """A cache of whether the item at an index begins a turn."""
         self._last_turn: turns.Turn | None = None
-        """Cache: the last turn that `turn_at` found."""
+        """A cache of the turn that `turn_at` found last."""
         self._newest_start = -1
-        """Cache: index of the message that began the newest turn; -1 if unknown."""
+        """A cache of the index of the message that began the newest turn; -1 if it is unknown."""
 
         self._newest_todo_list: int | None = None
-        """Cache: id of the tool result with the newest to-do list; 0 for none, None if unknown."""
+        """A cache of the id of the tool result with the newest to-do list.
+
+        It is 0 if there is no such result, and None if the id is unknown.
+        """
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
-        """Compactions, by the index of the item that contains their horizontal rule.
+        """The compactions, by the index of the item that contains the compaction's horizontal rule.
 
-        The rule is drawn before the item's other blocks. If there are several compactions at an
-        index, only the newest one's rule is drawn.
+        The rule is drawn before the item's other blocks. If an index has several compactions, only
+        the rule of the newest one is drawn.
         """
         self._regrouped: set[int] = set()
-        """Indices of items to measure again, because their groups of calls changed."""
+        """Indices of items to measure again because their groups of tool calls have changed."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -257,7 +279,10 @@ class TranscriptModel:
     # -- content
 
     def open(self, source: EntrySource | None) -> None:
-        """Replace all items with those of ``source``, or with none if it is None. Keep the folds."""
+        """Replace all items with the entries of ``source``, and keep the folds.
+
+        If ``source`` is None, all items are removed.
+        """
         self.source = source or _NOTHING
         headers = self.source.headers
         self.ids = array("q", headers.ids)
@@ -275,10 +300,12 @@ class TranscriptModel:
                     self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
-        """Add the horizontal rule of a new compaction. Return the index of the rule's item.
+        """Add the horizontal rule of a new compaction.
 
-        This item is the first visible one that the compaction keeps, or, if there is none, the item
-        of the compaction itself.
+        Return the index of the item that contains the rule.
+
+        This is the first visible item that the compaction keeps. If there is none, it is the
+        compaction's own item.
         """
         index = self._rule_place(entry)
         self.rules.setdefault(index, []).append(entry)
@@ -288,7 +315,7 @@ class TranscriptModel:
         return index
 
     def _rule_place(self, entry: CompactionEntry) -> int:
-        """Return the index of the item that contains a compaction's rule; see `add_rule`."""
+        """Return the index of the item that contains a compaction's rule. See `add_rule`."""
         own = bisect_left(self.ids, entry.id)
         if entry.first_kept_id is None:
             start = own
@@ -305,7 +332,10 @@ class TranscriptModel:
         return own
 
     def _rules_at(self, index: int) -> list[Block]:
-        """Return a list with the rule of the newest compaction at an index; [] if there is none."""
+        """Return the horizontal rule of the newest compaction at an index, in a list.
+
+        The list is empty if there is no compaction.
+        """
         context = BuildContext(count_summarised=self.count_summarised)
         found = []
         for entry in self.rules.get(index, ())[-1:]:
@@ -313,7 +343,10 @@ class TranscriptModel:
         return found
 
     def resize(self, width: int) -> None:
-        """Set the width, in cells. All heights become estimates until they are measured again."""
+        """Set the width of the conversation, in cells.
+
+        All heights become estimates until the items are measured again.
+        """
         if width != self.width:
             self.width = width
             self._estimate()
@@ -325,7 +358,7 @@ class TranscriptModel:
         ]
         found = self.standings
         if self.model_text is not None and found is not None:
-            # Entries that the language model doesn't see have no lines, even before they are loaded.
+            # Entries that the language model doesn't see have no lines, loaded or not.
             for index, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if (
                     kind != LIVE
@@ -339,7 +372,10 @@ class TranscriptModel:
         self._measured.clear()
 
     def append(self, item: Item) -> int:
-        """Add an item at the end, and return its index. Its height is 0 until it is measured."""
+        """Add an item at the end, and return its index.
+
+        The height of the item is 0 until it is measured.
+        """
         index = len(self.ids)
         self.ids.append(item.id)
         self.kinds.append(item.kind)
@@ -355,14 +391,17 @@ class TranscriptModel:
         return index
 
     def replace(self, index: int, item: Item) -> None:
-        """Replace the item at an index, and unpin it. The caller must measure the new item."""
+        """Replace the item at an index with another, which isn't pinned.
+
+        The caller must measure the new item.
+        """
         self.ids[index] = item.id
         self.kinds[index] = item.kind
         self.pinned.discard(index)
         self._cache.put(index, item)
 
     def remove_last(self) -> Item | None:
-        """Remove the last item, and return it if it is loaded."""
+        """Remove the last item. Return the removed item if it was loaded, otherwise None."""
         index = len(self.ids) - 1
         self._measured.discard(index)
         for values in (self.ids, self.kinds, self._sizes):
@@ -372,9 +411,10 @@ class TranscriptModel:
         return self._cache.pop(index, None)
 
     def index_of(self, entry_id: int) -> int | None:
-        """Return the index of the item that shows an entry; None if the entry isn't on the path.
+        """Return the index of the item that shows an entry.
 
-        For a tool result, this is the item of the answer that contains the call.
+        Returns None if the entry isn't on the path to the leaf. A tool result is shown by the item
+        of the answer that contains the tool call.
         """
         index = bisect_left(self.ids, entry_id)
         if index >= len(self.ids) or self.ids[index] != entry_id:
@@ -387,7 +427,7 @@ class TranscriptModel:
         return index
 
     def owner_of(self, index: int) -> int | None:
-        """Return the index of the last answer before an index; None if there is none nearby."""
+        """Return the index of the last answer before an index, or None if none is nearby."""
         for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
@@ -396,7 +436,7 @@ class TranscriptModel:
     # -- loading
 
     def item(self, index: int) -> Item:
-        """Return the item at an index. If necessary, load it and some of its neighbors.
+        """Return the item at an index. If it isn't loaded, load it and some of its neighbors.
 
         If the item shows nothing itself, it has no blocks.
         """
@@ -409,20 +449,21 @@ class TranscriptModel:
         return Item(self.ids[index], self.kinds[index], [])
 
     def entry_of(self, index: int, block: Block) -> int:
-        """Return the id of the entry that a block of the item at ``index`` shows."""
+        """Return the id of the entry that is shown by a block of the item at ``index``."""
         if block.entry is not None:
             return block.entry[0]
         return self.ids[index]
 
     def loaded(self) -> list[tuple[int, Item]]:
-        """Return the loaded items, each with its index."""
+        """Return all items that are loaded, each with its index."""
         return list(self._cache.items())
 
     def _is_missing(self, index: int) -> bool:
-        """Return True if an item must be loaded from the source.
+        """Return True if the item at an index must be loaded from the source.
 
-        False if it is in the cache, or if items of its kind are never loaded. Also False for a tool
-        result if its answer is nearby, because the two are loaded together.
+        Returns False if the item is in the cache, or if items of its kind are never loaded. Also
+        returns False for a tool result whose answer is nearby, because the answer is loaded
+        together with its results.
         """
         if index in self._cache or self.kinds[index] in _NEVER_LOADED:
             return False
@@ -441,7 +482,7 @@ class TranscriptModel:
                 results[place] = self._places_after_answer(place)
                 places.update(results[place])
         ids = [self.ids[place] for place in sorted(places)]
-        # Damaged entries are missing from the result.
+        # The result doesn't contain damaged entries.
         entries = {entry.id: entry for entry in self.source.load(ids)}
         for place in wanted:
             entry_id = self.ids[place]
@@ -456,7 +497,7 @@ class TranscriptModel:
             self._build_item(place, entries[entry_id], list(filter(None, found)))
 
     def _places_after_answer(self, index: int) -> list[int]:
-        """Return the indices of tool results and user entries between an answer and the next.
+        """Return the indices of tool results and user messages between an answer and the next one.
 
         Only entries within `_MAX_RESULT_DISTANCE` of the answer are searched.
         """
@@ -490,7 +531,7 @@ class TranscriptModel:
         if self.is_hidden_mode_change(index, entry) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
-            # The compaction's rule is in the item of the first entry that it keeps.
+            # The compaction's rule is in the item of the first entry that the compaction keeps.
             if self._rule_place(entry) == index:
                 own = []
             else:
@@ -521,7 +562,7 @@ class TranscriptModel:
     def is_hidden_mode_change(self, index: int, entry: Entry) -> bool:
         """Return True if an entry is a mode change that is not shown.
 
-        Of successive mode changes with nothing visible between them, only the last is shown. Even
+        If nothing visible is between successive mode changes, only the last of them is shown. Even
         the last isn't shown if it returns to the mode before the first change, unless that is yolo
         mode.
         """
@@ -534,7 +575,10 @@ class TranscriptModel:
         return entry.mode == self._mode_before(index) and entry.mode != Mode.YOLO
 
     def mode_changes_before(self, index: int) -> list[int]:
-        """Return the indices of the mode changes before an index, up to the first visible entry."""
+        """Return the indices of the mode changes directly before an index.
+
+        The search ends at the first visible entry.
+        """
         found = []
         for at in range(index - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -544,7 +588,7 @@ class TranscriptModel:
         return found
 
     def _mode_before(self, index: int) -> str:
-        """Return the mode before the series of mode changes that ends at an index."""
+        """Return the mode in force before the series of mode changes that ends at an index."""
         start = min([index, *self.mode_changes_before(index)])
         for at in range(start - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -554,10 +598,10 @@ class TranscriptModel:
         return self.first_mode
 
     def forget_prunes(self, index: int) -> set[int]:
-        """Unload the prunes directly before the item of a compaction, and return their indices.
+        """Unload the prunes directly before a compaction's item, and return their indices.
 
-        Unloads at most `_MAX_PRUNES`, and no pinned items. When loaded again, prunes that belong to
-        the compaction have no blocks.
+        At most `_MAX_PRUNES` prunes are unloaded, and pinned items are not. When these items are
+        loaded again, prunes that belong to the compaction have no blocks.
         """
         prunes: set[int] = set()
         for at in range(index - 1, max(index - _MAX_PRUNES, 0) - 1, -1):
@@ -571,7 +615,7 @@ class TranscriptModel:
     def belongs_to_compaction(self, index: int, entry: Entry) -> bool:
         """Return True if an entry is not shown because the compaction's rule already stands for it.
 
-        Always False while only what the language model sees is shown.
+        Always returns False while only what the language model sees is shown.
         """
         if self.model_text is not None:
             return False
@@ -580,7 +624,7 @@ class TranscriptModel:
         return belongs_to_compaction(entry, before, next(following, ""))
 
     def _dialogue_after(self, index: int) -> str:
-        """Return the kind of the first message or answer after an index; "" for none."""
+        """Return the kind of the first message or answer after an index, or "" if there is none."""
         for at in range(index + 1, len(self.kinds)):
             if self.kinds[at] in _DIALOGUE:
                 return self.kinds[at]
@@ -589,9 +633,10 @@ class TranscriptModel:
     def withdraw_offers(self, index: int, *, was_retried: bool) -> int | None:
         """Remove the key hints and the offer to retry from the last answer before an index.
 
-        Called when another entry follows that answer. ``was_retried`` says that this entry is an
-        answer; if no message is in between, it answers the same request, and a failure is marked as
-        retried. Returns the index of the changed answer, or None if nothing changed.
+        This is called when another entry follows that answer. ``was_retried`` says that this other
+        entry is an answer. If there is no message between the two, both answer the same request, so
+        a failure is marked as retried. Returns the index of the changed answer, or None if nothing
+        has changed.
         """
         place = self.owner_of(index)
         if place is None or (item := self._cache.use(place)) is None:
@@ -606,7 +651,7 @@ class TranscriptModel:
         return place if changed else None
 
     def count_summarised(self, entry: CompactionEntry) -> int:
-        """Return how many messages, answers and results come before the cut point of a compaction."""
+        """Return how many messages, answers and results come before a compaction's cut point."""
         end = bisect_left(
             self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
         )
@@ -618,8 +663,8 @@ class TranscriptModel:
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the language model sees, or everything if ``model_text`` is None.
 
-        Sets the attribute `model_text`. Afterwards, all heights are estimates, and only pinned
-        items are still loaded.
+        The function ``model_text`` is stored in the attribute of the same name. Afterwards, all
+        heights are estimates, and only pinned items are still loaded.
         """
         self.model_text = model_text
         for index, item in list(self._cache.items()):
@@ -636,10 +681,10 @@ class TranscriptModel:
         self._estimate()
 
     def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
-        """Hide the blocks that the language model doesn't see, and add what it sees instead.
+        """Hide the blocks that the language model doesn't see, and show what it receives instead.
 
-        Adds the summary after the rule of the compaction in force, and the placeholder of a cleared
-        entry.
+        These are the summary of the compaction in force, after its rule, and the placeholder of an
+        entry that was removed from the context.
         """
         blocks: list[Block] = []
         for block in item.blocks:
@@ -666,10 +711,12 @@ class TranscriptModel:
     # -- folding and states
 
     def toggle_open(self, what: "Opened") -> bool:
-        """Open all blocks of a kind, or restore their default folds. Return True if opened.
+        """Open all blocks of a kind, or restore their default folds.
 
-        Forgets the folds that the user chose for single blocks of that kind. Afterwards, all
-        heights are estimates.
+        Return True if they are now open.
+
+        The folds that the user has chosen for single blocks of this kind are forgotten. Afterwards,
+        all heights are estimates.
         """
         self.opened ^= {what}
         for at, key in list(self.folds):
@@ -683,7 +730,7 @@ class TranscriptModel:
         return what in self.opened
 
     def apply_opened(self, block: Block) -> None:
-        """Open a new block if the user has opened all blocks of its kind."""
+        """Open a new block if the user has opened all blocks of its kind with one command."""
         if block.opened_with in self.opened:
             block.open_with_others(is_open=True)
 
@@ -695,13 +742,16 @@ class TranscriptModel:
                 block.choose_fold(fold)
 
     def size_of(self, entry: Entry) -> int:
-        """Return an entry's size in tokens of the current model, as the context map shows it."""
+        """Return an entry's size in tokens of the current model, as in the context map."""
         if self.counter is None or not entry.tokens:
             return entry.tokens
         return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Set the token counter. Return True if a loaded card now shows a different size."""
+        """Set the function that counts tokens.
+
+        Return True if a loaded card now shows another size.
+        """
         if counter == self.counter:
             return False
         cards = []
@@ -719,7 +769,10 @@ class TranscriptModel:
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
-        """Set the context statuses. Return the indices of loaded items whose lines changed."""
+        """Set the context statuses.
+
+        Return the indices of the loaded items whose lines have changed.
+        """
         if standings is self.standings:
             return []
         before = self.standings
@@ -733,7 +786,7 @@ class TranscriptModel:
         ]
 
     def _set_item_standings(self, item: Item) -> bool:
-        """Set the context statuses of an item's blocks. Return True if their lines changed."""
+        """Set the context statuses of an item's blocks. Return True if their lines have changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
@@ -759,7 +812,7 @@ class TranscriptModel:
     # -- the to-do list
 
     def newest_todo_list(self) -> int:
-        """Return the id of the newest tool result that wrote the to-do list; 0 for none.
+        """Return the id of the newest tool result that wrote the to-do list, or 0 if there is none.
 
         Only the last `_TODO_LIST_REACH` tool results are searched.
         """
@@ -778,9 +831,9 @@ class TranscriptModel:
         return max(lists, default=0)
 
     def replace_todo_list(self, result: ToolResultEntry) -> int | None:
-        """If a new tool result wrote the to-do list, fold the former list.
+        """If a new tool result wrote the to-do list, fold the previous list.
 
-        Returns the index of the item with the former list; None if nothing changed.
+        Returns the index of the item with the former list, or None if nothing changed.
         """
         if not is_todo_list(result):
             return None
@@ -813,7 +866,10 @@ class TranscriptModel:
         self._newest_start = -1
 
     def fold_finished(self, how: turns.FoldTurns) -> None:
-        """Set which parts of finished turns are folded. Afterwards, all heights are estimates."""
+        """Set which parts of finished turns are folded.
+
+        Afterwards, all heights are estimates.
+        """
         if how != self.fold_turns:
             self.fold_turns = how
             self.show_model_view(self.model_text)
@@ -830,7 +886,8 @@ class TranscriptModel:
     def turn_at(self, index: int) -> turns.Turn | None:
         """Return the finished turn that contains the item at an index.
 
-        Returns None if there is no such turn, if it has no tool calls, or if turns are not folded.
+        Returns None if there is no such turn, if the turn has no tool calls, or if finished turns
+        are not folded.
         """
         if not self._folds_turns or index >= len(self.kinds):
             return None
@@ -853,7 +910,7 @@ class TranscriptModel:
         return self.folds.get(key, preset) is not Fold.CLOSED
 
     def keep_turn_open(self, index: int) -> None:
-        """Keep an item's turn unfolded when the turn ends, because the user is reading it."""
+        """Keep the turn of an item unfolded when the turn ends, because the user is reading it."""
         index = min(index, len(self.kinds) - 1)
         start = turns.turn_start(self.kinds, self._starts_turn, index)
         if start is not None and self.fold_turns != "off":
@@ -862,7 +919,7 @@ class TranscriptModel:
     def end_turn(self, index: int) -> set[int]:
         """Fold the turn before the message at an index, if that turn is finished.
 
-        Returns the indices of the turn's items that still have lines; they must be measured again.
+        Returns the indices of the turn's items that still have lines, which must be measured again.
         """
         turn = None
         if index:
@@ -882,7 +939,7 @@ class TranscriptModel:
             self._reset_heights(turn)
 
     def reveal(self, index: int) -> None:
-        """If a folded turn hides the item at an index or some of its blocks, unfold the turn."""
+        """Unfold the turn of the item at an index if the turn hides all or some of its blocks."""
         turn = self.turn_at(index)
         if turn is None or self._is_open(turn) or index == turn.start:
             return
@@ -895,9 +952,9 @@ class TranscriptModel:
             self.measure(turn.start)
 
     def _reset_heights(self, turn: turns.Turn) -> None:
-        """Set the heights of a turn's hidden items to 0, and mark all others as not measured.
+        """Set the heights of a turn's hidden items to 0, and mark its other items as not measured.
 
-        If the turn is open, the heights of its items become estimates.
+        If the turn is unfolded, the heights of all its items become estimates.
         """
         is_open = self._is_open(turn)
         for index in range(turn.start, turn.end):
@@ -917,7 +974,8 @@ class TranscriptModel:
     def _fold_turn(self, index: int, item: Item) -> bool:
         """Hide or show an item's blocks as its turn requires. Return True if the turn is folded.
 
-        Also adds the turn's line to the turn's first item, and removes a line without a turn.
+        If the item is the first of its turn, also adds the line that stands for the folded turn, or
+        removes that line if there is no such turn.
         """
         turn = self.turn_at(index)
         line = turns.turn_block_of(item.blocks)
@@ -941,7 +999,7 @@ class TranscriptModel:
         return is_folded
 
     def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
-        """Return the newest tool results of a turn, at most `turns.MAX_LOOKED_AT`."""
+        """Return the newest tool results of a turn, at most `turns.MAX_LOOKED_AT` of them."""
         found = []
         for at in range(turn.start, turn.end):
             if self.kinds[at] == "tool_result":
@@ -949,7 +1007,7 @@ class TranscriptModel:
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
-        """Return the seconds between a turn's message and last answer; 0 if one can't be read."""
+        """Return the seconds from a turn's message to its last answer; 0 if one can't be read."""
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
         if len(entries) == 2:
             return (entries[-1].created_at - entries[0].created_at) / 1_000
@@ -971,8 +1029,9 @@ class TranscriptModel:
     def measure(self, index: int) -> int:
         """Lay out an item, and return its height in lines.
 
-        Before that, groups the item's blocks, hides the blocks that a folded turn hides, or reduces
-        them to what the language model sees.
+        Before that, the blocks that a folded turn hides are hidden. If the turn isn't folded, small
+        tool calls are grouped. In the view of what the language model sees, the blocks are replaced
+        by what it sees.
         """
         turn = self.turn_at(index)
         is_hidden = turn is not None and not self._is_open(turn) and index not in self.rules
@@ -999,7 +1058,10 @@ class TranscriptModel:
         return height
 
     def measured_height(self, index: int) -> int:
-        """Return an item's height, in lines. Measures it unless it was measured at this width."""
+        """Return an item's height in lines.
+
+        The item is measured unless it has already been measured at this width.
+        """
         if index in self._measured:
             item = None
             if self.heights[index]:
@@ -1021,7 +1083,7 @@ class TranscriptModel:
             return False
         before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
-            # The gap depends on the previous call, so that call must be loaded.
+            # The gap depends on the previous call, so the previous call must be loaded.
             before = self.item(owner)
         if before is not None:
             shown = before.shown
@@ -1034,11 +1096,11 @@ class TranscriptModel:
     def remeasure(self, index: int) -> None:
         """Measure an item that has changed, and all items whose height depends on it.
 
-        These are the items whose groups of calls changed, and the next item, because the changed
-        item affects the gap before it.
+        These are the items whose groups of tool calls have changed, and the next item, because the
+        changed item affects the gap before it.
         """
         self.measure(index)
-        # A call can change a group that has other calls in earlier items.
+        # A call can change a group to which calls in earlier items belong.
         others = self._regrouped - {index}
         self._regrouped = set()
         for place in sorted(others):
@@ -1052,7 +1114,7 @@ class TranscriptModel:
             self.measure(following)
 
     def refold_group(self, group: GroupBlock) -> None:
-        """Store the fold that the user chose for a group of calls, and measure the group's items."""
+        """Store the fold that the user chose for a group of tool calls, and measure its items."""
         for index in sorted(group.item_indices):
             if index < len(self.ids):
                 self.folds[self.ids[index], group.key] = group.fold
@@ -1061,7 +1123,10 @@ class TranscriptModel:
     # -- lines
 
     def rows(self, top: Position, count: int) -> Iterator[Row]:
-        """Yield up to ``count`` lines, beginning at ``top``. Loads and measures their items."""
+        """Yield up to ``count`` lines, beginning at the position ``top``.
+
+        The items of these lines are loaded and measured if necessary.
+        """
         index = top.index
         line = top.line
         while count > 0 and index < len(self.ids):

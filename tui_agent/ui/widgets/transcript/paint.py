@@ -1,7 +1,7 @@
 """Paints a line as a strip of a given width: margin, prefix, text, filling and tail.
 
-Also finds the style, the character or the selection at a cell of a painted line. Style keys name
-component classes of the widget; the stylesheet defines their colors.
+The module also finds the style, the character or the selection at a cell of a painted line. Style
+keys name component classes of the widget, whose colors are defined in the stylesheet.
 """
 
 import re
@@ -24,7 +24,10 @@ from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, spans_width
 
 MARGIN: Final = 2
-"""Width of the margin, in cells: one for the context status, one for the focused block's bar."""
+"""Width of the margin, in cells.
+
+One cell shows the context status, and one shows the bar of the focused block.
+"""
 
 _RIGHT: Final = 1
 _FOCUS_BAR: Final = "▎"
@@ -94,14 +97,14 @@ STYLES: Final = frozenset(
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
 ACTION: Final = "act:"
-"""Prefix of an action in a style key."""
+"""The prefix of an action in a style key."""
 
 LINK: Final = "url:"
-"""Prefix of a link's address in a style key."""
+"""The prefix of a link's address in a style key."""
 
 
 class Palette(dict[str, Style]):
-    """Maps style keys to styles of a widget's component classes. Caches each style it looks up.
+    """Maps style keys to the styles of a widget's component classes, and caches the styles.
 
     The owner must clear the palette when the widget's styles change.
     """
@@ -127,7 +130,7 @@ class Palette(dict[str, Style]):
 
 
 def value_in_style(key: str, begins: str) -> str | None:
-    """Return the text after the prefix ``begins`` in a style key; None without such a prefix.
+    """Return the text that follows the prefix ``begins`` in a style key; None without that prefix.
 
     For example, the key ``link url:/a`` and the prefix ``url:`` give ``/a``.
     """
@@ -138,12 +141,12 @@ def value_in_style(key: str, begins: str) -> str | None:
 
 
 def text_width(width: int) -> int:
-    """Return how many cells of a row of ``width`` cells are left for prefix, text and tail."""
+    """Return how many cells of a row of ``width`` cells are left for the prefix, text and tail."""
     return max(width - MARGIN - _RIGHT, 1)
 
 
 def tail_end(line: Line, width: int) -> int:
-    """Return the cell at which the tail of a line ends in a row of ``width`` cells."""
+    """Return the cell at which a line's tail ends in a row that is ``width`` cells wide."""
     if line.extent:
         return min(MARGIN + line.extent, width - _RIGHT)
     return width - _RIGHT
@@ -151,7 +154,7 @@ def tail_end(line: Line, width: int) -> int:
 
 @frozen
 class Highlight:
-    """A style for part of a line's text. Offsets are in characters; ``end`` is excluded."""
+    """A style for part of a line's text, from character ``start`` to ``end`` (excluded)."""
 
     start: int
     end: int
@@ -167,10 +170,10 @@ def paint(
     focused: str | None = None,
     highlights: Sequence[Highlight] = (),
 ) -> Strip:
-    """Return a line as a strip of ``width`` cells, with its context status in the margin.
+    """Return a line as a strip of ``width`` cells. The margin shows the line's context status.
 
-    ``focused`` is None unless the line belongs to the focused block. It is then the text to show at
-    the right edge, if the text fits.
+    If the line belongs to the focused block, ``focused`` is the text to show at the right edge,
+    provided that it fits. Otherwise, ``focused`` is None.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
@@ -218,10 +221,10 @@ def paint(
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:
-    """Return a line as an unstyled strip with the text offsets that Textual's selection needs.
+    """Return a line as an unstyled strip that contains the text offsets for Textual's selection.
 
     ``row_id`` is the line's number in selections. The cells before the text have the offset of the
-    first character, so the user can start a selection there.
+    first character, so that the user can start a selection there.
     """
     segments: list[Segment] = []
     before = MARGIN + spans_width(line.prefix)
@@ -238,7 +241,10 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
 
 
 def style_at(line: Line, x: int, width: int) -> str:
-    """Return the style key at cell ``x`` of a line painted ``width`` cells wide; "" for none."""
+    """Return the style key at the cell ``x`` of a line that is painted ``width`` cells wide.
+
+    Returns "" if the cell has no style key.
+    """
     text = (*line.prefix, *line.content())
     tail = line.tail
     for position, spans in ((MARGIN, text), (tail_end(line, width) - spans_width(tail), tail)):
@@ -250,9 +256,9 @@ def style_at(line: Line, x: int, width: int) -> str:
 
 
 def text_index_at(line: Line, x: int) -> int:
-    """Return the index of the character at cell ``x`` in the line's text.
+    """Return the index, in the line's text, of the character at the cell ``x``.
 
-    Returns 0 for a cell before the text, and the text's length for a cell after it.
+    Returns 0 for a cell before the text, and the length of the text for a cell after it.
     """
     position = MARGIN + spans_width(line.prefix)
     text = line.text
@@ -266,9 +272,10 @@ def text_index_at(line: Line, x: int) -> int:
 def selected_part(
     line: Line, y: int, selection: Selection | None, screen: Screen[object]
 ) -> list[Highlight]:
-    """Return a list with a highlight for the selected part of a line; empty if none is selected.
+    """Return the selected part of a line as a list with one highlight.
 
-    ``y`` is the line's number in the selection.
+    The list is empty if no part of the line is selected. ``y`` is the line's number in the
+    selection.
     """
     span = None
     if selection is not None:
@@ -304,9 +311,9 @@ def _highlighted(
 
 
 def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
-    """Yield the (start, end) offsets of each occurrence of ``query`` in a text, ignoring case.
+    """Yield the start and end offset of each occurrence of ``query`` in a text, ignoring case.
 
-    Yields nothing if the query is empty.
+    Yields nothing if ``query`` is empty.
     """
     if query:
         for match in re.finditer(re.escape(lower_case(query)), lower_case(text)):

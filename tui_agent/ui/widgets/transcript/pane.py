@@ -1,6 +1,7 @@
 """The keys and the mouse in the conversation: scrolling, focusing, folding and selecting blocks.
 
-For copying, links and other actions, it posts messages, which the app or the page handles.
+To copy text, open a link or run any other action, the pane posts a message, which the app or the
+screen handles.
 """
 
 from textual import events
@@ -27,13 +28,16 @@ from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
-"""Minimum number of visible lines after the user opened a block; fewer if the block is shorter."""
+"""Minimum number of lines that are visible after the user has opened a block.
+
+If the block is shorter, fewer lines are visible.
+"""
 
 
 class BlockPane(Viewport):
-    """A viewport whose blocks can be focused, folded and acted on.
+    """Shows blocks that the user can focus, fold and act on.
 
-    Posts the messages of messages.py, and never changes a session itself.
+    Posts the messages of messages.py when the user acts on a block. Never changes a session itself.
     """
 
     BINDINGS = [
@@ -62,17 +66,17 @@ class BlockPane(Viewport):
     # -- keys
 
     def action_go_to(self, where: str) -> None:
-        """Scroll to the start (``home``) or the end (``end``) of the conversation.
+        """Scroll to the start (``home``) or to the end (``end``) of the conversation.
 
-        From the end, the view follows new text.
+        At the end, the view follows new text.
         """
         at_end = where == "end"
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
 
     def action_focus_block(self, step: int) -> None:
-        """Focus the next (1) or previous (-1) block.
+        """Focus the next block (1) or the previous one (-1).
 
-        If no visible block is focused, focus the first (1) or last (-1) visible block.
+        If no visible block has the focus, focus the first (1) or last (-1) visible block.
         """
         current = self._focused_on_screen()
         if current is None:
@@ -106,7 +110,7 @@ class BlockPane(Viewport):
                 place = len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
-        """Focus and show the next (1) or previous (-1) message, from the user or the program."""
+        """Focus and show the next (1) or previous (-1) message of the user or the program."""
         focused = self._focused_on_screen()
         if focused:
             start = focused[0]
@@ -120,9 +124,9 @@ class BlockPane(Viewport):
             place += step
 
     def show_message(self, step: int) -> None:
-        """Scroll to the user's next (1) or previous (-1) message.
+        """Scroll to the user's next message (1) or previous message (-1).
 
-        If there is none, scroll to the end or the start of the conversation.
+        If there is no such message, scroll to the end or the start of the conversation.
         """
         place = self.top.index
         here = (self.top.index, self.top.line)
@@ -144,7 +148,7 @@ class BlockPane(Viewport):
     def action_request(self, action: str) -> None:
         """Run an action on the focused block.
 
-        If no visible block is focused, first focus the last visible block.
+        If no visible block has the focus, the last visible block is focused first.
         """
         target = self._target()
         if target is not None:
@@ -164,17 +168,17 @@ class BlockPane(Viewport):
         return True
 
     def _can_fold(self, target: tuple[int, Block] | None) -> bool | None:
-        """Return True if the fold key can fold the target; None if the key does nothing.
+        """Return True if the key for folding can fold the target block.
 
-        Without a target, the key focuses a block and folds that block. None keeps the key from
-        being typed into the prompt; False would not.
+        Returns None if the key does nothing. The key is then not typed into the prompt, as it would
+        be for False. If there is no target block, the key focuses a block and folds it.
         """
         if target is None or target[1].foldable:
             return True
         return None
 
     def _offers(self, index: int, block: Block, action: str) -> bool:
-        """Return True if a block has an action."""
+        """Return True if a block offers an action to the user."""
         match action:
             case "compact":
                 return self._shows_entry(index, block)
@@ -184,14 +188,14 @@ class BlockPane(Viewport):
                 return action in block.actions
 
     def _shows_entry(self, index: int, block: Block) -> bool:
-        """Return True if the block shows a stored entry, not something that is still running."""
+        """Return True if the block shows a stored entry, not something that still runs."""
         return block.entry is not None or self.model.kinds[index] != LIVE
 
     def _target(self) -> tuple[int, Block] | None:
         """Return the index of the focused block's item, and the block.
 
-        If the focused block isn't visible, first focus the last visible block. Returns None if no
-        visible block can be focused.
+        If the focused block isn't visible, the last visible block is focused first. Returns None if
+        no visible block can be focused.
         """
         target = self._focused_on_screen()
         if target is None:
@@ -203,7 +207,10 @@ class BlockPane(Viewport):
         return target
 
     def _focused_on_screen(self) -> tuple[int, Block] | None:
-        """Return the index of the focused block's item, and the block; None if it isn't visible."""
+        """Return the index of the focused block's item, and the block.
+
+        Returns None if the focused block isn't visible.
+        """
         target = self.focused_target()
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
         if seen:
@@ -224,12 +231,12 @@ class BlockPane(Viewport):
         self.post_message(messages.BlockFocused(None))
 
     def on_focus(self) -> None:
-        """Keep the focused block if it is visible; otherwise focus the last visible block."""
+        """Keep the focused block if it is visible. Otherwise, focus the last visible block."""
         if self._target() is not None:
             self._post_focused()
 
     def _post_focused(self) -> None:
-        """Post `BlockFocused` for the focused block, if there is one."""
+        """Post `BlockFocused` for the focused block, if any block has the focus."""
         target = self.focused_target()
         if target is None:
             return
@@ -263,9 +270,9 @@ class BlockPane(Viewport):
     def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
         """Set the fold of a block. If ``fold`` is None, switch to the block's next fold.
 
-        The first line of the block keeps its place on the screen; if it wasn't visible, the view
-        scrolls to it. If fewer than `OPENED_ROWS` lines of an opened block are then visible, the
-        view scrolls further.
+        The first line of the block stays at its position on the screen. If it wasn't visible, the
+        view scrolls to it. If fewer than `OPENED_ROWS` lines of an opened block are then visible,
+        the view scrolls further.
         """
         if not block.foldable:
             return
@@ -312,7 +319,7 @@ class BlockPane(Viewport):
     def _request(self, index: int, block: Block, action: str) -> None:
         """Fold or unfold a block, or post a message for any other action.
 
-        ``action`` may end with a colon and the id of the entry to act on.
+        The name of the action may be followed by a colon and the id of the entry to act on.
         """
         match action:
             case "toggle":
@@ -332,7 +339,9 @@ class BlockPane(Viewport):
     # -- mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Focus the clicked block. If a link or an action was clicked, follow or run it.
+        """Focus the clicked block.
+
+        If a link or an action was clicked, follow the link or run the action.
 
         A double click selects a word, and a triple click selects the block. The click that ends the
         selection of text with the mouse does nothing.

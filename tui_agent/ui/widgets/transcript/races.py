@@ -1,6 +1,7 @@
 """Shows a finished race in the conversation: a line with the outcome, and a table of runners.
 
-The page of a race uses the same columns, rows and styles.
+In a race, several agents, called runners, work on the same task. The screen of a race uses the same
+columns, rows and styles.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,11 +38,15 @@ STYLES: Final = {
     RunnerState.ERROR: "status-error",
     RunnerState.CUT_OFF: "status-warning",
 }
-"""Style of each runner state, in the conversation, on the page of a race and in the tree."""
+"""Maps runner states to styles, for the conversation, the race screen and the session tree."""
 
 
 def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return (number, runner) pairs: best first if all have ended, else by number, from 1."""
+    """Return the runners of a race as pairs of a number, counted from 1, and the runner.
+
+    If all runners have ended, the best one comes first. Otherwise, they are in the order of their
+    numbers.
+    """
     if all(runner.state.is_over for runner in runners):
         return race_text.ranked(runners)
     return list(enumerate(runners, 1))
@@ -50,11 +55,11 @@ def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 def race_cells(
     number: int, runner: RaceRunner, style: str, *, taken: bool = False, streamed: str = ""
 ) -> list[StyledSpan]:
-    """Return a runner's row of the table, with a span for each of `COLUMNS`.
+    """Return a runner's row in the table of a race, with a span for each of `COLUMNS`.
 
-    ``style`` is the style of the runner's state. ``taken`` marks the runner whose branch the user
-    took as the result of the race. ``streamed`` is the runner's unfinished answer; its tokens are
-    estimated and added.
+    ``style`` is the style of the runner's state. ``taken`` says that the user took this runner's
+    branch as the result of the race. ``streamed`` is the runner's unfinished answer, whose tokens
+    are estimated and added to the runner's tokens.
     """
     state, *others = race_text.cells(runner, streamed)
     if taken:
@@ -66,7 +71,10 @@ def race_cells(
 
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
-    """Return the block of a finished race. It is unfolded at first, to show how to continue."""
+    """Return the block that shows a finished race.
+
+    The block is unfolded at first, so that the user sees how to continue.
+    """
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(

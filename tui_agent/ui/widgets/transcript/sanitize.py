@@ -1,8 +1,8 @@
 """Makes text from models, tools and users safe to show on a terminal.
 
 Sanitized text contains no control characters except line feed and tab, no lone surrogates, no
-characters that reorder a line, and no zero-width characters except combining marks. Its width is
-therefore the sum of its characters' widths, even on terminals that join emoji.
+characters that reorder a line, and no zero-width characters except combining marks. Therefore, the
+width of sanitized text is the sum of its characters' widths, even on terminals that join emoji.
 """
 
 import re
@@ -24,7 +24,10 @@ _TABLE: Final[dict[int, str | None]] = {
 }
 
 _UNSAFE: Final = frozenset(map(chr, _TABLE))
-"""Characters that `text` replaces. A set checks 10 MB in 0.05 s; a regex would take 4 s."""
+"""The characters that `text` replaces.
+
+With a set, checking 10 MB takes 0.05 s. With a regular expression, it would take 4 s.
+"""
 
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"\x1b(?:"
@@ -39,7 +42,10 @@ _BACKSPACED: Final = re.compile(r"[^\n\x08]\x08")
 
 
 def text(value: str) -> str:
-    """Return a text with unsafe characters made visible or removed, and line feeds as line ends."""
+    """Return a text in which unsafe characters are made visible or removed.
+
+    Every line end in the result is a line feed.
+    """
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
     if _UNSAFE.isdisjoint(value):
@@ -50,19 +56,19 @@ def text(value: str) -> str:
 def output(value: str) -> str:
     """Return a command's output as a terminal would show it, but sanitized and without colors.
 
-    Removes text that the output itself overwrites after a carriage return or a backspace.
+    Text is removed if the output itself overwrites it after a carriage return or a backspace.
     """
     if "\x1b" in value:
         value = _ESCAPE_SEQUENCE.sub("", value)
     if "\x08" in value:
         value = _BACKSPACED.sub("", value)
     if "\r" in value:
-        # Of the parts between carriage returns, only the last non-empty part stays visible.
+        # Of the parts between carriage returns, only the last one that isn't empty stays visible.
         rows = (row.split("\r") for row in value.replace("\r\n", "\n").split("\n"))
         value = "\n".join(next(filter(None, reversed(parts)), "") for parts in rows)
     return text(value)
 
 
 def line(value: str) -> str:
-    """Return the sanitized text as one line: line feeds and tabs become spaces."""
+    """Return the sanitized text as one line, with line feeds and tabs replaced by spaces."""
     return text(value).replace("\n", " ").replace("\t", " ")

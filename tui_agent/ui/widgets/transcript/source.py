@@ -1,7 +1,7 @@
-"""Where a transcript gets its entries from: `EntrySource`.
+"""`EntrySource`, from which a transcript gets its entries.
 
-This module also estimates the heights of entries that aren't loaded, and defines ids and kinds for
-items without an entry.
+This module also estimates the heights of entries that aren't loaded, and defines the ids and kinds
+of items that have no entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,19 +13,25 @@ from tui_agent.session.entries import Entry, kinds
 from tui_agent.session.records import Outlines
 
 SizeOf = Callable[[Entry], int]
-"""Returns the size of an entry in tokens."""
+"""A function that returns the size of an entry, in tokens."""
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
-"""Returns the number of tokens stored with an entry."""
+"""Return the number of tokens that is stored with an entry."""
 
 LIVE: Final = "live"
-"""Kind of items that are not entries, such as the answer being streamed."""
+"""The kind of items that are not entries, such as the answer that is being streamed."""
 
 LIVE_ID: Final = 1 << 62
-"""Id of the item with the answer being streamed. It is greater than the ids of all entries."""
+"""The id of the item that shows the answer being streamed.
+
+The id is greater than the ids of all entries.
+"""
 
 ACTIVITY_ID: Final = LIVE_ID + (1 << 32)
-"""Id of the item with the activity line. It is the last item, so its id is the greatest."""
+"""The id of the item with the activity line.
+
+This item is the last one, so its id is the greatest.
+"""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 """Kinds of entries that the conversation never shows."""
@@ -35,18 +41,22 @@ _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 
 @dataclass
 class EntrySource:
-    """The entries of a path, oldest first."""
+    """The entries that a transcript shows, oldest first."""
 
     headers: Outlines
-    """Ids, kinds and sizes of all entries."""
+    """The ids, kinds and sizes of all entries."""
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns the entries with the given ids, except unreadable ones. Must not block for long."""
+    """Returns the entries with the given ids, except unreadable ones.
+
+    It must not block for long.
+    """
 
 
 def estimate(kind: str, size: int, width: int) -> int:
     """Return the estimated height of an entry, in lines, including the gap before it.
 
-    ``size`` is the size from the entry's outline (see ``EntryOutline``). ``width`` is in cells.
+    ``size`` is the size in the entry's outline (see ``EntryOutline``), and ``width`` is the width
+    of the conversation in cells.
     """
     is_empty = kind == "assistant" and not size
     if kind in HIDDEN or is_empty:

@@ -1,6 +1,7 @@
 """Limits the processor time of regular expressions and parsers, because they block the screen.
 
-It uses SIGVTALRM and the process's virtual timer. No other code in the program may use them.
+The limit uses SIGVTALRM and the process's virtual timer. No other code in the program may use
+these.
 """
 
 import signal
@@ -11,7 +12,7 @@ from types import FrameType
 
 
 class TooLongError(Exception):
-    """The time limit was exceeded."""
+    """Raised when code has used more processor time than allowed."""
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """The conversation: shows an agent's entries and events, and decides when to redraw.
 
 The widget around the transcript passes the events to it. The transcript reads the agent and its
-session, and never changes them. feed.py applies events, model.py keeps the items, viewport.py draws
-lines, and pane.py handles keys and the mouse. The transcript also unfolds and shows what the find
-bar has found.
+session, and never changes them. feed.py applies events, model.py stores the items, viewport.py
+draws lines, and pane.py handles keys and the mouse. When the find bar has found text, the
+transcript unfolds and shows it.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,42 +49,46 @@ ShownAgent: TypeAlias = "Agent | FinishedSubagent"
 
 
 FLUSH_SECONDS: Final = 0.1
-"""Minimum pause between two updates of streamed text, in seconds."""
+"""Minimum time between two updates of streamed text, in seconds."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
-"""Maximum pause between two updates, in seconds. Used for text faster than `FAST_CHARS`."""
+"""Maximum time between two updates of streamed text, in seconds.
+
+It is used for text that arrives faster than `FAST_CHARS`.
+"""
 
 FAST_CHARS: Final = 1_500
-"""Characters per second above which streamed text is too fast to read."""
+"""Number of characters per second above which streamed text is too fast to read."""
 
 FLUSH_SHARE: Final = 19
-"""The pause after an update, in multiples of the update's duration, so updates use 5 % of a core.
+"""The pause after an update of streamed text, as a multiple of the update's duration.
 
-In any case, the pause is at least `FLUSH_SECONDS` and at most `MAX_FLUSH_SECONDS`.
+With this pause, updates use 5 % of a processor core. The pause is never shorter than
+`FLUSH_SECONDS` or longer than `MAX_FLUSH_SECONDS`.
 """
 
 SPINNER_SECONDS: Final = 0.25
 """Time between two frames of a spinner, in seconds."""
 ELAPSED_SECONDS: Final = 1.0
-"""Time between two updates of elapsed times while animations are off, in seconds."""
+"""Time between two updates of elapsed times if animations are turned off, in seconds."""
 MAX_REPEAT_DISTANCE = 64
-"""How many of the last items are searched for the id of a new entry.
+"""Number of the last items that are searched for the id of a new entry.
 
-An entry that is already among them is ignored.
+If the entry is already one of them, the new one is ignored.
 """
 
 
 class Transcript(BlockPane, can_focus=True):
-    """Shows the entries of a path and the agent's activity.
+    """Shows the entries from the root of the session tree to the leaf, and the agent's activity.
 
     Only the visible items and the items up to a page away are loaded and laid out. The heights of
-    all other items are estimates; correcting them doesn't move the visible lines. No timer runs
-    while nothing changes.
+    all other items are estimates. When an estimate is corrected, the visible lines don't move. No
+    timer runs while nothing changes.
     """
 
     FOCUS_ON_CLICK = False
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
-    """Whether something was added below the visible lines since the user scrolled up."""
+    """Whether something was added below the visible lines since the user has scrolled up."""
 
     def __init__(self, *, clock: Callable[[], float] = perf_counter) -> None:
         super().__init__()
@@ -102,15 +106,15 @@ class Transcript(BlockPane, can_focus=True):
     # -- display
 
     def open(self, agent: ShownAgent) -> None:
-        """Show the path of another agent, and forget the folds that the user has chosen."""
+        """Show the entries of another agent's session, and forget the folds chosen by the user."""
         self._agent = agent
-        # Folds are stored by entry id, and other sessions have the same ids.
+        # Folds are stored by entry id, and entries of other sessions have the same ids.
         self.model.folds.clear()
         self._feed.written = 0
         self.reopen()
 
     def reopen(self) -> None:
-        """Read the agent's path again, and show it with the answer being streamed."""
+        """Read the agent's entries again, and show them with the answer that is being streamed."""
         if self._agent is not None:
             self.model.running = self._agent.running
             self.model.set_counter(self._agent.counter)
@@ -125,14 +129,14 @@ class Transcript(BlockPane, can_focus=True):
                 self.apply(AnswerDelta(live.text))
             for call in live.calls:
                 self.apply(call)
-            # Unless the agent was just opened, the characters were counted when they arrived.
+            # Unless the agent was just opened, its characters were counted when they arrived.
             self._feed.written = max(written, self._feed.written - written)
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
-        """Update the context status and the sizes of the entries.
+        """Update the context statuses and the sizes of all entries.
 
-        During a `together` block, this happens at the end of the block.
+        During a `together` block, the update is delayed until the end of the block.
         """
         if self._holds_changes:
             self._standings_changed = True
@@ -143,11 +147,11 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Replace all entries with those of ``source``, or remove them all if it is None.
+        """Replace all entries with those of ``source``. If ``source`` is None, remove all entries.
 
-        With ``from_start``, the view goes to the start. Otherwise the entry at the top of the view
-        stays there. If the source doesn't contain that entry, or the view was at the end, the view
-        goes to the end.
+        If ``from_start`` is True, the view scrolls to the start. Otherwise, the entry at the top of
+        the view stays there. If ``source`` doesn't contain that entry, or if the view was at the
+        end, the view scrolls to the end.
         """
         anchor = self._anchor_id()
         self._feed.clear()
@@ -165,19 +169,22 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def _leave_block(self) -> None:
-        """Leave the focused block, because it may no longer exist."""
+        """Remove the focus from the focused block, because the block may no longer exist."""
         if self.focused_block is not None:
             self.focused_block = None
             self.post_message(messages.BlockFocused(None))
 
     def _anchor_id(self) -> int | None:
-        """Return the id of the item at the top of the view; None while the view follows the end."""
+        """Return the id of the item at the top of the view.
+
+        Returns None while the view stays at the end to follow new text.
+        """
         if self.following or self.top.index >= len(self.model):
             return None
         return self.model.ids[self.top.index]
 
     def set_standings(self, found: Standings | None) -> None:
-        """Show the context statuses of the entries. None hides them."""
+        """Show the context statuses of the entries. If ``standings`` is None, hide them."""
         if found is self.model.standings:
             return
         for index in self.model.set_standings(found):
@@ -185,9 +192,10 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def show_activity(self, describe: Callable[[int], str] | None) -> None:
-        """Show an activity line with the text that ``describe`` returns. None removes the line.
+        """Show an activity line with the text that ``describe`` returns.
 
         ``describe`` is called with the number of characters that the model has written in this run.
+        If it is None, the activity line is removed.
         """
         self._activity = describe
         feed = self._feed
@@ -198,7 +206,7 @@ class Transcript(BlockPane, can_focus=True):
         self._show_changes()
 
     def fold_turns(self, how: FoldTurns) -> None:
-        """Set which parts of finished turns are folded, and redraw."""
+        """Set which parts of finished turns are folded, and redraw the conversation."""
         self.model.fold_finished(how)
         self.update_view()
 
@@ -206,19 +214,23 @@ class Transcript(BlockPane, can_focus=True):
         """Show only what the model sees, or everything if ``model_text`` is None.
 
         ``model_text`` takes an entry's id and returns the text that the model receives for the
-        entry. The entry at the top of the view stays there; a view at the end stays at the end.
+        entry. The entry at the top of the view stays there, unless the view is at the end, where it
+        then stays.
         """
         with self._same_place():
             self.model.show_model_view(model_text)
 
     def toggle_open(self, what: "Opened") -> bool:
-        """Open all outputs or all thoughts, or fold them again. Return True if they are open now."""
+        """Open all outputs or all thoughts, or fold them again.
+
+        Return True if they are now open.
+        """
         with self._same_place():
             return self.model.toggle_open(what)
 
     @contextmanager
     def _same_place(self) -> Iterator[None]:
-        """While blocks change, keep the top entry of the view in place, or stay at the end."""
+        """Keep the top entry of the view in place, or stay at the end, while blocks change."""
         anchor = self._anchor_id()
         yield
         self._leave_block()
@@ -227,7 +239,7 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def apply(self, event: AgentEvent) -> None:
-        """Show an event. Events that don't concern the conversation are ignored."""
+        """Show an event of the agent. Events that don't concern the conversation are ignored."""
         match event:
             case LeafMoved():
                 self.reopen()
@@ -235,7 +247,7 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # After the leaf moved, the path may contain entries whose events arrive only later.
+                # After the leaf moved, the path can contain entries whose events arrive only later.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_turn_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
@@ -248,7 +260,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Delay the layout until the ``with`` block ends, so several events share one layout."""
+        """Delay the layout until the ``with`` block ends, so that events in it share one layout."""
         self._holds_changes = True
         try:
             yield
@@ -262,7 +274,10 @@ class Transcript(BlockPane, can_focus=True):
             self._show_changes()
 
     def show_notice(self, message: str) -> None:
-        """Replace the notice, which is a line without an entry. "" removes it."""
+        """Replace the notice, which is a line that isn't an entry.
+
+        If the text is empty, remove it.
+        """
         self._feed.notice(message)
         self._show_changes()
 
@@ -270,13 +285,17 @@ class Transcript(BlockPane, can_focus=True):
 
     @property
     def pause(self) -> float:
-        """Seconds until streamed text may be updated again; 0 or less if it may be updated now."""
+        """Number of seconds until streamed text may be shown again.
+
+        The number is 0 or negative if it may be shown now.
+        """
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
-        """Flush streamed text now if the pause is over; otherwise when the pause ends.
+        """Show the streamed text now, or when the pause after the last update has ended.
 
-        Does nothing during a `together` block; `together` calls this at the end of the block.
+        Does nothing during a `together` block, because `together` calls this at the end of the
+        block.
         """
         if self._flushing.is_waiting or self._holds_changes:
             return
@@ -302,9 +321,12 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out the items that changed, and redraw. Does nothing during a `together` block.
+        """Lay out the items that have changed, and redraw.
 
-        Sets `has_new` if the user has scrolled up and the conversation has grown below.
+        Does nothing during a `together` block.
+
+        Sets `has_new` if the user has scrolled up and the conversation has grown below the visible
+        part.
         """
         if self._holds_changes:
             return
@@ -334,7 +356,7 @@ class Transcript(BlockPane, can_focus=True):
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
-        """Keep a row at line ``y`` of the view, even if its item has grown above the row."""
+        """Keep the row at the view's line ``y`` in place, even if its item has grown above it."""
         if row.index >= len(self.model) or row.block is None:
             return
         item = self.model.item(row.index)
@@ -351,7 +373,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- the icon of running calls
 
     def _run_spinner(self) -> None:
-        """Run the timer for spinners and elapsed times while any is visible; otherwise stop it."""
+        """Run the timer for spinners and elapsed times while any is visible, otherwise stop it."""
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
             moving = self.app.animation_level != "none"
@@ -394,10 +416,10 @@ class Transcript(BlockPane, can_focus=True):
     # -- search
 
     def lines_with(self, entry_id: int, query: str) -> list[int]:
-        """Unfold an entry's blocks that hide a text, and return the lines that contain the text.
+        """Unfold blocks of an entry that hide a text, and return the lines that contain the text.
 
-        Returns line numbers in the entry's item. The list is empty if the entry isn't on the path,
-        or if line breaks split all occurrences of the text.
+        The result contains line numbers in the entry's item. It is empty if the entry isn't part of
+        the conversation, or if all occurrences of the text are split by line breaks.
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
@@ -405,7 +427,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.measured_height(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            # A block that doesn't contain the text returns to its former fold.
+            # Fold a block that doesn't contain the text again, as it was before.
             before = block.fold
             while block.foldable and not self._lines_holding(block, query):
                 is_open = block.fold is Fold.FULL
@@ -433,7 +455,10 @@ class Transcript(BlockPane, can_focus=True):
             self.model.refold_group(block.group)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
-        """Return the blocks of an item that name an entry, or all its blocks if none names it."""
+        """Return the blocks of an item that belong to an entry.
+
+        If no block names this entry, returns all blocks of the item.
+        """
         return self._blocks_named(index, entry_id) or list(self.model.item(index).blocks)
 
     def _blocks_named(self, index: int, entry_id: int) -> list[Block]:
@@ -455,14 +480,14 @@ class Transcript(BlockPane, can_focus=True):
             self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Unfold what hides an entry, scroll to the entry and focus it.
+        """Unfold whatever hides an entry, scroll to the entry, and focus it.
 
-        If the entry isn't on the path, does nothing and returns False.
+        If the entry isn't part of the conversation, does nothing and returns False.
         """
         index = self.model.index_of(entry_id)
         if index is None:
             return False
-        # For a compaction, jump to its rule.
+        # For a compaction, jump to its horizontal rule.
         rules = self.model.rules.items()
         for at, ones in rules:
             if any(one.id == entry_id for one in ones):

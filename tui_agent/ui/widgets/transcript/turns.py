@@ -1,7 +1,8 @@
 """Finds finished turns, decides what a folded turn hides, and makes the line that replaces it.
 
-This line stands for the work between the user's message and the answer. model.py decides which
-turns are folded, and keeps the user's choices.
+A turn begins with a message and ends with the last answer to it. The line stands for the work
+between the message and the answer. model.py decides which turns are folded, and stores the user's
+choices.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,27 +28,30 @@ from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_spans
 
 FoldTurns = Literal["off", "work", "all"]
-"""What folding hides in a finished turn: nothing, the work, or also the last answer."""
+"""What is hidden in a finished turn that is folded: nothing, the work, or also the last answer."""
 
 KEY: Final = "turn"
-"""Key of the block with a turn's line. The block is in the item of the turn's message."""
+"""The key of the block with the line that stands for a turn.
+
+The block is in the item of the message that began the turn.
+"""
 
 MAX_LOOKED_AT: Final = 200
-"""Maximum number of tool results that are read for a turn's line, newest first."""
+"""Maximum number of tool results that are read for the line of a turn, newest first."""
 
 _NAMES: Final = 3
-"""Maximum number of files or tools that are named in a turn's line."""
+"""Maximum number of files or tools that the line of a turn names."""
 
 _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
-"""Kinds of items that are hidden, entirely or in part, while their turn is folded."""
+"""Kinds of items that are entirely or partly hidden while their turn is folded."""
 
 
 @frozen
 class Turn:
-    """A finished turn: the items with the indices from ``start`` up to, but not including, ``end``.
+    """A finished turn, with the items from the index ``start`` up to the index ``end``, excluded.
 
     ``start`` is the index of the message that began the turn. ``answer`` is the index of the turn's
-    last answer, or ``start`` if there is none. ``calls`` is the number of tool results in it.
+    last answer, or ``start`` if there is none. ``calls`` is the number of tool results in the turn.
     """
 
     start: int
@@ -60,7 +64,10 @@ class Turn:
 
 
 class TurnBlock(FoldingBlock):
-    """A finished turn's line below its message: work done, number of calls and duration."""
+    """The line below the message of a finished turn.
+
+    It shows what work was done, the number of tool calls and the duration.
+    """
 
     kind = "turn"
     is_sendable = False
@@ -68,16 +75,16 @@ class TurnBlock(FoldingBlock):
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
     ) -> None:
-        """``results`` returns the turn's tool results, and ``seconds`` its duration in seconds.
+        """``results`` returns the turn's tool results. ``seconds`` returns its duration in seconds.
 
-        Both are called for each layout.
+        Both are called each time the line is laid out.
         """
         super().__init__(KEY)
         self._calls = calls
         self._results = results
         self._seconds = seconds
         self.work_standing: Standing | None = None
-        """Context status of the turn's work; None if it is not shown."""
+        """Context status of the turn's work. None if the status is not shown."""
 
     @property
     def standing(self) -> Standing | None:
@@ -111,9 +118,9 @@ class TurnBlock(FoldingBlock):
 
 
 def work_summary(results: Sequence[Entry]) -> str:
-    """Summarise the work of tool calls: the changed files or, if there are none, the tools used.
+    """Return a summary of tool calls, which names the changed files or else the tools used.
 
-    Names up to `_NAMES` files or tools. Returns “worked” if there is nothing to name.
+    At most `_NAMES` files or tools are named. Returns “worked” if there is nothing to name.
     """
     done = []
     for one in results:
@@ -136,10 +143,10 @@ def _named(names: Iterable[str]) -> str:
 
 
 def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> Turn | None:
-    """Return the finished turn that contains the item at an index; None if there is none.
+    """Return the finished turn that contains the item at an index, or None if there is none.
 
     The newest turn doesn't count as finished. ``kinds`` are the kinds of all items. ``starts``
-    takes the index of an item of kind ``user``, and returns whether the item begins a turn.
+    receives the index of an item of the kind ``user``, and returns whether this item begins a turn.
     """
     start = turn_start(kinds, starts, index)
     if start is None:
@@ -156,7 +163,10 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> 
 
 
 def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> int | None:
-    """Return the index of the message that begins an item's turn; None before the first turn."""
+    """Return the index of the message that began the turn of an item.
+
+    Returns None before the first turn.
+    """
     for at in range(index, -1, -1):
         if kinds[at] == "user" and starts(at):
             return at
@@ -173,8 +183,8 @@ def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
 def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
     """Hide the blocks of the item at ``index`` that its folded turn doesn't show.
 
-    The user's messages, the compactions' rules and the reasons for failures stay visible. So does
-    the text of the last answer if ``how`` is "work".
+    The user's messages, the rules of compactions and the reasons for failures stay visible. If
+    ``how`` is "work", the text of the last answer stays visible, too.
     """
     if index == turn.start or kind not in _WORK:
         return

@@ -1,8 +1,8 @@
 """Draws the visible lines of a transcript, and keeps the scroll position when heights change.
 
-It owns the model, the scroll position and the focused block. pane.py handles keys and the mouse,
-and transcript.py handles events. It bypasses Textual's own scrolling and repainting; therefore a
-change redraws only the lines that look different.
+The viewport owns the model, the scroll position and the focused block. pane.py handles keys and the
+mouse, and transcript.py handles events. The viewport doesn't use Textual's own scrolling and
+repainting, so that a change redraws only the lines that look different.
 """
 
 import re
@@ -43,29 +43,37 @@ _KEPT_STRIPS: Final = 1_500
 
 
 MAX_COLUMN: Final = 126
-"""Maximum width of the conversation, in cells; wide enough for side-by-side diffs."""
+"""Maximum width of the conversation, in cells.
+
+It is wide enough to show diffs side by side.
+"""
 
 ROW_SPAN: Final = 1_000_000
-"""Maximum number of lines of an item. In selections, the number of an item's first line is the
-item's index times this number."""
+"""Maximum number of lines of an item.
+
+In a selection, the number of an item's first line is the item's index multiplied by this number.
+"""
 
 _MAX_ROWS: Final = 50_000
 _NO_REGION: Final = Region(0, 0, 0, 0)
-"""An empty region, for requesting a repaint. The lines to paint are chosen when it happens."""
+"""An empty region that is used to request a repaint.
+
+The lines to paint are chosen when the repaint happens.
+"""
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
-"""Matches the word that a double click selects. Paths and addresses are single words."""
+"""Matches the word that a double click selects. A path or an address is a single word."""
 
 
 def row_id(index: int, line: int) -> int:
-    """Return the number that identifies a line of the item at ``index`` in selections."""
+    """Return the number that identifies a line of the item at ``index`` in a selection."""
     return index * ROW_SPAN + min(line, ROW_SPAN - 1)
 
 
 def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[int, int]) -> str:
-    """Return the text of a selection without decoration, with wrapped lines joined.
+    """Return the selected text without decoration, and with wrapped lines joined.
 
-    ``bounds`` are two line numbers (see `row_id`). A selection without a start begins at the first
-    of these lines; a selection without an end ends at the second.
+    ``bounds`` are two line numbers (see `row_id`). If the selection has no start, it begins at the
+    first of these lines. If it has no end, it ends at the second.
     """
     start = Offset(0, bounds[0]) if selection.start is None else selection.start
     end = Offset(sys.maxsize, bounds[1]) if selection.end is None else selection.end
@@ -85,10 +93,10 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 
 
 def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
-    """Return ``page``, and the start and length of the scroll bar's thumb.
+    """Return ``page``, and the start and the length of the scroll bar's thumb.
 
-    The arguments are in lines; start and length are in eighths of a cell. Start and length are 0 if
-    there is nothing to scroll. Textual's scroll bar computes them in the same way.
+    The arguments are in lines, whereas the start and the length are in eighths of a cell. Both are
+    0 if there is nothing to scroll. Textual's scroll bar computes them in the same way.
     """
     if extent <= page:
         return page, 0, 0
@@ -100,8 +108,8 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
 class Appearance(NamedTuple):
     """Everything that determines how a visible line looks, except highlights.
 
-    ``focused`` is None unless the line belongs to the focused block. It is then the text to show at
-    the right edge; "" for all lines but the first.
+    If the line belongs to the focused block, ``focused`` is the text to show at the right edge,
+    which is "" for all lines but the first. Otherwise, ``focused`` is None.
     """
 
     line: Line
@@ -110,10 +118,10 @@ class Appearance(NamedTuple):
 
 
 class Viewport(ScrollView):
-    """Draws the lines of a transcript's model.
+    """Draws the visible lines of a transcript, and stores the scroll position.
 
-    The scroll position is ``top``, a line of an item. Textual's scroll offset is computed from it.
-    Therefore the correction of an estimated height never moves the visible lines.
+    The scroll position is ``top``, a line of an item. Textual's scroll offset is computed from this
+    position. Therefore, the visible lines never move when an estimated height is corrected.
     """
 
     ALLOW_SELECT = True
@@ -122,25 +130,28 @@ class Viewport(ScrollView):
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether the view stays at the end of the conversation when new text arrives."""
     query_text: reactive[str] = reactive("")
-    """The text to highlight wherever it is visible; "" for none."""
+    """The text to highlight wherever it is visible. Empty if there is none."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model = TranscriptModel()
         self.top = Position(0)
-        """The line at the top of the view."""
+        """The position of the line at the top of the view."""
         self.focused_block: tuple[int, str] | None = None
-        """The item index and the key of the focused block; None if no block is focused."""
+        """The item's index and the key of the focused block. None if no block has the focus."""
         self._palette = Palette(self)
         self._strips: LRUCache[Appearance, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._compared: dict[int, Appearance] = {}
-        """The appearance of each visible line at the last comparison."""
+        """How each visible line looked when the lines were last compared."""
         self._painted: dict[int, Appearance | None] = {}
-        """The appearance of each visible line when last painted; None if it had highlights."""
+        """How each visible line looked when it was last painted.
+
+        None if the line had highlights.
+        """
         self._updating_view = False
         self._has_to_compare = False
-        """Whether `update_view` was called since the lines were last compared."""
+        """Whether `update_view` has been called since the lines were last compared."""
         self._painting = self._has_highlights = False
         self._prefetching = Later(self, self._prefetch)
 
@@ -155,10 +166,10 @@ class Viewport(ScrollView):
 
     @property
     def page_height(self) -> int:
-        """Number of lines that the widget shows at once, as of its last layout.
+        """Number of lines that the widget shows at once, according to its last layout.
 
-        ``scrollable_content_region`` can't be used here: it would start another layout in the middle
-        of Textual's own layout, and Textual would then miss that the size has changed.
+        ``scrollable_content_region`` can't be used here, because it would start another layout in
+        the middle of Textual's own layout, and Textual would then miss that the size has changed.
         """
         unused = self.styles.gutter.height + self.scrollbar_gutter.height
         return max(0, self.outer_size.height - unused)
@@ -188,10 +199,10 @@ class Viewport(ScrollView):
             self.update_view()
 
     def update_view(self) -> None:
-        """Measure the visible items, scroll to ``top`` (or the end if ``following``), and redraw.
+        """Measure the visible items, scroll to ``top`` or to the end, and redraw.
 
-        If the position ``top`` doesn't exist, replaces it with the nearest one that does. Does
-        nothing before the widget has a size.
+        The view scrolls to the end if ``following`` is True. If there is no line at the position
+        ``top``, the nearest line is used. Does nothing before the widget has a size.
         """
         if not self.page_height or self._updating_view:
             return
@@ -206,9 +217,10 @@ class Viewport(ScrollView):
         self._prefetching.after_refresh()
 
     def _exchange_repaint_regions(self) -> Collection[Region]:
-        """Return the regions to draw. Textual calls this just before it draws.
+        """Return the regions that Textual must draw. Textual calls this just before it draws.
 
-        After `update_view`, these include the lines that now look different from the screen.
+        After a call of `update_view`, these include the lines that now look different from the
+        screen.
         """
         if self._has_to_compare:
             self._has_to_compare = False
@@ -228,9 +240,9 @@ class Viewport(ScrollView):
         return changed
 
     def _apply(self) -> None:
-        """Set the scrollable height and the scroll offset for ``top``, and update the scroll bar.
+        """Set the scroll height and the scroll offset for ``top``, and update the scroll bar.
 
-        Causes no layout and no repaint of the conversation.
+        This causes neither a layout nor a repaint of the conversation.
         """
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
@@ -244,7 +256,7 @@ class Viewport(ScrollView):
             self._updating_view = False
 
     def _update_scrollbar(self) -> None:
-        """Pass scrollable height and offset to the scroll bar, and redraw the bar if it changes."""
+        """Pass the scroll height and offset to the scroll bar, and redraw it if it has changed."""
         page = self.page_height
         extent = self.virtual_size.height
         is_needed = extent > page
@@ -268,7 +280,10 @@ class Viewport(ScrollView):
         return self._position_above(Position(len(self.model)), self.page_height)
 
     def _position_above(self, position: Position, lines: int) -> Position:
-        """Return the position ``lines`` lines above another, or the start. Measures the items."""
+        """Return the position ``lines`` lines above a position, or the start of the conversation.
+
+        The items in between are measured.
+        """
         index = position.index
         line = position.line
         while lines > line:
@@ -280,7 +295,7 @@ class Viewport(ScrollView):
         return Position(index, line - lines)
 
     def _clamp(self, position: Position) -> Position:
-        """Return the nearest existing position that leaves no empty space below the end."""
+        """Return the position nearest to a given one that leaves no empty space below the end."""
         if not len(self.model):
             return Position(0)
         index = min(position.index, len(self.model) - 1)
@@ -300,7 +315,7 @@ class Viewport(ScrollView):
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure the items up to a page away, so paging finds no estimates to correct."""
+        """Measure the items up to a page away, so that scrolling by a page needs no corrections."""
         before = self.model.heights.total
         missing = self.page_height
         index = self.top.index - 1
@@ -316,9 +331,10 @@ class Viewport(ScrollView):
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
-        """Scroll a position to the top of the view, or as close to the top as the end allows.
+        """Scroll a position to the top of the view, or as close to the top as possible.
 
-        With ``follow``, or if the end is then visible, the view stays at the end from then on.
+        If ``follow`` is True, or if the end is then visible, the view stays at the end from then
+        on.
         """
         self.following = follow
         self.top = position
@@ -362,10 +378,10 @@ class Viewport(ScrollView):
         self._compared.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint the lines of ``crop``.
+        """Paint the lines of the widget in the region ``crop``.
 
-        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose:
-        to find the text offset under the mouse.
+        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose,
+        which is to find the text offset under the mouse.
         """
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
@@ -418,7 +434,7 @@ class Viewport(ScrollView):
             return Appearance(row.line)
         focused = None
         if self.has_focus and self.focused_block == (row.index, block.key):
-            # The first line of the block shows the entry's id, in the form that commands accept.
+            # The block's first line shows the id of the entry, in the form that commands accept.
             entry_id = self.model.entry_of(row.index, block)
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
@@ -430,7 +446,7 @@ class Viewport(ScrollView):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text, and the line feed that separates it from other widgets' text.
 
-        A selection without a start begins at the first visible line; a selection without an end
+        If the selection has no start, it begins at the first visible line. If it has no end, it
         ends at the last visible line. Returns None if no line is visible.
         """
         rows = self.visible_rows()
@@ -443,7 +459,10 @@ class Viewport(ScrollView):
     # -- blocks
 
     def focused_target(self) -> tuple[int, Block] | None:
-        """Return the index of the focused block's item, and the block; None if it is gone."""
+        """Return the index of the focused block's item, and the block.
+
+        Returns None if no block has the focus, or if the focused block no longer exists.
+        """
         if self.focused_block is None or self.focused_block[0] >= len(self.model):
             return None
         index, key = self.focused_block

@@ -1,7 +1,9 @@
 """Lays out the segments of a session tree as lines: their order, indentation and folds.
 
-The code here is pure. Only branch points add indentation. A long branch off the path is folded at
-first: only its first row is shown, followed by a line with the number of hidden entries.
+A segment is a series of entries without a branch point. The code in this module has no side
+effects. Only branch points add indentation. The path consists of the entries from the root to the
+leaf. A long branch that isn't on the path is folded at first, which means that only its first row
+is shown, followed by a line with the number of hidden entries.
 """
 
 from bisect import bisect_right
@@ -16,34 +18,43 @@ from tui_agent.ui.widgets.tree.rows import Filter, Rows, RowSpan, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_DEPTH = 12
-"""Maximum number of indentation levels that are drawn; deeper lines show only the last levels."""
+"""Maximum number of indentation levels that are drawn. Deeper lines show only their last levels."""
 
 _MIN_FOLDED_ROWS = 3
-"""A branch off the path is folded at first if it has at least this many rows."""
+"""A branch that isn't on the path to the leaf is folded at first if it has this many rows."""
 
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The user's choices for the tree (filter, folds, unfolded groups), and the entries' labels.
+    """The user's choices for the session tree (filter, folds, unfolded groups), and entry labels.
 
     ``labels`` maps entry ids to labels. ``folds`` maps the id of a branch's first entry to whether
-    the user folded the branch. A branch that isn't in ``folds`` is folded if it is off the path and
-    has at least `_MIN_FOLDED_ROWS` rows.
+    the user folded the branch. A branch that isn't in ``folds`` is folded if it isn't on the path
+    to the leaf and has at least `_MIN_FOLDED_ROWS` rows.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """Ids of the first entries of unfolded groups. Such a group shows a row for each tool call."""
+    """Ids of the first entries of unfolded groups.
+
+    An unfolded group shows a row for each of its tool calls.
+    """
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
-        """Return a copy in which the branch whose first entry is ``key`` is folded or unfolded."""
+        """Return a copy of these options in which one branch is folded or unfolded.
+
+        ``key`` is the id of the branch's first entry.
+        """
         return replace(self, folds={**self.folds, key: folded})
 
 
 class LineKind(Enum):
-    """Kinds of lines: an entry, a group of tool calls, or the hidden entries of a folded branch."""
+    """What a line of the tree shows: an entry, tool calls, or the rest of a folded branch.
+
+    The rest of a folded branch is one line with the number of its hidden entries.
+    """
 
     ENTRY = "entry"
     GROUP = "group"
@@ -53,8 +64,9 @@ class LineKind(Enum):
 class TreeLine(NamedTuple):
     """A line of the tree.
 
-    ``guide`` is the text with the connecting lines before the content. ``entry`` is the id of the
-    entry that keys act on: the row's last entry or, for a fold, the branch's newest entry.
+    ``guide`` is the text to the left of the content, with the lines that connect entries. ``entry``
+    is the id of the entry that keys act on. It is the row's last entry or, if the line stands for
+    the hidden entries of a folded branch, the branch's newest entry.
     """
 
     what: LineKind
@@ -69,15 +81,19 @@ class TreeLine(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether the line's first entry is on the path to the leaf. False for a fold."""
+        """Whether the line's first entry is on the path to the leaf.
+
+        It is always False for the line of a folded branch's hidden entries.
+        """
         return self.what is not LineKind.FOLD and self.row.first < self.segment.active
 
 
 class _Placed(NamedTuple):
-    """A segment in the layout; ``start`` is the number of its first line.
+    """A segment of the tree that has been laid out. ``start`` is the number of its first line.
 
-    ``lead`` is the guide of its first line, ``rest`` the guide of its other lines. ``head`` is the
-    index of the first segment of its branch among the placed segments.
+    ``lead`` is the guide of the segment's first line, that is, the connecting lines to the left of
+    the content. ``rest`` is the guide of its other lines. ``head`` is the index of the first
+    segment of the same branch among all segments that are laid out.
     """
 
     segment: Segment
@@ -98,17 +114,20 @@ class _Placed(NamedTuple):
 
 
 class Outline:
-    """The lines of a tree, laid out according to the user's options.
+    """The lines of a session's tree, laid out according to the user's options.
 
-    Creating an outline visits every entry once; finding a line takes a binary search.
+    To create an outline, every entry is visited once. To find a line, a binary search is enough.
     """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
-        """``base`` is an earlier outline of the session. Rows that still apply are reused."""
+        """``base`` is an earlier outline of the session.
+
+        Its rows are reused if they still apply.
+        """
         self.index = index
         self.view = view
         self.by_segment: list[Rows] = self._rows_from(base)
-        """The rows of each segment, folded or not."""
+        """The rows of each segment, whether it is folded or not."""
         self._numbers: dict[int, list[int]] = {}
         if base is not None and self.has_rows_of(base):
             self._numbers = base._numbers  # noqa: SLF001 - another of the same class
@@ -125,7 +144,7 @@ class Outline:
                 self._shown[segment.number] += self._stand_ins(child)
         self._place()
         self.here = -1
-        """Number of the line with the leaf, or of the nearest line above the leaf; -1 for none."""
+        """Number of the line with the leaf, or of the nearest line above it. -1 if none."""
         if index.leaf is not None and self.total:
             self.here = self.find(index.leaf)
 
@@ -205,10 +224,12 @@ class Outline:
     def _branches(
         self, segments: list[Segment], rest: str, head: int
     ) -> list[tuple[Segment, str, str, int]]:
-        """Return segments to place, last first, as (segment, first guide, other guides, head).
+        """Return segments to lay out, last first, as (segment, first guide, other guides, head).
 
-        The guides are for the segment's first line and for its other lines. ``rest`` is the guide
-        of the line above the segments. The head is -1 if a branch starts with the segment.
+        A guide is the text with the connecting lines to the left of a line's content. The first
+        guide is for the segment's first line, and the others are for its other lines. ``rest`` is
+        the guide of the line above the segments. The head is -1 if a branch starts with the
+        segment.
         """
         # Branches of subagents are indented; the continuation of the path is not.
         beside = [segment for segment in segments if segment.is_subagent]
@@ -227,7 +248,10 @@ class Outline:
     # -- reading
 
     def line(self, y: int) -> TreeLine | None:
-        """Return the line with the number ``y``, from 0; None if there is no such line."""
+        """Return the line with the number ``y``, counted from 0.
+
+        Returns None if there is no such line.
+        """
         if not 0 <= y < self.total:
             return None
         placed = self._placed[bisect_right(self._starts, y) - 1]
@@ -255,10 +279,11 @@ class Outline:
         )
 
     def find(self, entry_id: int | None) -> int:
-        """Return the number of the line that shows an entry, from 0.
+        """Return the number, from 0, of the line that shows an entry.
 
-        For an entry in a fold, this is the fold's line. For an entry that the filter hides, it is
-        the nearest line above the entry. Returns 0 if there is no such entry.
+        If the entry is hidden in a folded branch, this is the line that stands for the hidden
+        entries. If the filter hides the entry, it is the nearest line above the entry. Returns 0 if
+        there is no such entry.
         """
         found = self.index.locate(entry_id)
         if found is None:
@@ -269,7 +294,7 @@ class Outline:
             placed = self._placed[place]
             row = bisect_right(placed.rows.firsts, offset) - 1
             if placed.is_folded:
-                # All entries below the first row are in the fold.
+                # The line of a fold contains all entries below the first row.
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
             if row >= 0:
                 return placed.start + row
@@ -285,9 +310,10 @@ class Outline:
         return 0
 
     def branch_point_above(self, y: int) -> int:
-        """Return the number of the first line of the branch that contains line ``y``.
+        """Return the number of the first line of the branch that contains the line ``y``.
 
-        If ``y`` is already that line, return the line of the branch point above it.
+        If ``y`` is already that line, returns the number of the line with the branch point above
+        it.
         """
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
@@ -296,10 +322,10 @@ class Outline:
         return self._above(head.segment.parent)
 
     def branch_point_below(self, y: int) -> int:
-        """Return the number of the last line before the next branch below line ``y``.
+        """Return the number of the last line before the next branch below the line ``y``.
 
-        If ``y`` is already that line, return the first line of the next branch. If no branch
-        follows, return the last line of the tree.
+        If ``y`` is already that line, returns the number of the first line of the next branch. If
+        no branch follows, returns the number of the tree's last line.
         """
         place = bisect_right(self._starts, y) - 1
         while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:
@@ -311,9 +337,10 @@ class Outline:
         return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
-        """Return options that unfold all branches that hide an entry.
+        """Return options in which all branches that hide an entry are unfolded.
 
-        If nothing hides the entry, returns the current options object. This outline doesn't change.
+        If nothing hides the entry, the current options object is returned. This outline doesn't
+        change.
         """
         view = self.view
         found = self.index.locate(entry_id)
@@ -340,7 +367,7 @@ class Outline:
         return view
 
     def segments_in_order(self) -> list[Segment]:
-        """Return all segments from top to bottom, including those in folds."""
+        """Return all segments of the tree from top to bottom, even those in folded branches."""
         order: list[Segment] = []
         stack = self.index.roots[::-1]
         while stack:
@@ -350,14 +377,17 @@ class Outline:
         return order
 
     def has_rows_of(self, other: "Outline") -> bool:
-        """Return True if both outlines have the same rows, regardless of which rows are folded."""
+        """Return True if both outlines have the same rows, no matter which rows are folded."""
         return self.by_segment is other.by_segment or (
             len(self.by_segment) == len(other.by_segment)
             and all(map(is_, self.by_segment, other.by_segment))
         )
 
     def row_numbers(self, segment: Segment) -> list[int]:
-        """Return the row number of each entry of a segment; -1 for entries that the filter hides."""
+        """Return the row number of each entry of a segment.
+
+        The number is -1 for an entry that the filter hides.
+        """
         numbers = self._numbers.get(segment.number)
         if numbers is None:
             numbers = self.by_segment[segment.number].numbers(len(segment.headers))

@@ -1,6 +1,7 @@
-"""The preview on the page of the tree. It shows the entries of one row as the conversation does.
+"""The preview on the session tree screen, which shows a row's entries as a conversation.
 
-It also shows facts about them: ids, time, tokens, cost and the files that the entries changed.
+It also shows facts about the entries: their ids, time, tokens, cost and the files that they
+changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,17 +40,20 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 MAX_ENTRIES = 40
-"""Maximum number of entries that are shown for a group of calls, or searched for changed files."""
+"""Maximum number of entries shown for a group of calls, or searched for changed files."""
 
 _OPENED = 2
-"""Blocks are unfolded if the row has at most this many entries: one, or a call and its result."""
+"""Blocks are unfolded if the row has at most this many entries, such as a call and its result."""
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
-"""Kinds of entries that may occur between a call and the checkpoint with the call's changes."""
+"""Kinds of entries that may come between a tool call and the checkpoint with the call's changes."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
-    """Return entries by id. System prompts become user entries, which a transcript can show."""
+    """Return the entries with the given ids in a form that a transcript can show.
+
+    System prompts are turned into user entries.
+    """
     return [_as_shown(entry) for entry in session.entries(ids)]
 
 
@@ -61,7 +65,7 @@ def _as_shown(entry: Entry) -> Entry:
 
 
 class EntryPreview(Vertical):
-    """Shows facts about a line of the tree, and below them its entries as in the conversation."""
+    """Shows facts about a line of the tree and, below them, its entries as a conversation."""
 
     facts = getters.query_one("#preview-facts", PlainText)
     transcript = getters.query_one(Transcript)
@@ -79,10 +83,10 @@ class EntryPreview(Vertical):
     def show(
         self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None
     ) -> None:
-        """Show the entries of a line of the tree.
+        """Show the entries of a line of the session tree.
 
-        If the line is on the path, also shows the context status of the entries. If ``line`` is
-        None, the preview is empty.
+        If the line is on the path to the leaf, also shows the context status of the entries. If
+        ``line`` is None, the preview is empty.
         """
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
@@ -145,9 +149,9 @@ class EntryPreview(Vertical):
     def _following(self, line: TreeLine) -> Sequence[Entry]:
         """Return the entries after a row that record which files the row changed.
 
-        For a user's message, these are the results and checkpoints of its turn, at most
-        `MAX_ENTRIES`. For calls and commands, they are the checkpoints that follow directly. For a
-        fold, there are none.
+        For a user's message, these are the results and checkpoints of the message's turn, at most
+        `MAX_ENTRIES`. For tool calls and commands, they are the checkpoints that follow directly.
+        For the line that stands for a folded branch, there are none.
         """
         headers = line.segment.headers
         whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
@@ -169,8 +173,9 @@ class EntryPreview(Vertical):
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
     """Return the headers of a line's entries, oldest first, at most `MAX_ENTRIES`.
 
-    For an answer, this includes the results of its calls. For a fold, it is only the newest entry
-    of the branch. Returns an empty sequence if ``line`` is None.
+    For an answer, these include the results of its tool calls. For the line that stands for a
+    folded branch, the result is only the newest entry of the branch. If ``line`` is None, the
+    result is empty.
     """
     if line is None:
         return ()

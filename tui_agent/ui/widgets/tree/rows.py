@@ -1,7 +1,8 @@
-"""Computes which rows a segment has under a filter. The code here is pure.
+"""Computes which rows of a segment are shown under a filter.
 
-A row shows one entry, or a group of successive tool calls with their results. This module doesn't
-leave out the branches of subagents and former attempts; outline.py does.
+A segment is a series of entries without a branch point. A row shows one entry, or a group of
+successive tool calls with their results. The code in this module has no side effects. The branches
+of subagents and former attempts are left out by outline.py, not by this module.
 """
 
 import re
@@ -15,16 +16,22 @@ from tui_agent.session.skeleton import SILENT_CALL, Headers
 _QUIET = "".join(entry.letter for entry in KINDS.values() if entry.is_quiet)
 _RESULT = ToolResultEntry.letter
 
-# An answer that only calls tools needs no row: the rows of the results show its calls.
+# An answer that only calls tools needs no row, because its results' rows show the calls.
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""Matches, in a string with one letter per entry, a group of tool calls (as group 1), or any other
-entry that has a row."""
+"""Matches a row in a string that has one letter for each entry.
+
+A row is either a group of tool calls, which is then captured as group 1, or any other entry that
+has a row.
+"""
 
 
 class Filter(StrEnum):
-    """Which entries have a row in the tree. Ctrl+O switches between the filters in this order."""
+    """Which entries have a row in the session tree.
+
+    Ctrl+O switches between the filters in this order.
+    """
 
     DEFAULT = "default"
     NO_TOOLS = "no tools"
@@ -34,16 +41,19 @@ class Filter(StrEnum):
 
 
 class RowSpan(NamedTuple):
-    """A row, as the offsets of its first and last entry in the segment. Both are inclusive."""
+    """A row, given by the offsets of its first and its last entry in the segment.
+
+    Both offsets are inclusive.
+    """
 
     first: int
     last: int
     is_group: bool
-    """Whether the row shows tool calls: a whole group, or one call of an unfolded group."""
+    """Whether the row shows tool calls, either a whole group or one call of an unfolded group."""
 
 
 class Rows:
-    """The rows of a segment, stored compactly because there may be 100,000.
+    """The rows of a segment, stored in little memory because there may be 100,000 rows.
 
     ``firsts`` contains the offset of the first entry of each row. ``calls`` maps the first offset of
     a row with tool calls to its last offset.
@@ -87,7 +97,8 @@ def rows_of(
 ) -> Rows:
     """Return the rows of a segment under the filter ``wanted``.
 
-    ``opened`` contains the id of the first entry of each group that shows a row for each call.
+    ``opened`` contains, for each unfolded group of tool calls, the id of the group's first entry.
+    An unfolded group has a row for each call.
     """
     match wanted:
         case Filter.EVERYTHING:

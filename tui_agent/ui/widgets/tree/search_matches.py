@@ -1,7 +1,7 @@
 """Finds the rows of the tree that contain matching entries, in their order on the screen.
 
-The code here is pure. The page of the tree searches the store, and passes the ids of the matching
-entries.
+The code in this module has no side effects. The session tree screen searches the store, and passes
+the ids of the matching entries.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ class SearchBegun:
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
     """Return the id of the hit ``step`` hits below an entry, or above it if ``step`` is negative.
 
-    With 0, this is the first hit at the entry or below it. After the last hit, the first follows.
-    Returns None if there are no hits, or no such entry.
+    A hit is a row with a matching entry. If ``step`` is 0, this is the first hit at the entry or
+    below it. The first hit follows after the last one. Returns None if there are no hits, or if
+    there is no such entry.
     """
     place = outline.index.locate(entry_id)
     if place is None:
         return None
     rows = outline.by_segment[place[0].number]
-    # The row that contains the entry, or the nearest row above it.
+    # This is the row that contains the entry, or the nearest row above the entry.
     row = bisect_right(rows.firsts, place[1]) - 1
     first = 0
     if row >= 0:
@@ -53,18 +54,21 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
 
 
 class Hits:
-    """A search's hits: the rows with matching entries, from top to bottom, even in folded branches.
+    """The hits of a search, that is, the rows with matching entries, from top to bottom.
 
-    ``ids`` are the ids of the matching entries. Entries that the filter hides have no row and are
-    not hits.
+    Rows in folded branches are included. ``ids`` are the ids of the matching entries. Entries that
+    the filter hides have no row and are not hits.
     """
 
     def __init__(self, outline: Outline, ids: Iterable[int]) -> None:
         self.ids = frozenset(ids)
         self.hidden = 0
-        """Number of matching entries that the filter hides."""
+        """Number of matching entries that are hidden by the filter."""
         found: dict[int, list[int]] = {}
-        """By segment number, the numbers of rows with hits. Takes 5 ms for 100,000 entries."""
+        """The numbers of the rows with hits, by segment number.
+
+        Computing them takes 5 ms for 100,000 entries.
+        """
         for segment in outline.index.segments:
             rows = list(
                 compress(
@@ -93,7 +97,7 @@ class Hits:
     def number(self, place: tuple[Segment, int]) -> int:
         """Return the number of hits above an entry.
 
-        ``place`` is the entry's segment, and its offset in that segment.
+        ``place`` contains the entry's segment and the entry's offset in this segment.
         """
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
@@ -105,9 +109,10 @@ class Hits:
         return self.total
 
     def entry(self, number: int) -> int | None:
-        """Return the id of the last entry in the row of hit ``number``; None without hits.
+        """Return the id of the last entry in the row of a hit, or None if there are no hits.
 
-        Hits are counted from 0. Numbers below 0 or beyond the last hit wrap around.
+        ``number`` is the number of the hit, from 0. Numbers below 0 or beyond the last hit wrap
+        around.
         """
         if not self.total:
             return None

@@ -1,7 +1,8 @@
 """Divides the tree of a session into linear segments between branch points.
 
-The code here is pure and needs only the entries' headers. A tree of 100,000 entries with 20
-branches has about 40 segments. This makes layout fast: only the rows are computed entry by entry.
+The code in this module has no side effects, and needs only the headers of the entries. A tree of
+100,000 entries with 20 branches has about 40 segments. Layout is fast because only the rows are
+computed entry by entry.
 """
 
 from bisect import bisect_right
@@ -13,8 +14,8 @@ from tui_agent.session.skeleton import Headers
 class Segment:
     """Successive entries without a branch point between them.
 
-    ``count`` (of entries), ``tokens`` and ``cost`` are totals for the segment and all segments
-    below it. ``number`` is the segment's index among the tree's segments.
+    ``count`` (the number of entries), ``tokens`` and ``cost`` are totals for the segment and all
+    segments below it. ``number`` is the segment's index among the tree's segments.
     """
 
     __slots__ = (
@@ -35,28 +36,31 @@ class Segment:
         self.number = number
         self.headers = headers
         self.pieces: list[slice] = []
-        """Positions of the segment's entries among all headers."""
+        """The positions of the segment's entries among the headers of all entries."""
         self.parent = parent
         self.children: list[Segment] = []
         self.active = 0
-        """Number of entries at the start of the segment that are on the path to the leaf."""
+        """Number of entries, counted from the segment's start, that are on the path to the leaf."""
         self.count = 0
         self.tokens = 0
         self.cost = 0.0
-        """In US dollars. Entries whose cost is unknown count as 0."""
+        """Cost in US dollars. Entries with an unknown cost count as 0."""
         self.is_beside = False
-        """Whether the segment belongs to the branch of a subagent."""
+        """Whether the segment belongs to a subagent's branch."""
         self.last = 0
-        """Id of the newest entry in the segment or below it. Branches of subagents don't count."""
+        """Id of the newest entry in the segment or below it, apart from branches of subagents."""
 
     @property
     def key(self) -> int:
-        """Id of the segment's first entry. It doesn't change when entries are appended."""
+        """Id of the segment's first entry, which doesn't change when entries are appended."""
         return self.headers.ids[0]
 
     @property
     def is_former_attempt(self) -> bool:
-        """Whether the segment is a single answer off the path that a newer answer replaced."""
+        """Whether the segment is a single answer that a newer answer has replaced.
+
+        Such an answer isn't on the path to the leaf.
+        """
         if self.children or self.parent is None or not self.is_lone_answer:
             return False
         newer = [one for one in self.parent.children if one.key > self.key]
@@ -64,17 +68,17 @@ class Segment:
 
     @property
     def is_lone_answer(self) -> bool:
-        """Whether the segment is a single answer off the path."""
+        """Whether the segment is a single answer that isn't on the path to the leaf."""
         return not self.active and len(self.headers) == 1 and self.headers.kind(0) == "assistant"
 
     @property
     def is_subagent(self) -> bool:
-        """Whether a subagent's branch begins with this segment."""
+        """Whether the segment is the start of a subagent's branch."""
         return self.headers.kind(0) == "subagent"
 
 
 class TreeIndex:
-    """The segments of a session's tree, parents before children, with their totals."""
+    """The segments of a session's tree, with their totals. Parents come before their children."""
 
     def __init__(
         self,
@@ -83,7 +87,9 @@ class TreeIndex:
         costs: Mapping[int, float] | None = None,
         calibrated: Callable[[int], int] = int,
     ) -> None:
-        """``costs`` maps entry ids to US dollars. ``calibrated`` corrects a stored count of tokens.
+        """``costs`` maps entry ids to US dollars.
+
+        ``calibrated`` corrects a stored number of tokens.
 
         Headers don't record how much of a text is not ASCII, so the totals assume English text.
         """
@@ -92,7 +98,7 @@ class TreeIndex:
         self.segments: list[Segment] = []
         self.roots: list[Segment] = []
         self._starts: list[int] = []
-        """Positions among all headers at which the pieces of segments start."""
+        """Positions, among the headers of all entries, at which the pieces of segments start."""
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)
@@ -147,7 +153,7 @@ class TreeIndex:
             )
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
-        """Return the positions of entries that have several children or a subagent as a child."""
+        """Return the positions of entries with several children, or with a subagent as a child."""
         attached: dict[int, int] = {}
         for above in parents:
             if above is not None:
@@ -182,7 +188,10 @@ class TreeIndex:
     # -- reading
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
-        """Return an entry's segment and its offset in that segment; None without such an entry."""
+        """Return the segment that contains an entry, and the entry's offset in that segment.
+
+        Returns None if there is no such entry.
+        """
         position = self.headers.position(entry_id)
         if position is None:
             return None
@@ -195,8 +204,8 @@ class TreeIndex:
     def branches(self, has_failed: Callable[[int], bool]) -> int:
         """Return the number of branches, except those of subagents and single failed answers.
 
-        ``has_failed`` takes the id of an answer, and returns whether it failed. It is called only
-        for single answers off the path.
+        ``has_failed`` takes the id of an answer, and returns whether the answer failed. It is
+        called only for single answers that are not on the path to the leaf.
         """
         ends = 0
         for segment in self.segments:

@@ -1,7 +1,8 @@
 """The widget of the session tree: draws an outline's lines, moves the cursor, folds branches.
 
-It owns the outline, which contains the user's options, and makes a new outline for each change. The
-page around the widget searches, and moves the leaf when the user has chosen an entry.
+The widget owns the outline, which contains the user's options, and creates a new outline for each
+change. The screen around the widget does the search, and moves the leaf when the user has chosen an
+entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,14 +42,14 @@ _STYLES: Final = (
     "status-idle",
 )
 _NO_STANDINGS: Final = Standings()
-"""The default context statuses: none is known."""
+"""The default of the context statuses, in which no status is known."""
 _NO_RUNNERS: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
 _GROUP_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
 class SessionTree(LineList):
-    """Shows the tree of a session's entries. Posts messages, and never changes the session.
+    """Shows the entries of a session as a tree. Posts messages, and never changes the session.
 
     The cursor stays on its entry when branches are folded or entries are appended.
     """
@@ -66,12 +67,15 @@ class SessionTree(LineList):
 
     @dataclass
     class Chosen(Message):
-        """The user chose an entry to move to."""
+        """Posted when the user chooses an entry to move to."""
 
         entry_id: int
         continue_from_here: bool
-        """Whether to move to the entry itself. Otherwise, a move to a user's message goes to the
-        entry before the message, so the user can edit the message."""
+        """Whether to move to the entry itself, even if it is a message of the user.
+
+        Otherwise, a move to a user's message goes to the entry before the message, so that the user
+        can edit the message.
+        """
 
     def __init__(
         self,
@@ -88,7 +92,10 @@ class SessionTree(LineList):
         self.standings = Standings()
         self._query: tuple[str, ...] = ()
         self._clicked: tuple[LineKind, int] | None = None
-        """Kind and entry of the line clicked last; a double click must be on the same line."""
+        """Kind and entry of the line that was clicked last.
+
+        Both clicks of a double click must be on the same line.
+        """
         self._texts = RowTexts(self.outline.index, {}, load, clock())
 
     # -- display
@@ -115,7 +122,7 @@ class SessionTree(LineList):
         at: int | None = None,
         runners: Mapping[int, RaceRunner] = _NO_RUNNERS,
     ) -> None:
-        """Show a tree, and move the cursor to the entry with the id ``at``.
+        """Show the tree of a session, and move the cursor to the entry with the id ``at``.
 
         If ``at`` is None, the cursor stays on its entry. ``labels`` maps entry ids to labels.
         ``runners`` maps the id of the last entry of a branch to the runner of an active race that
@@ -129,9 +136,9 @@ class SessionTree(LineList):
         self._apply(Outline(index, view), self._place(at), on_fold=was_fold)
 
     def set_options(self, view: TreeOptions, *, at: int | None = None) -> None:
-        """Show the same tree with other options, and move the cursor to the entry ``at``.
+        """Show the same tree with other options, and move the cursor to an entry.
 
-        If ``at`` is None, the cursor stays on its entry.
+        ``at`` is the id of the entry. If it is None, the cursor stays on its entry.
         """
         self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
 
@@ -161,7 +168,7 @@ class SessionTree(LineList):
     # -- the cursor
 
     def go_to_entry(self, entry_id: int) -> None:
-        """Unfold the branches that hide an entry, and move the cursor to the entry."""
+        """Unfold the branches that hide an entry, and move the cursor to this entry."""
         view = self.outline.revealing(entry_id)
         if view is not self.view:
             self.set_options(view, at=entry_id)
@@ -179,7 +186,10 @@ class SessionTree(LineList):
     # -- folding
 
     def action_close(self) -> None:
-        """Fold the group or branch at the cursor. If there is none, move up to a branch's start."""
+        """Fold the group or branch at the cursor.
+
+        If nothing can be folded, move the cursor up to the start of a branch.
+        """
         line = self.line
         opened = self._opened_group()
         if line is None:
@@ -194,7 +204,10 @@ class SessionTree(LineList):
             self.cursor = self.outline.branch_point_above(self.cursor)
 
     def action_open(self) -> None:
-        """Unfold the branch or group at the cursor. Without one, move down to a branch point."""
+        """Unfold the branch or group at the cursor.
+
+        If nothing can be unfolded, move the cursor down to a branch point.
+        """
         line = self.line
         if line is None:
             return
@@ -240,7 +253,7 @@ class SessionTree(LineList):
     def show_hits(self, query: str, hits: Hits | None) -> None:
         """Mark the rows with hits, and the words of ``query`` in them.
 
-        ``hits`` is None if there is no search.
+        ``hits`` is None if no search is active.
         """
         if hits:
             self._query = tuple(word for word in query.split() if any(map(str.isalnum, word)))
@@ -270,7 +283,7 @@ class SessionTree(LineList):
         if line.what is LineKind.FOLD and event.chain == 1:
             self.action_open()
         elif event.chain == 2 and self._clicked == before:
-            # If the first click unfolded a branch, another line is here now; it isn't chosen.
+            # If the first click unfolded a branch, another line is here now, which isn't chosen.
             self.action_choose()
 
     # -- drawing
@@ -307,9 +320,9 @@ class SessionTree(LineList):
         return spread([run for run in spans if run[0]], tail, width - 2)
 
     def _marked(self, spans: list[StyledSpan]) -> list[StyledSpan]:
-        """Return the spans with the search words in the style ``match``.
+        """Return the spans of a row, with the search words in the style ``match``.
 
-        If the text contains none of the words, the whole last span has that style.
+        If the text contains none of the search words, the whole last span has that style.
         """
         found = []
         marked = []
@@ -324,9 +337,10 @@ class SessionTree(LineList):
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
-    """Return the context status of a line's entry; ``UNSENT`` if it is off the path.
+    """Return the context status of the entry on a line.
 
-    For a group of calls, `together` combines the statuses of the results.
+    The status is ``UNSENT`` if the entry isn't on the path to the leaf. For a group of calls,
+    `together` combines the statuses of the results.
     """
     if not line.active:
         return Standing.UNSENT

@@ -1,6 +1,7 @@
 """Makes the texts of the tree's rows, one line per row, as styled spans.
 
-It loads an entry only if the entry's header lacks what the row shows. It caches icons of results.
+An entry is loaded only if its header lacks what the row shows. The icons of tool results are
+cached.
 """
 
 import re
@@ -36,16 +37,16 @@ HERE_MARK = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
-"""Matches a mention of a file with a path. The row shows only the file's name."""
+"""Matches a mention of a file with its path, for which the row shows only the file's name."""
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
 @dataclass
 class RowTexts:
-    """Makes the texts of rows.
+    """Makes the texts of the rows in the session tree.
 
     ``load`` returns an entry by its id, or None if it can't be read. It is called only for visible
-    rows for which the header isn't enough. ``now`` is in seconds since the epoch.
+    rows whose entry's header isn't enough. ``now`` is in seconds since the epoch.
     """
 
     index: TreeIndex
@@ -53,7 +54,7 @@ class RowTexts:
     load: Callable[[int], Entry | None]
     now: float
     runners: Mapping[int, RaceRunner] = field(default_factory=dict)
-    """The runners of an active race, by the id of the last entry in the runner's branch."""
+    """The agents of an active race, by the id of the last entry in the agent's branch."""
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
@@ -75,7 +76,8 @@ class RowTexts:
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
         """Return the texts at the right edge: labels, runner, branch size, time, mark of the leaf.
 
-        ``width`` is the width of the whole row, in cells. A narrow row has fewer of these texts.
+        ``width`` is the width of the whole row, in cells. If the row is narrow, some of these texts
+        are left out.
         """
         room = max(width // 4, 6)
         spans: list[StyledSpan] = [
@@ -104,7 +106,10 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return a list with the state of the runner whose branch ends in this line; [] if none."""
+        """Return the state of the race's runner whose branch ends in this line, in a list.
+
+        The list is empty if there is no such runner.
+        """
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
         if line.is_folded and not is_fold:
@@ -139,7 +144,7 @@ class RowTexts:
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: TreeLine) -> bool:
-        """Return True if an entry is in the segment of a line or below it."""
+        """Return True if an entry is in a line's segment, or in a segment below it."""
         found = self.index.locate(entry_id)
         segment = None
         if found is not None:
@@ -241,7 +246,7 @@ class RowTexts:
         return f"⊞ {' · '.join(facts)}"
 
     def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
-        """Return the calls of a group that fit in ``room`` cells, and how many more there are."""
+        """Return the tool calls of a group that fit in ``room`` cells, and the number of others."""
         results = headers.of_kinds(["tool_result"])
         spans: list[StyledSpan] = []
         for position, at in enumerate(results):
@@ -273,7 +278,7 @@ def _short_mention(found: re.Match[str]) -> str:
 
 
 def _call(text: str) -> str:
-    """Return the tool and title of a call. If the title is a path, keep only the file's name."""
+    """Return a call's tool and title. If the title is a path, only the file's name is kept."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     if found:
