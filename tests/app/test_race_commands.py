@@ -256,7 +256,7 @@ def test_a_wish_is_read() -> None:
 def test_the_size_of_large_copies_is_said_before_the_start() -> None:
     price = RacePrice(3, 0.5, 0, None, files=100_026)
     assert price.sentence() == (
-        "3 attempts, each in a copy of 100,026 files, at most $0.50 each, $1.50 together."
+        "3 attempts, each in its own copy of the project (100,026 files), at most $0.50 each, $1.50 together."
     )
     assert "copy" not in RacePrice(3, 0.5, 0, None, files=300).sentence()
 

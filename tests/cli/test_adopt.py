@@ -150,7 +150,7 @@ def test_a_command_that_a_built_in_one_hides_is_named(
     assert "built-in /compact" in found["Claude Code", "/compact"]["why"]
     assert found["Claude Code", "/review"]["state"] == "in use"
     run(["doctor"])
-    assert "compact.md can't be reached: /compact is built in" in capsys.readouterr().out
+    assert "compact.md can't be reached, because /compact is built in" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("here")

@@ -144,7 +144,10 @@ def test_what_is_on_the_machine_is_listed_and_taken_by_its_number(
     assert run(["sessions", "import", "--detect", "1"]) == 0
     assert "Imported “use a tool please”" in capsys.readouterr().out
     assert run(["sessions", "import", "--detect", "2"]) == 2
-    assert "There is no session 2: --detect lists 1." in capsys.readouterr().err
+    assert (
+        "There is no session 2. Number of sessions that --detect lists: 1."
+        in capsys.readouterr().err
+    )
 
 
 def test_without_a_file_it_is_said_what_to_name(capsys: pytest.CaptureFixture[str]) -> None:

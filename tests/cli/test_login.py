@@ -210,4 +210,4 @@ def test_copilot_and_chatgpt_take_a_token_and_no_sign_in(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert entered(monkeypatch, "", "login", name) == 2
-    assert "No key was entered: type or paste it" in capsys.readouterr().err
+    assert "No key was entered. Type or paste it" in capsys.readouterr().err

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 def test_a_server_is_added_listed_and_removed(capsys):
     assert run(["mcp"]) == 0
-    assert "There are no servers. Add one" in capsys.readouterr().out
+    assert "There are no MCP servers. Add one" in capsys.readouterr().out
     assert (
         run(["mcp", "add", "--env", "KEY=a=b", "tracker", "npx", "-y", "tracker-mcp", "--fast"])
         == 0

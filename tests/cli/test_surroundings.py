@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-GONE = "The current directory no longer exists: change to another one."
+GONE = "The current directory no longer exists. Change to another one."
 PROGRAM = (sys.executable, "-m", "tui_agent")
 
 
@@ -46,12 +46,12 @@ def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
         (
             '"$0" "$@" --demo -p hello >&-',
             1,
-            "Standard output is closed, so the answer would be lost: send it to a file or to /dev/null.\n",
+            "Standard output is closed, so the answer would be lost. Send it to a file or to /dev/null.\n",
         ),
         (
             'head -c 3000 /bin/ls | "$0" "$@" --demo -p hello',
             2,
-            "Standard input is binary, not text: save it as a file and name the file in the prompt.\n",
+            "Standard input is binary, not text. Save it as a file and name the file in the prompt.\n",
         ),
         ('mkdir gone; cd gone; rmdir ../gone; "$0" "$@" sessions list', 2, f"{GONE}\n"),
     ],
@@ -107,7 +107,7 @@ def test_a_full_disk_behind_the_output_is_told(
     done = run(f'"$0" "$@" {arguments} >/dev/full', environment, tmp_path)
     assert (done.returncode, done.stderr) == (
         1,
-        "The disk is full: nothing more could be written.\n",
+        "The disk is full, so nothing more could be written.\n",
     )
 
 

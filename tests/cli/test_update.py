@@ -290,7 +290,7 @@ def test_a_bundle_updates_from_its_page_of_releases(
         "same": (0, "This is the newest version."),
         "damaged": (1, "does not match SHA256SUMS"),
         "other machine": (1, f"no bundle for {platform_name()}"),
-        "nothing": (1, "answered 404"),
+        "nothing": (1, "answered with status 404"),
     }
     assert (code, expected[what][1] in shown.out + shown.err) == (expected[what][0], True)
     now = shell(prefix / "bin" / "tui-agent").stdout

@@ -30,7 +30,7 @@ async def picked(stage: TreeStage, message: str, *keys: str) -> None:
     await stage.pilot.press(*message, "enter")
     await until(lambda: stage.stage.view.question.armed, stage.pilot)
     text = screen_text(stage.stage)
-    assert "notes.md changed outside this session. Go anyway?" in text
+    assert "notes.md changed outside this session. Continue anyway?" in text
     assert "mine" in text, "the change by somebody else is shown"
     await stage.pilot.press(*keys)
 

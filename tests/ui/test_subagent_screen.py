@@ -123,7 +123,7 @@ async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -
     async with stage.run() as pilot:
         parent = stage.agent.session.id
         await stage.main.controller.run("parent", "")
-        assert "was not started from another" in str(stage.main.notice.render())
+        assert "is not a fork of another" in str(stage.main.notice.render())
         child = stage.store.create_session(
             tmp_path, title="look", parent=(parent, 1), agent="explore"
         )

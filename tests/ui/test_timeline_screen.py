@@ -58,7 +58,7 @@ async def test_the_map_shows_the_request_of_the_step_under_the_cursor(tmp_path: 
         assert not shown.size.estimated
         before = {entry.id for entry in session.path(answer.parent_id)}
         assert {block.origin[0] for block in shown.blocks} <= before
-        assert "Since the step before: +2 blocks" in stage.text()
+        assert "Since the previous step: +2 blocks" in stage.text()
         assert "new" in stage.text()
 
 
@@ -82,7 +82,7 @@ async def test_keys_go_from_mark_to_mark_and_the_facts_say_what_happened(tmp_pat
         await pilot.press("end")
         await settled(screen, pilot)
         assert screen.blocks.shown == stage.harness.agent.inspector.map()
-        assert "Since the step before" not in stage.text()
+        assert "Since the previous step" not in stage.text()
 
 
 async def test_what_was_sent_cannot_be_changed(tmp_path: Path) -> None:

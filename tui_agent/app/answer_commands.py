@@ -1,8 +1,8 @@
 """The ``/answer`` command: replaces the user's answer to a question that the model asked.
 
-The leaf and the files go back to where they were before the old answer, the new answer is appended,
-and the agent continues. If files were changed outside the session, moves.py asks the user about
-them.
+The session continues on a new branch: its leaf and the project's files go back to their state
+before the old answer, the new answer is appended, and the agent continues. If files were changed
+outside the session, moves.py asks the user about them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def answer(controller: Controller, argument: str) -> None:
 
 
 def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
-    """Return the ``ask`` result with the entry number ``argument``, or the newest if that is "".
+    """Return the ``ask`` result with the entry number ``argument``, or the newest if it is "".
 
     Raises `CommandError` if ``path`` has no such result.
     """
@@ -94,9 +94,9 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
 
 
 def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions:
-    """Return the questions that ``result`` answers.
+    """Return the questions that the tool result ``result`` answers.
 
-    Raises `CommandError` if they are missing or invalid.
+    Raises `CommandError` if the questions are missing or invalid.
     """
     from tui_agent.session.entries import AssistantEntry, ToolCallPart
 
@@ -123,7 +123,7 @@ def _read(arguments: str) -> ModelQuestions:
 
 
 def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the earlier answers by field name; empty unless each question has one."""
+    """Return the earlier answers by field name; empty unless every question has an answer."""
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}
@@ -137,7 +137,10 @@ def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[s
 
 
 def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
-    """Return the tool results that directly follow ``result``; the answer doesn't affect them."""
+    """Return the tool results that directly follow ``result``.
+
+    The user's new answer doesn't affect them.
+    """
     from tui_agent.session.entries import ToolResultEntry
 
     others = []
@@ -149,5 +152,5 @@ def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEn
 
 
 def _as_new_entry(entry: ToolResultEntry) -> ToolResultEntry:
-    """Return a copy of an entry without its number and parent, so it can be appended again."""
+    """Return a copy of an entry without its number and parent, so that it can be appended again."""
     return entry.model_copy(update={"id": 0, "parent_id": None})

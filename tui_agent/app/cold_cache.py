@@ -1,8 +1,9 @@
 """Warns when the prompt cache is about to expire or has expired, and after a cache miss.
 
-Before it expires, a ping (a small request) keeps it warm if that is expected to save money
-(`CachePings` decides that and sends the ping); otherwise /compact is offered if it saves enough. The
-frontend calls `ColdCache.check` on a timer, and `warn_of_missed_cache` when the agent reports a miss.
+Before the cache expires, a ping (a small request) keeps it warm if that is expected to save money
+(`CachePings` decides that and sends the ping); otherwise, the user is offered /compact if that
+saves enough tokens. The frontend calls `ColdCache.check` on a timer, and `warn_of_missed_cache`
+when the agent reports a miss.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Answer = tuple[str, int]
-"""Identifies a model's answer: session id and entry number (unique only within its session)."""
+"""Identifies an answer of a model: the session id, and the entry number within that session."""
 
 OFFER_SECONDS = 60
 """Number of seconds before the cache expires at which a ping is sent or /compact is offered."""
@@ -28,7 +29,7 @@ OFFER_SECONDS = 60
 class ColdCache:
     """Warns that the prompt cache is about to expire, and that it has expired.
 
-    Gives each of these warnings at most once after an answer.
+    Gives each of these warnings at most once for each answer of the model.
     """
 
     def __init__(self, controller: "Controller") -> None:
@@ -37,15 +38,18 @@ class ColdCache:
         """The last answer for which `check` handled the expired cache, with or without a
         warning."""
         self._offered: Answer | None = None
-        """The last answer after which no ping was sent; /compact was offered if it saved enough."""
+        """The last answer after which no ping was sent.
+
+        /compact was offered instead if it saved enough tokens.
+        """
         self._is_pinging = False
 
     def check(self) -> None:
-        """Warn if the cache has expired; ping or offer /compact if it is about to expire.
+        """Warn if the prompt cache has expired; ping or offer /compact if it is about to expire.
 
         Starts a task for this. The task shows nothing if too few tokens are affected (setting
         ``cache.warn_tokens``). Does nothing while the agent runs, in a read-only session, or if the
-        expired cache was handled before. Cheap enough for a timer.
+        expired cache was handled before. The method is cheap enough to be called by a timer.
         """
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
@@ -91,7 +95,10 @@ class ColdCache:
         )
 
     async def _offer(self, agent: "Agent") -> None:
-        """Offer /compact if it saves the next request at least half of ``cache.warn_tokens``."""
+        """Offer /compact if it makes the next request clearly smaller.
+
+        The request has to shrink by at least half of ``cache.warn_tokens``.
+        """
         from tui_agent.context.compaction import CompactionPlan
 
         if not agent.inspector.cached_tokens():
@@ -115,7 +122,7 @@ class ColdCache:
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
         """Show ``text`` with the extra cost of ``count`` uncached tokens, and offer /compact.
 
-        ``difference`` is the word after the price: `` more`` or `` cheaper``.
+        ``difference`` is the word after the price, either `` more`` or `` cheaper``.
         """
         dollars = self._controller.services.cache_miss_cost(agent.model, count)
         about = about_cost(dollars, difference)
@@ -126,7 +133,7 @@ class ColdCache:
 
 
 def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:
-    """Tell the user about a cache miss that the agent reported."""
+    """Tell the user about a prompt cache miss that the agent reported."""
     from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 

@@ -39,7 +39,7 @@ Handler = Callable[..., Coroutine[Any, Any, None]]
 _USES = "commands-used.json"
 """Name of the file that counts the uses of each command; the counts order the help page."""
 _ROWS: list[Command] = []
-"""Rows of the command modules that have been imported so far."""
+"""Rows that were registered by the command modules imported so far."""
 
 
 async def _no_handler(*_given: Any) -> None:
@@ -61,21 +61,24 @@ class Command:
     """The argument as shown in the help, in brackets if it is optional; "" for none."""
     aliases: tuple[str, ...] = ()
     words: str = ""
-    """More search words, separated by commas, such as purposes, or names in other programs."""
+    """Additional search words, separated by commas, such as purposes, or other programs' names."""
     hint: str = ""
-    """Label in the footer of keys; "" leaves the command out of the footer."""
+    """Label in the footer that lists keys; "" leaves the command out of the footer."""
     needs_screen: bool = False
-    """Whether it works only on the full screen, not in an editor or a run without a screen."""
+    """Whether the command needs the full screen, so that editors and other runs don't offer it."""
     is_early: bool = False
-    """Whether it works before the session store is open."""
+    """Whether the command works before the session store is open."""
     changes_files: bool = False
     """Whether the command itself can change the project's files, without a run of the agent."""
     is_replaceable: bool = False
-    """Whether a user's own command with the same name replaces it."""
+    """Whether a user's own command with the same name replaces this command."""
     now: Callable[[Session], str] = lambda _session: ""
     """Returns the help text for a session's current state; "" to show ``help`` instead."""
     place: int = 1_000
-    """Position in lists, ascending. Commands without a place come last, sorted by module."""
+    """Position of the command in lists, ascending.
+
+    Commands without a position come last, sorted by module.
+    """
     handler: Handler = _no_handler
 
     def __call__(self, handler: Handler) -> Handler:
@@ -84,7 +87,7 @@ class Command:
 
     @property
     def needs_argument(self) -> bool:
-        """Whether an argument is required."""
+        """Whether the command requires an argument."""
         return bool(self.argument) and not self.argument.startswith("[")
 
 
@@ -120,7 +123,7 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a built-in command has this name and a user's command can't replace it."""
+    """Return whether the name is that of a built-in command that users' commands can't replace."""
     return any(row.name == name and not row.is_replaceable for row in command_table())
 
 

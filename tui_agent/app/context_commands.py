@@ -2,8 +2,9 @@
 
 The commands for parts of the screen are ``/panel``, ``/view``, ``/outputs``, ``/thoughts`` and
 ``/settings``. This module also contains the actions on a single entry that the context map, the
-tree and links in the conversation offer: edit what the model sees of it, edit a summary, bring it
-back, compact up to it, jump to it. The agent plans compactions and appends the entries.
+tree and links in the conversation offer: to edit what the model sees of the entry, edit a summary,
+bring the entry back into the context, compact up to it, or scroll to it. The agent plans
+compactions and appends the entries.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ NOT_LATEST = "Only the latest summary can be edited."
 async def context(controller: Controller, argument: str) -> None:
     """Show the next request block by block: as a page on the full screen, otherwise as text.
 
-    The options apply only to the text. ``--json`` shows it as JSON, ``--request`` shows the exact
-    request instead. ``--at N`` assumes that entry N is the leaf; ``--model NAME`` and ``--window
-    TOKENS`` assume another model or context window.
+    The options apply only to the text. ``--json`` shows the blocks as JSON, and ``--request`` shows
+    the exact request instead. ``--at N`` assumes that entry N is the leaf; ``--model NAME`` and
+    ``--window TOKENS`` assume another model or context window.
     """
     agent = controller.open_agent
     if controller.frontend.has_screen:
@@ -64,7 +65,7 @@ async def context(controller: Controller, argument: str) -> None:
     model = options.get("model") or agent.model
     directory = ports.directory
     if not path:
-        await agent.context.warm()  # does not start MCP servers, so their tools are missing here
+        await agent.context.warm()  # starts no MCP servers, so their tools are missing here
         path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
@@ -120,9 +121,9 @@ def _options(argument: str) -> dict[str, str]:
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history, or with a leading ``#412`` only what comes before entry 412.
 
-    The full screen shows a preview first, except with a focus, for a short history, or while the
-    agent works and no prepared summary is ready. ``--preview`` only shows the expected effect, as
-    text, or as JSON with ``--json``.
+    The full screen shows a preview first, unless the user gave a focus, the history is short, or
+    the agent is working and no prepared summary is ready. ``--preview`` only shows the expected
+    effect, as text, or as JSON with ``--json``.
     """
     from tui_agent.agent.context_inspector import room_made
 
@@ -158,8 +159,9 @@ async def compact(controller: Controller, argument: str) -> None:
 def _has_preview(agent: Agent) -> bool:
     """Return whether to show a preview before a compaction.
 
-    While the agent works, only a prepared summary can be previewed. A history that isn't longer than
-    what a compaction normally keeps is compacted at once, as a preview would leave little to decide.
+    While the agent works, only a prepared summary can be previewed. A history that isn't longer
+    than what a compaction normally keeps is compacted at once, as a preview would leave little to
+    decide.
     """
     if agent.running:
         return agent.context.has_summary
@@ -170,7 +172,7 @@ def _has_preview(agent: Agent) -> bool:
 async def _preview(
     controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool
 ) -> None:
-    """Show what a compaction would do, without calling a model: the summary's size is an estimate.
+    """Show what a compaction would do, with an estimate of the summary's size; calls no model.
 
     Raises `CommandError` if the compaction is impossible.
     """
@@ -196,10 +198,10 @@ async def _preview(
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
-    """Summarise the conversation before an entry: at once if given a focus, else after a preview.
+    """Summarise the conversation before an entry.
 
-    If the entry is not on the path, or the compaction fails, tells the user. The preview needs a
-    screen.
+    With a focus, does so at once, otherwise after a preview, which needs a screen. Tells the user
+    if the entry is not on the current session path, or if the compaction fails.
     """
     agent = controller.idle_agent
     controller.require_writable()
@@ -219,7 +221,7 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
     words="free tokens, remove, shrink, truncate",
 )
 async def prune(controller: Controller, _argument: str) -> None:
-    """Clear old tool outputs from the context; say how many, and what that costs.
+    """Clear old tool outputs from the context, and report their number and the cost.
 
     The outputs stay in the session. The cost is the price of the cached tokens that the provider
     has to read again.
@@ -268,9 +270,9 @@ def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | No
 async def edit_block(controller: Controller, entry_id: int) -> str:
     """Let the user edit what the model sees of an entry; return a sentence about its new size.
 
-    Returns "" if the user cancels, changes nothing or leaves no text. If another session was opened
-    meanwhile, puts the user's text into the prompt and returns "". The stored entry stays as it is.
-    Raises `CommandError` if the entry can't be edited.
+    Returns "" if the user cancels, changes nothing or deletes all text. If another session was
+    opened meanwhile, puts the user's text into the prompt and returns "". The stored entry stays as
+    it is. Raises `CommandError` if the entry can't be edited.
     """
     from tui_agent.app import edit_cost
     from tui_agent.context.edited import content_of
@@ -309,9 +311,10 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
 async def edit_summary(controller: Controller, entry_id: int) -> None:
     """Let the user edit a compaction's summary; append a compaction with the edited summary.
 
-    Only the summary of the path's last compaction can be edited; for any other entry, only says so.
-    If a run has begun meanwhile, asks the user again, with the edited text. If the summary is no
-    longer the last one, or another session was opened, the text goes into the prompt.
+    Only the summary of the last compaction on the current session path can be edited. For any other
+    entry, tells the user so. If a run has begun meanwhile, asks the user again, with the edited
+    text. If the summary is no longer the last one, or another session was opened, the text goes
+    into the prompt.
     """
     from tui_agent.context.compaction import with_summary
     from tui_agent.context.view import resolve
@@ -407,7 +410,7 @@ async def thoughts(controller: Controller, _argument: str) -> None:
     words="configuration, options, preferences, turn off, disable, automatic compaction",
 )
 async def settings(controller: Controller, argument: str) -> None:
-    """Read the settings again and apply them, then show the settings page, filtered by ``argument``.
+    """Read and apply the settings again, then show the settings page, filtered by ``argument``.
 
     Invalid settings are reported and not applied.
     """
@@ -416,7 +419,7 @@ async def settings(controller: Controller, argument: str) -> None:
 
 
 def follow_settings(controller: Controller) -> str:
-    """Read the settings again and apply them, or report why they are invalid and apply none.
+    """Read the settings again and apply them; if they are invalid, report that and apply none.
 
     Returns the problem; "" if the settings are valid.
     """
@@ -434,7 +437,7 @@ def reread_settings(controller: Controller) -> None:
     """Read the settings again and apply those that take effect at once.
 
     Raises:
-        ConfigError: the settings are invalid; everything stays as it was.
+        ConfigError: the settings are invalid, so none of them was applied.
     """
     controller.services.reread_settings()
     controller.frontend.apply_settings(controller.services.config())
@@ -442,10 +445,10 @@ def reread_settings(controller: Controller) -> None:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
-    """Go to the place that an entry refers to; does nothing for an entry without such a place.
+    """Scroll to what an entry refers to; does nothing if it refers to nothing.
 
-    Scrolls to a compaction, or to the target of a context edit. For a branch summary, opens the tree
-    at the leaf of the summarised branch.
+    This is the entry itself for a compaction, and the target for a context edit. For a branch
+    summary, opens the tree at the leaf of the summarised branch.
     """
     from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
@@ -465,8 +468,8 @@ async def restore(controller: Controller, entry_id: int) -> None:
     """Bring an entry back into the context in full, from the next request on.
 
     For a context edit, brings back its target. For a prune, brings back every output that it
-    cleared and that is still out of the context. What a compaction summarised can't be brought
-    back; the user is told that.
+    cleared and that is still out of the context. The user is told that what a compaction summarised
+    can't be brought back.
     """
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import ContextEditEntry, PruneEntry
@@ -491,11 +494,13 @@ async def restore(controller: Controller, entry_id: int) -> None:
             hidden.append(block.origin[0])
     if not hidden and not wanted <= kept:
         controller.say(
-            "Nothing more can be brought back: the rest was summarised, or is on another branch."
+            "Nothing more can be brought back, because the rest was summarised, or is on another branch."
         )
         return
     if not hidden:
-        controller.say("There is nothing to bring back: all of it is in the context already.")
+        controller.say(
+            "There is nothing to bring back, because all of it is in the context already."
+        )
         return
     controller.require_writable()
     for target in hidden:

@@ -1,6 +1,7 @@
-"""Formats a side-by-side comparison of the contexts at two entries, with tokens and prices. Pure.
+"""Formats a side-by-side comparison of the contexts at two entries, with tokens and prices.
 
-`tui_agent.agent.context_map.change_between` compares the two contexts.
+`tui_agent.agent.context_map.change_between` compares the two contexts. All
+functions are pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from tui_agent.app.frontend import Heading
 from tui_agent.lazy import frozen
 
 _WIDTH = 37
-"""Width of each side, in characters."""
+"""Width of each side of the comparison, in characters."""
 _SIZE_WIDTH = 7
 _LEAST_LABEL = 8
 
@@ -35,7 +36,10 @@ class Side:
 
 
 def difference_lines(left: Side, right: Side) -> Iterator[str]:
-    """Yield the lines: sizes, prices, blocks on only one side, and blocks sent differently."""
+    """Yield the lines of the comparison.
+
+    They show sizes, prices, blocks on only one side, and blocks that are sent differently.
+    """
     change = change_between(left.shown, right.shown)
     yield Heading(_row(left.name, right.name))
     yield _row(_size(left), _size(right))

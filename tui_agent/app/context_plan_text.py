@@ -1,4 +1,7 @@
-"""Describes planned compactions, planned prunes and finished summaries: size and cost. Pure."""
+"""Describes the size and cost of planned compactions and prunes, and of finished summaries.
+
+A prune clears old tool outputs from the context. All functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
-    """Return the text of a compaction preview: size before and after, what is summarised and kept.
+    """Return the text of a compaction preview.
+
+    It says how large the history is before and after, what is summarised and what is kept.
 
     ``forecast`` is the planned compaction with an empty summary; ``dollars`` is the maximum cost of
     writing the summary, None if unknown.
@@ -84,7 +89,10 @@ def written_summary_text(commit: Commit, draft: Draft) -> str:
 
 
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
-    """Return a sentence that offers to prune instead, and says how many tokens that frees."""
+    """Return a sentence that offers clearing outputs instead of compaction.
+
+    The sentence says how many tokens that would free.
+    """
     count = sum(len(plan.targets) for plan in prunes)
     freed = sum(plan.tokens_freed for plan in prunes)
     return f"{plural(count, 'output')} can be cleared instead, which frees {tokens(freed)} tokens."
@@ -93,8 +101,8 @@ def prune_instead(prunes: Sequence[PrunePlan]) -> str:
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
     """Return a sentence that says how many tokens a prune frees, and what it costs.
 
-    ``dollars`` is the price of the cached tokens that are read again, None if unknown. ``warm``:
-    whether the cache is warm.
+    ``dollars`` is the price of the cached tokens that are read again, None if unknown. ``warm`` is
+    True if the prompt cache is warm.
     """
     freed = f"This frees {tokens(plan.tokens_freed)} tokens"
     if not warm:

@@ -1,7 +1,7 @@
-"""Texts about the next request: its prompt cache, what changed since the last one, and its blocks.
+"""Texts about the next request: its blocks, how much is cached, and changes since the last request.
 
-Also the text of a cache miss, the request as JSON, and the line about an entry's context status.
-Pure.
+The module also makes the text of a cache miss, the request as JSON, and the line about an entry's
+context status. All functions are pure.
 """
 
 import json
@@ -30,7 +30,10 @@ CAUSES: dict[str, str] = {
     BreakCause.COLD: "the prompt cache had expired",
     BreakCause.UNKNOWN: "the reason is unknown, which is a bug",
 }
-"""Why a request begins differently from the one before it. Each text ends a sentence."""
+"""Reasons why a request begins differently from the one before it.
+
+Each text ends a sentence.
+"""
 
 
 HEAD_WORDS = (
@@ -45,8 +48,10 @@ REST_WORDS = (
 )
 
 NO_RESULT = "(no result yet)"
-"""Shown as the result of a call that is still running. The placeholder in the request would say
-that the call was interrupted."""
+"""Text shown as the result of a tool call that is still running.
+
+The placeholder in the request would say that the call was interrupted.
+"""
 
 
 def next_words(
@@ -54,9 +59,8 @@ def next_words(
 ) -> str:
     """Return a sentence that says how much of the next request is cached, and why the rest isn't.
 
-    ``found`` is the first place where the request differs from the last one, None if the request
-    only adds to the last one. ``sent``: whether a request has been sent since the session was
-    opened.
+    ``found`` is the first place where the request differs from the last one, None if it only adds
+    to the last one. ``sent`` is True if a request has been sent since the session was opened.
     """
     if not state.warm:
         return "Next request: read in full, because the cache is cold."
@@ -95,7 +99,7 @@ def miss_cause(miss: CacheMiss) -> str:
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
-    """Return a sentence about a cache miss of the last request: tokens, extra cost and reason.
+    """Return a sentence with the tokens, extra cost and reason of the last request's cache miss.
 
     ``dollars`` is the extra cost, None if unknown.
     """
@@ -147,7 +151,7 @@ def block_facts(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line about an entry: number, size, context status and its age, cached or not.
+    """Return one line with an entry's number, size, context status and its age, cached or not.
 
     For an entry that is not sent, or is sent only as part of a summary, the line has only the
     number and the status. ``block`` is the entry's block in the next request, None if it has none.

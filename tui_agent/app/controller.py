@@ -1,10 +1,10 @@
 """The controller: owns the open session and its agent, runs commands and sends the user's messages.
 
-It is the same for every frontend. Command handlers receive the controller as their first argument.
-Their failures are caught in one place (`Controller.attempt`): the user sees a message, the log has
-the traceback, and the session continues. A busy session that leaves the screen continues as an
-aside. `AppServices` opens and closes sessions and makes agents; race_commands.py sets and clears
-the race.
+The controller is the same for every frontend. Command handlers receive the controller as their
+first argument. Their failures are caught in one place (`Controller.attempt`): the user sees a
+message, the traceback is logged, and the session continues. When the user opens another session, a
+busy session continues in the background (an aside). `AppServices` opens and closes sessions and
+makes agents; race_commands.py sets and clears the race.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ SWITCHED = (
 )
 
 COPYING = "Copying the session …"
-"""Shown while a session is copied; copying 100,000 entries takes seconds."""
+"""Message shown while a session is copied, as copying 100,000 entries takes seconds."""
 
 SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
-"""Commands that work while no session is open."""
+"""Commands that can be used while no session is open."""
 
 _WAYS = (
     (OpenHow.FORK, "Fork it: continue here in a copy"),
@@ -89,7 +89,7 @@ _REMEDY: Final = ("", "Send a message to choose how to continue.", "screen.choos
 
 @dataclass
 class WarningLog:
-    """The program's warnings since its start, and how many of them the user may have missed.
+    """Records the program's warnings, and how many of them the user may have missed.
 
     The full screen adds the warnings; without a screen, the log stays empty.
     """
@@ -97,7 +97,7 @@ class WarningLog:
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """Time (seconds since the epoch) and sentence of each warning, oldest first."""
     unread: int = 0
-    """Number of warnings that a newer message has replaced since the user last saw the list."""
+    """Number of warnings that were replaced by a newer message since the user last saw the list."""
 
     def lines(self) -> list[str]:
         """Return a line for each warning, oldest first: the time of day and the sentence."""
@@ -111,8 +111,8 @@ class WarningLog:
 class Controller:
     """Owns the open session and runs every command.
 
-    Other busy sessions continue off the screen, as asides. ``hear`` is called with every event of
-    the open session's agent.
+    Other busy sessions continue in the background, as asides. ``hear`` is called with every event
+    of the open session's agent.
     """
 
     def __init__(self, frontend: Frontend, hear: Callable[[AgentEvent], None]) -> None:
@@ -129,33 +129,40 @@ class Controller:
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """The last ``/plan`` task started for a proposed plan, even if done; None at first."""
+        """The newest ``/plan`` task for a proposed plan, even if it has ended; None at first."""
         self.choosing: asyncio.Task[None] | None = None
         """Task that asks for a model at the first start; cancelled once a model is chosen."""
         self.is_leaving = False
         """Whether the user is being asked to confirm /quit; a second /quit ends the program."""
         self.clock: Callable[[], float] = time.time
-        """Returns seconds since the epoch. Needed for keys, which can arrive before ``attach``."""
+        """Returns the current time in seconds since the epoch.
+
+        The time is needed for keys, which can arrive before ``attach`` is called.
+        """
         self.agent: Agent | None = None
         """The agent of the open session; None while no session is open."""
         self.race: Race | None = None
         """The open session's race; None if there is none.
 
-        Set by race_commands.py, and cleared there when a runner is taken or the race is dropped.
+        Set by race_commands.py, and cleared there when the user takes a runner's work or drops the
+        race.
         """
         self.deleted_sessions: list[str] = []
         """Ids of the sessions that the user has deleted and can restore, the newest last."""
         self.asides: dict[str, Aside] = {}
-        """Sessions off the screen, by id. They were busy when they left it, but may be done now."""
+        """Sessions that are open but not on the screen, by session id.
+
+        They were busy when the user switched to another session, but may have finished since then.
+        """
         self.progress = RunState()
-        """What a session's agent was doing when the session came back to the screen.
+        """What a session's agent was doing when the session was last brought back to the screen.
 
         `Frontend.progress` has the current state.
         """
         self.outbox = Outbox(self)
-        """Sends what the user types into the prompt."""
+        """Sends what the user typed into the prompt."""
         self.attached = asyncio.Event()
-        """Set once ``attach`` has been called. Keys can arrive earlier."""
+        """Set once ``attach`` has been called. The user can press keys before that."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """The warnings that ``/doctor`` lists."""
@@ -170,7 +177,7 @@ class Controller:
 
     @property
     def services(self) -> AppServices:
-        """The services passed to ``attach``, which has to be called first."""
+        """The services passed to ``attach``, which must be called first."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
 
@@ -214,9 +221,10 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result; on an error, log and show it, and return None.
+        """Await ``work`` and return its result; if it fails, log and show the error.
 
-        The error is shown on the page that covers the conversation, if there is one.
+        Returns None in that case. The error is shown on the page that covers the conversation, if
+        there is one.
         """
         try:
             return await work
@@ -235,8 +243,8 @@ class Controller:
     ) -> asyncio.Task[T | None]:
         """Start ``work`` as a task and return the task; reports errors as ``attempt`` does.
 
-        ``changes_files``: whether ``work`` can change the project's files, apart from any run of
-        the agent.
+        ``changes_files`` says whether ``work`` itself can change the project's files, without a run
+        of the agent.
         """
         task = asyncio.get_running_loop().create_task(self.attempt(work), context=context)
         self._tasks.add(task)
@@ -261,14 +269,14 @@ class Controller:
         return self._begun
 
     def _begin(self, name: str, arguments: str, *, at: float) -> asyncio.Task[bool | None]:
-        """Start a command as `begin` does, with ``at`` as its value of `requested_at`."""
+        """Start a command as `begin` does, with ``at`` as the command's value of `requested_at`."""
         context = copy_context()
         context.run(requested_at.set, at)
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # It may still be one of the user's own commands, in a new file.
+            # The name may still be one of the user's own commands, in a file added since the start.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
@@ -389,11 +397,11 @@ class Controller:
     async def open_or_raise(self, request: OpenRequest) -> Agent:
         """Open another session in place of the open one, and return its agent.
 
-        If a session is already being opened, waits for that first.
+        If another session is already being opened, waits for that first.
 
         Raises:
             SessionHeld: another running program has the requested session open.
-            StoreError: the session can't be opened. In both cases, the open one stays open.
+            StoreError: the session can't be opened. In both cases, the open session stays open.
         """
         async with self._opening:
             return await self._open_instead(request)
@@ -444,7 +452,7 @@ class Controller:
         try:
             if aside is not None:
                 await aside.shown.wait()
-            # A failure counts as cancelled.
+            # If asking fails, the question counts as cancelled.
             return await self.attempt(ask(self, question)) or Answer()
         finally:
             requested_at.reset(unasked)
@@ -457,8 +465,8 @@ class Controller:
     async def _leave_open_one(self) -> None:
         """Take the open session off the screen.
 
-        If it is busy and the frontend keeps asides, it continues in ``asides``; otherwise it is
-        closed.
+        If the session is busy and the frontend supports background sessions, it continues in
+        ``asides``. Otherwise, it is closed.
         """
         from tui_agent.app.side_by_side import Aside, is_busy
 
@@ -500,9 +508,10 @@ class Controller:
             self._unsubscribe = None
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
-        """Pass an event to ``hear``; after a run that proposed a plan, ask about the plan.
+        """Pass an event to ``hear``; if a run that proposed a plan has ended, ask about the plan.
 
-        If there is text in the prompt, or messages are queued, only say that the plan is ready.
+        If there is text in the prompt, or messages are queued, only tells the user that the plan is
+        ready.
         """
         from tui_agent.agent.events import RunEnded
 
@@ -523,8 +532,8 @@ class Controller:
     async def between_sessions(self, work: Awaitable[T]) -> T:
         """Close the open session, await ``work``, open the session again, and return the result.
 
-        ``work`` can then change the stored session, and no older state in memory overwrites that.
-        A session without entries stays open.
+        As the session is closed, ``work`` can change it in the store, and no older state in memory
+        overwrites these changes. A session without entries stays open.
         """
         session = self.open_agent.session
         if not session.info.entry_count:
@@ -544,7 +553,10 @@ class Controller:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        """Close every session. The session on the screen is the last, so it counts as last used."""
+        """Close every open session.
+
+        The session on the screen is closed last, so that it counts as the last used one.
+        """
         asides = list(self.asides.values())
         self.asides.clear()
         for aside in asides:
@@ -570,7 +582,7 @@ class Controller:
     def _stay_without(self, request: OpenRequest) -> None:
         """If no session is open, keep the request for `retry_opening`.
 
-        Then also puts the texts that were waiting for the session back into the prompt.
+        In that case, also puts the texts that were waiting for the session back into the prompt.
         """
         if self.agent is None:
             self._unopened = request
@@ -605,7 +617,7 @@ class Controller:
             return False
         try:
             taken: bool = self.agent.session.check_for_take_over()
-        except StoreError:  # reported with the next change of the session
+        except StoreError:  # the next change of the session reports the error
             return False
         if taken:
             sentence = f"Another program took over session {short_id(self.agent.session.id)}. It is read-only here."
@@ -613,7 +625,10 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue after a take-over, and do that. The text stays in the prompt."""
+        """Ask the user how to continue a session that another program took over, and do that.
+
+        The text stays in the prompt.
+        """
         if self.agent is None:
             return
         session_id = self.agent.session.id
@@ -640,7 +655,10 @@ class Outbox:
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
         self._unsent = 0
-        """Number of messages that wait until their or an earlier message's files have been read."""
+        """Number of messages that are not sent yet, because mentioned files are still being read.
+
+        The files are mentioned in the message itself or in an earlier one.
+        """
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send ``text`` as a message, or run it if it is a ``/command`` or ``!command``.
@@ -676,7 +694,7 @@ class Outbox:
                 pass
 
     def _intent_of(self, text: str) -> Intent | None:
-        """Return the intent of a text in the prompt, None if there is none (see `parse`).
+        """Parse the prompt's text into an intent (see `parse`); return None if it contains none.
 
         ``$name`` at its start is a command if there is a skill with this name.
         """
@@ -722,9 +740,9 @@ class Outbox:
             controller.say(f"{they} back in the prompt and not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
-        """Switch to a message's model and mode, send the message, warn about unattached mentions.
+        """Switch to a message's model and mode, and send the message.
 
-        Does nothing without an open session.
+        Warns about mentions that could not be attached. Does nothing without an open session.
         """
         agent = self._controller.agent
         if agent is None:
@@ -758,8 +776,8 @@ class Outbox:
     async def _send_with_files(self, agent: Agent, text: str, *, follow_up: bool) -> None:
         """Send a message to ``agent`` with the files that it mentions.
 
-        If that fails, or another session was opened while the files were read, the message goes back
-        into the prompt.
+        If that fails, or another session was opened while the files were read, the message goes
+        back into the prompt.
         """
         controller = self._controller
         try:
@@ -780,7 +798,7 @@ class Outbox:
             self._unsent -= 1
 
     def _put_back_of_another(self, text: str) -> None:
-        """Put a message back into the prompt because its session is no longer the open one."""
+        """Put a message back into the prompt, because another session was opened meanwhile."""
         controller = self._controller
         controller.frontend.put_back(text)
         controller.say(SWITCHED, "warning")

@@ -70,7 +70,7 @@ async def _whole_branch(controller: Controller, session: Session) -> str:
 
 
 def _answers(session: Session) -> list[str]:
-    """Return the texts of the model's answers on the path, newest first."""
+    """Return the texts of the model's answers on the current session path, newest first."""
     from tui_agent.session.entries import AssistantEntry
 
     answers = []
@@ -92,10 +92,11 @@ def last_code(answers: Iterable[str]) -> str | None:
 
 
 def own_text(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
-    """Return an entry's text: a message as typed, an answer, a summary, an output; may be "".
+    """Return an entry's text: a message as typed, an answer, a summary or an output.
 
     For an answer without text, returns its tool calls; for a shell command without output, the
-    command. ``blob`` returns content by SHA-256; without it, a long output stays truncated.
+    command. The result may be "". ``blob`` returns content by SHA-256; without it, a long output
+    stays truncated.
     """
     from tui_agent.session import entries
     from tui_agent.session.entries import typed_text

@@ -1,6 +1,7 @@
 """Computes how many tokens a context edit frees, and how many cached tokens are read again.
 
-Also contains the texts shown before and after such an edit. Pure: the agent makes the edit.
+The module also contains the texts shown before and after such an edit. All functions are
+pure, and the agent makes the edit.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
 FIXED = "The prompt and the tools can't be changed here; they come from files."
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
-"""States in which a block is sent in full."""
+"""Context statuses in which a block is sent in full."""
 _AFTER: dict[str, EntryState] = {
     "pin": EntryState.PINNED,
     "drop": EntryState.DROPPED,
@@ -54,9 +55,10 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Plan the edit ``action`` of the blocks at ``places``, or return why it would change nothing.
+    """Plan an edit of the blocks at ``places``, or return why it would change nothing.
 
-    Skips the prompt and the tools, and blocks that are in the wanted state already.
+    ``action`` says what to do with the blocks, for example to hide them. Skips the system prompt,
+    the tools, and blocks that are already in the wanted state.
     """
     entries = []
     for place in sorted(places):
@@ -66,7 +68,7 @@ def plan_edit(
         return FIXED
     after = _AFTER[action]
     wanted: list[int] = []
-    # Of the wanted blocks, only these change the bytes of the request.
+    # Only these of the wanted blocks change the bytes of the request.
     changed: list[int] = []
     for place in entries:
         block = blocks[place]
@@ -114,7 +116,7 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
-    """Return the question to ask before an edit, with the edit's effect on tokens and cache.
+    """Return the question to ask before a context edit, with its effect on tokens and cache.
 
     ``dollars`` is the price of the tokens that are read again, None if unknown.
     """
@@ -134,7 +136,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
 
 
 def done(edit: Edit) -> str:
-    """Return the sentence to show after an edit."""
+    """Return the sentence to show after a context edit."""
     return f"{_named(edit)} {_DONE[edit.action]} from the next request on."
 
 

@@ -51,7 +51,7 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""A secret cut off at a title's end is removed if at least this many characters of it are left."""
+"""Minimum number of characters left of a secret, cut off at a title's end, for it to be removed."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -62,7 +62,10 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""Formats by file suffix; the longest match counts. New files get a format's first suffix."""
+"""Formats by file suffix; the longest match counts.
+
+A new file receives the first suffix of its format.
+"""
 
 
 class NothingToExportError(UserFacingError):
@@ -85,11 +88,11 @@ _FOUND_BY_NAME = frozenset({ExportFormat.CLAUDE_CODE, ExportFormat.CODEX})
 
 @frozen
 class ExportOrder:
-    """What to export, and how.
+    """What to export, and in which form.
 
-    ``leaf`` is the last entry of the branch, None for the session's leaf. ``whole``: whether to
-    export all branches; None means all branches for HTML and JSON without a ``leaf``, otherwise
-    one. ``redacted``: whether to remove secrets, and user names in paths.
+    ``leaf`` is the last entry of the branch, None for the session's leaf. ``whole`` says whether to
+    export all branches. None means all branches for HTML and JSON without a ``leaf``, otherwise one
+    branch. ``redacted`` says whether to remove secrets, and user names in paths.
     """
 
     session_id: str
@@ -107,10 +110,10 @@ class ExportOrder:
         return not one
 
     def file_name(self, title: str, directory: Path) -> str:
-        """Return a file name, made from the title, that isn't taken in ``directory`` yet.
+        """Return a file name made from the session's title that isn't used in ``directory`` yet.
 
-        For Claude Code and Codex, returns the name by which those programs find the session, even if
-        such a file exists.
+        For Claude Code and Codex, returns the name by which those programs find the session, even
+        if such a file exists.
         """
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
@@ -150,8 +153,8 @@ def unknown_ending(path: str) -> str:
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
     """Return the export as text.
 
-    With ``order.redacted``, the text has no recognised secrets, no secret values of ``environ`` and
-    no user names in paths (see `Scrubber`).
+    With ``order.redacted``, the text contains no recognised secrets, no secret values of
+    ``environ`` and no user names in paths (see `Scrubber`).
 
     Raises:
         SessionNotFound: there is no such session.
@@ -197,7 +200,7 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
 def write_export(
     store: Store, order: ExportOrder, path: Path, *, replaces: bool = False
 ) -> tuple[Path, int]:
-    """Write an export to a file that only its owner can read; return its path and its size in bytes.
+    """Write an export to a file that only its owner can read; return its path and size in bytes.
 
     If ``path`` is a directory, `ExportOrder.file_name` names the file in it. Claude Code and Codex
     find a session only by that name, so for them a path without an export suffix means a directory,
@@ -229,7 +232,7 @@ class Scrubber:
 
     Args:
         secrets: values to remove wherever they occur.
-        home: the user's home directory; it becomes ``~``.
+        home: the user's home directory; it is replaced by ``~``.
     """
 
     def __init__(self, secrets: Iterable[str], home: Path) -> None:
@@ -250,7 +253,7 @@ class Scrubber:
         return cls(secrets, home)
 
     def text(self, text: str) -> str:
-        """Return a text without secrets, and without user names in paths.
+        """Return ``text`` without secrets, and without user names in paths.
 
         Also remembers the recognised secrets, so that ``copy`` can remove them from cut-off titles.
         """
@@ -313,7 +316,7 @@ class Scrubber:
         if isinstance(value, str):
             return renamed.get(value) or self.text(value)
         if isinstance(value, dict):
-            # A provider signs its own form of the reasoning, and would reject a changed one.
+            # The provider signed the reasoning in its own form, and would reject a changed form.
             signed = value.get("type") == "reasoning"
             is_call = value.get("type") == "tool_call"
             found = {}
@@ -343,7 +346,7 @@ class Scrubber:
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
-    """Return a title without the given secrets, even if the title ends within one of them."""
+    """Return a title without the given secrets, even if a secret is cut off at the title's end."""
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Number of newest entries that are searched in full, even inside words. Older entries are looked
-up in the search index, which finds only the beginnings of words."""
+"""Number of newest entries that are searched in full, even inside words.
+
+Older entries are looked up in the search index, which finds only the beginnings of words.
+"""
 MAX_PROMPTS: Final = 20_000
 """Maximum number of sent messages that ``/history`` lists, newest first."""
 _BATCH: Final = 200
@@ -39,10 +41,12 @@ async def find(controller: Controller, argument: str) -> None:
 
 
 async def find_entries(controller: Controller, query: str) -> list[int]:
-    """Return the ids of the visible entries on the path that contain ``query``, newest first.
+    """Return the ids of the visible entries that contain ``query``, newest first.
 
-    Ignores case. An entry older than the newest `MAX_SCANNED` is only found if one of its words
-    begins with ``query``. Empty if no session is open, or ``query`` is "".
+    Only searches the current session path.
+
+    The search ignores case. An entry older than the newest `MAX_SCANNED` is only found if one of
+    its words begins with ``query``. The list is empty if no session is open, or ``query`` is "".
     """
     if (agent := controller.agent) is None or not query:
         return []

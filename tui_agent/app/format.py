@@ -1,6 +1,6 @@
 """Formats values as short texts: token counts, money, durations, ages, paths, plurals, lower case.
 
-Also parses the counts and amounts that a user types.
+The module also parses the counts and amounts that a user types.
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ def seconds(duration: float) -> str:
 
 
 def duration(length: float) -> str:
-    """Return seconds as text, with one decimal below 10, and with minutes from 100 seconds on.
+    """Return a number of seconds as text, with a decimal below 10, and with minutes from 100 on.
 
     For example ``0.1 s``, ``12 s``, ``3:05``.
     """
@@ -140,7 +140,7 @@ def short_path(path: str | Path) -> str:
 
 
 def short_model(model: str) -> str:
-    """Return the part of a model's id after the last slash: ``anthropic/claude-x`` → ``claude-x``."""
+    """Return what follows the last slash in a model's id: ``anthropic/claude-x`` → ``claude-x``."""
     return visible(model.rsplit("/", 1)[-1])
 
 

@@ -40,24 +40,27 @@ Remedy = tuple[str, str, str]
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 MAX_DIFF_CHARS = 100_000
-"""Maximum characters of a diff that a frontend without a screen prints."""
+"""Maximum number of characters of a diff that a frontend without a screen prints."""
 
 
 UNREQUESTED = float("-inf")
-"""Value of `requested_at` for questions that no user's command caused, such as a server's."""
+"""Value of `requested_at` for questions that no command caused, such as those of a server."""
 requested_at: ContextVar[float | None] = ContextVar("requested_at", default=None)
-"""When the user gave the command that the current task carries out, in seconds since the epoch.
+"""Time at which the user gave the current task's command, in seconds since the epoch.
 
-None if that is unknown, as for the keys of a page.
+The value is None if the time is unknown, for example for keys pressed on a page.
 """
 
 
 class Shown:
-    """Base of questions and pages."""
+    """Base class of questions and pages."""
 
     @property
     def identity(self) -> object:
-        """Equal for questions or pages with the same content, of which only one is shown."""
+        """A value that is equal for questions or pages with the same content.
+
+        Only one of several questions or pages with the same value is shown.
+        """
         return self
 
 
@@ -67,7 +70,7 @@ class Question(Shown, Generic[Answer_co]):
 
 @frozen
 class Choice(Question[str]):
-    """A question with a few answers, each a pair: the name to return, and the text to show."""
+    """A question with a few answers, given as pairs of the name to return and the text to show."""
 
     question: str
     answers: Sequence[tuple[str, str]]
@@ -75,39 +78,42 @@ class Choice(Question[str]):
     at: str | None = None
     """Name of the answer that the cursor starts on; None means the first answer."""
     numbered: bool = False
-    """Whether digits choose answers. Letters always choose the answers that they name."""
+    """Whether digits choose answers. A letter always chooses the answer that it names."""
     why: str = ""
     """Reason for the question, in one line."""
     files: Sequence[ChangedFile] = ()
-    """Changed files that the question is about."""
+    """The changed files that the question is about."""
     inline: bool = False
-    """Whether it is shown above the prompt, so that conversation and prompt stay usable."""
+    """Whether the question is shown above the prompt, so that the conversation stays usable."""
     by_tab: bool = False
     """Whether an inline question takes keys only after Tab or a click.
 
     Until then, the prompt takes them.
     """
     ticks: int = 0
-    """Number of answers that have a tick box; these are the first ones.
+    """Number of answers that have a tick box, counted from the first answer.
 
     Space ticks the answer at the cursor. After each tick, the question is asked again, with ``at``.
-    Choosing the answer after these ends ticking.
+    The answer after those with a tick box ends the ticking.
     """
     comes_first: bool = False
     """Whether no message can be sent until an inline question is answered."""
     wide: bool = False
-    """Whether the details are table rows, which may be wider than running text."""
+    """Whether the question's details are table rows, which may be wider than running text."""
     noted: Sequence[str] = ()
     """Names of the answers to which the user can add a note, in the field above the prompt.
 
     The answer is then the name, a space and the note.
     """
     unasked: str | None = None
-    """Name of the answer used in a run without a user; if None, the command fails in such a run."""
+    """Name of the answer that is used in a run without a user.
+
+    If it is None, the command fails in such a run.
+    """
 
     @property
     def goes_on(self) -> bool:
-        """Whether the question is asked again because the user ticked an answer."""
+        """Whether the user ticked an answer, so that the question is asked again."""
         return self.ticks > 0 and self.at is not None
 
     @property
@@ -122,7 +128,7 @@ class Choice(Question[str]):
 
 @frozen
 class PickRow:
-    """A row of a `Pick`. ``text`` is a single line; typed words are searched for in it.
+    """A row of a `Pick`. ``text`` is a single line, in which typed words are searched for.
 
     ``facts`` are shown at the line's end. ``key`` is returned if the row is chosen. ``details`` are
     lines shown while the row is highlighted.
@@ -138,7 +144,7 @@ class PickRow:
 class Pick(Question[str]):
     """A question with many answers, which the user narrows down by typing.
 
-    The answer is the key of a row. ``confirm`` is the label of Enter.
+    The answer is the key of a row. ``confirm`` is the label of the Enter key.
     """
 
     question: str
@@ -148,7 +154,7 @@ class Pick(Question[str]):
 
 @frozen
 class TextLine(Question[str]):
-    """Asks for one line of text.
+    """A question that asks for one line of text.
 
     ``confirm`` is the label of Enter; a ``hidden`` text is never shown or stored.
     """
@@ -182,7 +188,7 @@ class EditedText(Question[str]):
 
 @frozen
 class ModelPick:
-    """The model that the user chose.
+    """The answer to a `ModelChoice`: the model that the user chose.
 
     ``server`` is the base URL to save in the model's settings, "" if it needn't be saved.
     """
@@ -195,10 +201,10 @@ class ModelPick:
 
 @frozen
 class ModelChoice(Question[ModelPick]):
-    """Asks for a model; ``current`` is the id of the model in use.
+    """A question that asks for a model; ``current`` is the id of the model in use.
 
-    With ``switches``, the user can also choose a model for this session only. ``search`` is the text
-    that filters the list at first.
+    With ``switches``, the user can also choose a model for this session only. ``search`` is the
+    text that filters the list at first.
     """
 
     current: str
@@ -208,14 +214,14 @@ class ModelChoice(Question[ModelPick]):
 
 @frozen
 class SessionChoice(Question["OpenRequest"]):
-    """Asks for a session to open; ``current`` is the id of the open session, if there is one."""
+    """A question that asks for a session; ``current`` is the id of the open session, if any."""
 
     current: str | None
 
 
 @frozen
 class ThemeChoice(Question[str]):
-    """Asks for a theme; the answer is its name."""
+    """A question that asks for a theme; the answer is the name of the theme."""
 
 
 class Heading(str):
@@ -225,7 +231,7 @@ class Heading(str):
 
 
 class Page(Shown):
-    """Something that the user looks at and closes. Most pages need the full screen."""
+    """Base class of pages, which the user looks at and closes. Most pages need the full screen."""
 
     title: str
     fence: ClassVar[str | None] = ""
@@ -247,7 +253,7 @@ class LinedPage(Page):
 
 @frozen
 class Report(Page):
-    """Lines to read; the page opens at the heading ``at``, or at the top if that is ""."""
+    """A page of lines to read, which opens at the heading ``at``, or at the top if that is ""."""
 
     title: str
     lines: Sequence[str]
@@ -262,7 +268,7 @@ class Report(Page):
 
 @frozen
 class Output(Page):
-    """A long text, shown in full."""
+    """A page that shows a long text in full."""
 
     title: str
     text: str
@@ -273,9 +279,10 @@ class Output(Page):
 
 @frozen
 class TreePage(LinedPage):
-    """All branches of the session. The cursor starts on the entry ``at``, by default on the leaf.
+    """The session tree page, which shows all branches of the session.
 
-    ``lines`` is the text for frontends without a screen.
+    The cursor starts on the entry ``at``, by default on the leaf. ``lines`` is the text for
+    frontends without a screen.
     """
 
     at: int | None = None
@@ -285,7 +292,10 @@ class TreePage(LinedPage):
 
 @frozen
 class ContextPage(LinedPage):
-    """The next request, block by block. ``lines`` is the text for frontends without a screen."""
+    """The page that shows the next request block by block.
+
+    ``lines`` is the text for frontends without a screen.
+    """
 
     lines: Sequence[str] = ()
     title: str = "The context map"
@@ -293,7 +303,7 @@ class ContextPage(LinedPage):
 
 @frozen
 class CompactPage(Page):
-    """A compaction that the user can look at and edit before it is applied.
+    """The page on which the user can review and edit a compaction before it is applied.
 
     ``boundary`` is the number of the first entry that is kept; if None, the program chooses it.
     """
@@ -304,7 +314,7 @@ class CompactPage(Page):
 
 @frozen
 class SettingsPage(Page):
-    """Every setting, filtered by ``query``."""
+    """The settings page, with every setting that matches ``query``."""
 
     query: str = ""
     title: str = "The settings"
@@ -312,9 +322,10 @@ class SettingsPage(Page):
 
 @frozen
 class HelpPage(Page):
-    """Every command, key and setting; ``with_keys`` shows the conversation's keys above them.
+    """The help page, with every command, key and setting.
 
-    ``query`` is the text that filters the page at first, "" for none.
+    With ``with_keys``, the keys of the conversation are shown above them. ``query`` is the text
+    that filters the page at first, "" for none.
     """
 
     with_keys: bool = True
@@ -332,7 +343,7 @@ class EquipmentLine:
 
 @frozen
 class EquipmentPage(Page):
-    """Agents, skills and tools as ``lines``, and below them the MCP servers.
+    """The equipment page: agents, skills and tools as ``lines``, and below them the MCP servers.
 
     The cursor starts on the line below the heading ``at``.
     """
@@ -344,7 +355,7 @@ class EquipmentPage(Page):
 
 @frozen
 class MemoryPage(LinedPage):
-    """The project's memory and the proposals for it.
+    """The page with the project's memory and the proposals for it.
 
     ``lines`` is the text for frontends without a screen; it shows the proposals as a diff.
     """
@@ -356,16 +367,17 @@ class MemoryPage(LinedPage):
 
 @frozen
 class PermissionsPage(Page):
-    """Every permission rule with its origin."""
+    """The page that lists every permission rule with its origin."""
 
     title: str = "The permission rules"
 
 
 @frozen
 class SubagentPage(Page):
-    """A subagent's session. ``watched`` is the agent while it works, then its stored session.
+    """The page that shows the session of a subagent.
 
-    ``close`` is called when the page is left.
+    ``watched`` is the agent while it works, and afterwards its stored session. ``close`` is called
+    when the page is left.
     """
 
     watched: Agent | FinishedSubagent
@@ -380,7 +392,10 @@ class SubagentPage(Page):
 
 @frozen
 class RacePage(LinedPage):
-    """A running race, or the entry of a finished one. Without a screen, ``lines`` is shown."""
+    """The page of a running race, or of the entry of a finished race.
+
+    Frontends without a screen show the text ``lines``.
+    """
 
     race: Race | RaceEntry
     lines: Sequence[str] = ()
@@ -390,9 +405,9 @@ class RacePage(LinedPage):
 
 @frozen
 class RunnerPage(Page):
-    """The session of runner ``number`` of a race; ``watched`` is its agent or finished session.
+    """The page that shows the session of runner ``number`` of a race.
 
-    ``race`` is a ``RaceView``.
+    ``watched`` is the runner's agent or its finished session. ``race`` is a ``RaceView``.
     """
 
     watched: Agent | FinishedSubagent = field(compare=False)
@@ -403,7 +418,7 @@ class RunnerPage(Page):
 
 @frozen
 class DiffPage(Page):
-    """The diffs of files, one by one."""
+    """The page that shows the diffs of files one by one."""
 
     title: str
     files: Sequence[ChangedFile]
@@ -423,7 +438,7 @@ class FindPage(Page):
 
 @frozen
 class JobsPage(Page):
-    """The background jobs with their current output."""
+    """The page that lists the background jobs with their current output."""
 
     title: str = "The background jobs"
 
@@ -449,24 +464,30 @@ class Frontend:
     has_screen = False
     """Whether the frontend can show every page and ask every question."""
     keeps_asides = False
-    """Whether a busy session continues when another one is opened, instead of being stopped."""
+    """Whether a busy session continues in the background when another session is opened."""
     opens_sessions = True
-    """Whether a command can open another session here; `go_to` says what to do if it can't."""
+    """Whether commands can open another session in this frontend.
+
+    If not, `go_to` tells the user what to do instead.
+    """
     is_attended = True
     """Whether there is a user who can answer questions."""
     keymap: Mapping[str, str] = MappingProxyType({})
-    """Keys that the user configured, by command name."""
+    """Keys that the user has set for commands, by command name."""
 
     def command_begins(self) -> None:
         """Called when the user gives a command; does nothing by default."""
 
     def files_changed(self) -> None:
-        """Called when files of the project may have changed without a run. Default: do nothing."""
+        """Called when the project's files may have changed without a run.
+
+        Does nothing by default.
+        """
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show a message until the next one or until a run begins; offer ``remedy`` if given."""
+        """Show a message until the next message or run; offer the action ``remedy`` if given."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
@@ -486,7 +507,7 @@ class Frontend:
         asked: ModelQuestions,  # noqa: ARG002 - as overridden
         former: Mapping[str, Value],  # noqa: ARG002 - as overridden
     ) -> Answer | None:
-        """Ask the user the model's questions in one form, with the ``former`` answers filled in.
+        """Ask the model's questions in one form, in which the ``former`` answers are filled in.
 
         Returns None if the frontend has no forms, which is the default; the caller then asks each
         question separately.
@@ -516,14 +537,14 @@ class Frontend:
 
     @property
     def progress(self) -> RunState:
-        """What the open session's agent is doing; by default always idle."""
+        """What the open session's agent is doing; by default, it is always idle."""
         return RunState()
 
     def show_asides(self, asides: Sequence[Aside]) -> None:
-        """Show the state of the sessions that are off the screen; does nothing by default."""
+        """Show the state of the sessions in the background; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Show news about a session that is off the screen; by default, only shows ``sentence``."""
+        """Show news about a session in the background; by default, only shows ``sentence``."""
         del aside
         self.announce(sentence)
 
@@ -548,7 +569,7 @@ class Frontend:
         """End the program; does nothing by default."""
 
     def go_to(self, request: OpenRequest) -> None:
-        """Open a session; if it is open already, go to the requested entry."""
+        """Open the requested session; if it is open already, go to the requested entry."""
         raise NotImplementedError
 
     def jump_to(self, entry_id: int) -> bool:
@@ -592,35 +613,36 @@ class Frontend:
 
     @property
     def draft(self) -> str:
-        """The prompt's text, pasted parts included; by default ""."""
+        """The text in the prompt, including pasted parts; by default ""."""
         return ""
 
     @property
     def stashed(self) -> str:
-        """A draft that the user put away, pasted parts included; by default ""."""
+        """Text that the user put away from the prompt, including pasted parts; by default ""."""
         return ""
 
     def forget_stash(self) -> None:
-        """Drop the draft that was put away; does nothing by default."""
+        """Drop the text that the user put away from the prompt; does nothing by default."""
 
     def set_draft(self, text: str) -> None:
         """Replace the prompt's text; does nothing by default."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the draft and to each text in the prompt's history.
+        """Apply ``clean`` to the prompt's text and to each text in the prompt's history.
 
         Does nothing by default.
         """
 
     def put_back(self, text: str) -> None:
-        """Insert an unsent message in front of the prompt's text; by default, only show it."""
+        """Insert an unsent message before the prompt's text; by default, only show it."""
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
         """Put an undone message into the prompt, replacing the one that was restored before.
 
-        Text that the user typed, and an earlier message that they changed, stay after the new one.
-        If ``text`` is "", only removes the earlier message. By default, only shows the message.
+        Text that the user typed, and an earlier message that they changed, are kept after the new
+        message. If ``text`` is "", only removes the earlier message. By default, only shows the
+        message.
         """
         if text:
             self.say(f"The message was: {text}")

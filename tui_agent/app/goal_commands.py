@@ -24,9 +24,9 @@ HOW_TO_LOOP = "Type an interval (10s to 24h, in s, m or h) and a message: /loop 
 _INTERVAL = re.compile(r"(\d{1,5})([smh])\s+(\S.*)", re.DOTALL)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600}
 _SHORTEST = 10
-"""Shortest interval of a loop, in seconds."""
+"""Minimum interval of a loop, in seconds."""
 _LONGEST = 24 * 3_600
-"""Longest interval of a loop, in seconds."""
+"""Maximum interval of a loop, in seconds."""
 
 
 @Command(
@@ -59,7 +59,7 @@ async def goal(controller: Controller, argument: str) -> None:
         return
     controller.require_writable()
     if agent.model == DEMO_MODEL:
-        raise CommandError("The demo's script can't judge a goal: choose a model first.")
+        raise CommandError("The demo's script can't judge a goal. Choose a model first.")
     goals.begin(text)
     controller.frontend.refresh_facts()
     if not agent.running:

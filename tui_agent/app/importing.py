@@ -19,7 +19,10 @@ from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
-"""Model whose tokenizer counts tokens if a file gives no count; other tokenizers differ little."""
+"""Model whose tokenizer counts tokens if a file contains no count.
+
+Other tokenizers give similar counts.
+"""
 _MAX_NUMBERS = 10
 """Maximum number of damaged lines whose line numbers are listed."""
 
@@ -154,7 +157,7 @@ def summary_of(imported: Imported) -> str:
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Return True if a row of ``left_out`` names a type of line (in quotation marks)."""
+    """Return True if a row of ``left_out`` names a type of line, which is in quotation marks."""
     return row[0].startswith("“")
 
 
@@ -172,7 +175,7 @@ def _why_refused(error: StoreError) -> str:
 
 
 def _of_file(name: str, message: str) -> str:
-    """Put the path ``name`` in front of a message; replaces the bare file name if it is there."""
+    """Put the path ``name`` in front of a message, or replace the bare file name at its start."""
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if message.startswith(own):

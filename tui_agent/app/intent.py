@@ -38,7 +38,7 @@ def parse(text: str) -> Intent | None:
     """Return the intent of a text in the prompt; None if it is empty, or a ``!`` without a command.
 
     A slash begins a command only as the very first character; text that begins with a path, such as
-    ``/usr/lib is full``, is a message. A question mark alone is ``/help``.
+    ``/usr/lib is full``, is a message. A single question mark means ``/help``.
     """
     stripped = text.strip()
     if not stripped:

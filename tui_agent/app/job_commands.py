@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
 
 TAIL_CHARS = 2_000
-"""A frontend without a screen prints this many characters from the end of a job's output."""
+"""Number of characters that a frontend without a screen prints from the end of a job's output."""
 
 NOT_HIDDEN = "Your browser can already reach the ports of jobs, because commands use this machine's network here."
 
@@ -135,7 +135,7 @@ async def _close_port(controller: Controller, sandbox: Sandbox, text: str) -> No
 
 
 def _port(text: str, among: Collection[int]) -> int:
-    """Parse the number of a port.
+    """Parse the number of a port, which must be one of the numbers in ``among``.
 
     Raises:
         CommandError: the text is not a number in ``among``.

@@ -36,7 +36,7 @@ AGENTS = "Agents"
 SKILLS = "Skills"
 TOOLS = "Tools"
 SERVERS = "MCP servers"
-"""The headings of the equipment page."""
+"""Headings of the equipment page."""
 _DEFAULT_STYLE = "default"
 
 
@@ -78,9 +78,10 @@ def tools_lines(
     count: Callable[[ToolSchema], int],
     model: ModelTraits,
 ) -> list[str]:
-    """Return lines about built-in tools, tools of tool files with their sizes, and problems.
+    """Return lines about the built-in tools, the tools of tool files, and problems with tools.
 
-    ``count`` returns the number of tokens of a schema.
+    Each tool is listed with the size of its schema; ``count`` returns the number of tokens of a
+    schema.
     """
     offered = []
     missing = []
@@ -127,7 +128,10 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 
 
 def primary_agents(owner: Agent) -> dict[str, str]:
-    """Return the descriptions of the agents to which a user can switch, by name, built-in first."""
+    """Return the descriptions of the agents to which a user can switch, by name.
+
+    The built-in agents come first.
+    """
     own = owner.ports.knowledge.primaries
     return {"build": "the built-in agent"} | {name: own[name].description for name in own}
 
@@ -206,7 +210,7 @@ async def _choice_of(controller: Controller, question: str, kinds: dict[str, str
 
 
 async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
-    """Switch to the agent or style ``name``; ask first if cached tokens must be read again."""
+    """Switch to an agent or output style; ask first if cached tokens must be read again."""
     if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
         chooser.choose_agent(name)
         controller.frontend.refresh_facts()

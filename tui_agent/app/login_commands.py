@@ -101,7 +101,8 @@ async def _provider(
 ) -> LoginRow | None:
     """Return the provider with this name or id; for "", ask the user with the title ``question``.
 
-    Returns None if the user cancels. If there is no such provider, says so and returns None.
+    Returns None if the user cancels. If there is no such provider, tells the user so and returns
+    None.
     """
     by_name: dict[str, LoginRow] = {}
     for one in rows:
@@ -122,7 +123,10 @@ async def _provider(
 
 
 def _pick_row(row: LoginRow) -> PickRow:
-    """Return a provider's row in the list. Its text contains the id, so typing the id finds it."""
+    """Return a provider's row in the list.
+
+    Its text contains the provider's id, so that typing the id finds it.
+    """
     name = one_line(row.name, 30)
     if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
@@ -134,7 +138,7 @@ def _pick_row(row: LoginRow) -> PickRow:
 
 
 async def _take_key(controller: Controller, port: LoginController, row: LoginRow) -> str:
-    """Let the user enter a key or sign in, until a key is saved.
+    """Let the user enter a key or sign in; ask again until a key is saved.
 
     Returns the confirmation to show; "" if the user cancels.
     """
@@ -174,8 +178,8 @@ async def _sign_in(
     """Let the user sign in to a provider with a browser, and save the key.
 
     ``how`` is "browser" to open the page here, "elsewhere" to copy its address for another machine.
-    Returns the confirmation to show; None if the user cancelled or signing in failed. Shows why it
-    failed.
+    Returns the confirmation to show; None if the user cancelled or signing in failed. Shows the
+    user why it failed.
     """
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:

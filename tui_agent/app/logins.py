@@ -25,7 +25,10 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
-    """Return the keys in the environment, the settings and ``logins`` (default: stored logins)."""
+    """Return the API keys in the environment, the settings and ``logins``.
+
+    By default, these are the stored logins.
+    """
     return Keys(
         os.environ,
         providers=config.providers,
@@ -36,12 +39,15 @@ def keys_of(config: Config, logins: Logins | None = None) -> Keys:
 
 @frozen
 class LoginRow:
-    """A provider whose key can be entered. ``source`` says where its key is from, "" if none."""
+    """A provider whose API key can be entered.
+
+    ``source`` says where its key comes from, "" if it has no key.
+    """
 
     id: str
     name: str
     variable: str
-    """Environment variable from which the provider's key is read."""
+    """Name of the environment variable from which the provider's key is read."""
     page: str = ""
     """URL of the web page where the provider's keys are created; "" if unknown."""
     source: str = ""
@@ -58,7 +64,8 @@ class LoginRow:
 class LoginController:
     """Tries, saves and removes the keys that the user enters in the program.
 
-    All methods except ``try_key`` and ``sign_in`` read files or the keyring: call them in a thread.
+    All methods except ``try_key`` and ``sign_in`` read files or the keyring, so call them in a
+    thread.
     ``config`` returns the current settings.
     """
 
@@ -71,10 +78,10 @@ class LoginController:
         self._logins = logins
         self._config = config
         self.first_model = first_model
-        """Returns the model to start with, "" if the user has to choose."""
+        """Returns the id of the model to start with; "" if the user has to choose one."""
 
     def rows(self) -> Sequence[LoginRow]:
-        """Return the hosted providers that take a key, the best-known first."""
+        """Return the hosted providers that need an API key, the best-known ones first."""
         keys = keys_of(self._config(), self._logins)
         kept = set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
@@ -108,7 +115,7 @@ class LoginController:
         return str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
-        """Try a key with a request to the provider, and return the outcome; saves nothing."""
+        """Try a key with a request to the provider, and return the outcome; nothing is saved."""
         from tui_agent.model.discovery import try_key
 
         asked = PROVIDERS[provider]
@@ -124,7 +131,7 @@ class LoginController:
         source = self._source(provider)
         before = ""
         if source != SOURCE:
-            before = f" {source} takes precedence: unset it to use this key."
+            before = f" {source} takes precedence. Unset it to use this key."
         return f"The key is saved in {where}.{before}"
 
     def sign_in(self, provider: str) -> "BrowserSignIn":
@@ -159,7 +166,7 @@ class LoginController:
         return " ".join(sentences)
 
     def _source(self, provider: str) -> str:
-        """Return the source of a provider's key; "" if it has none."""
+        """Return the source of a provider's key; "" if the provider has no key."""
         keys = keys_of(self._config(), self._logins)
         key = None
         if provider in PROVIDERS:
@@ -169,7 +176,7 @@ class LoginController:
         return ""
 
     def _place(self, provider: Provider) -> AddressSetting:
-        """Return the address that requests to a provider go to, and the setting that it comes from."""
+        """Return the address that requests to a provider go to, and the setting that defines it."""
         config = self._config()
         place = Addresses(os.environ, config.models, config.providers).of(provider)
         return AddressSetting(wire_base(place.url, provider.wire), place.source)

@@ -49,11 +49,11 @@ async def remember(controller: Controller, argument: str) -> None:
     line = await asyncio.to_thread(view.memory.add, argument, view.clock())
     has_head = newest(agent.session.active_path(), SystemEntry) is not None
     if has_head and not agent.running and not agent.session.read_only:
-        # The session's system prompt is older than the line.
+        # The session's system prompt was written before the line was added.
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
-        f"Noted in the memory, as “{line.topic}”: every session in this project begins with this "
+        f"Noted in the memory, as “{line.topic}”. Every session in this project begins with this "
         "line. /forget removes it."
     )
 

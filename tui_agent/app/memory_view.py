@@ -1,4 +1,4 @@
-"""The project's memory as rows to show, and the user's changes to it.
+"""Shows the project's memory as rows, and makes the user's changes to it.
 
 ``files.memory`` reads and writes the files. After a change, the rows are out of date until
 `MemoryView.read` is called again.
@@ -27,12 +27,12 @@ NOTHING = (
 )
 NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Topic of a line in the project's notes file; the braces stand for the line's number (from 1)."""
+"""Topic of a line of the project's notes file, with the line's number (from 1) in the braces."""
 
 
 @frozen
 class MemoryRow:
-    """A line of the memory, or a proposal; ``proposal`` is None for a line.
+    """A line of the project's memory, or a proposal for one; ``proposal`` is None for a line.
 
     ``diff`` has pairs of a mark (``+``, ``-`` or a space) and a text. ``facts`` is one line about
     use, source and tokens. ``key`` is the topic; for a proposal, it begins with ``+``.
@@ -47,7 +47,9 @@ class MemoryRow:
 
 @dataclass
 class MemoryView:
-    """The memory as last read. ``session`` is this session's short id.
+    """The project's memory as it was last read.
+
+    ``session`` is the short id of the open session.
 
     ``text_of`` returns the text of the entry that a line's source names. ``count`` returns the
     number of tokens of a text. ``cost`` returns the number of tokens that the lines take in a
@@ -72,7 +74,7 @@ class MemoryView:
         try:
             notes = self.memory.notes()
         except (NoteError, OSError):
-            notes = []  # reported at the start of a session
+            notes = []  # the start of a session reports the error
         self.proposed = [self._proposed_row(state, one) for one in state.proposed]
         self.kept = [self._kept_row(line) for line in state.lines]
         for number, text in enumerate(notes, 1):
@@ -114,7 +116,7 @@ class MemoryView:
         if row.proposal is not None and text.strip() == row.line.shown:
             return self.take(row)
         if row.line.source == NOTES_FILE:
-            raise CommandError(f"That is a line of {NOTES_FILE}: edit the file.")
+            raise CommandError(f"That is a line of {NOTES_FILE}. Edit the file to change it.")
         topic = wanted.topic or row.line.topic
         changed = {"topic": topic, "text": wanted.text, "origin": USER}
         return self._keep(row.line.model_copy(update=changed), row)
@@ -137,16 +139,17 @@ class MemoryView:
         return f"Not kept, and won't be proposed again: {_quoted(row.line)}."
 
     def undo(self) -> str:
-        """Undo the newest change of the memory, whichever session made it; return a sentence about it.
+        """Undo the newest change of the memory, and return a sentence about it.
 
-        Raises `CommandError` if the memory can't be read or changed.
+        The change may have been made by another session. Raises `CommandError` if the memory can't
+        be read or changed.
         """
         try:
             change = self.memory.undo()
         except (NoteError, OSError) as error:
             raise CommandError(str(error)) from error
         if change is None:
-            return "Nothing to undo: the memory has not been changed."
+            return "There is nothing to undo, because the memory has not been changed."
         line = change.before or change.after
         if line is None and change.proposal is not None:
             line = change.proposal.line
@@ -168,13 +171,13 @@ class MemoryView:
 
     @property
     def kept_heading(self) -> str:
-        """The heading above the lines: their number and the tokens that they add to each request."""
+        """The heading above the memory's lines: their number, and their tokens in each request."""
         count = plural(len(self.kept), "line")
         lines = [row.line for row in self.kept]
         return f"Kept: {count}, {tokens(self.cost(lines))} tokens of each request"
 
     def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
-        """Save ``line`` in place of the row's line, or as the answer to the row's proposal."""
+        """Save ``line`` instead of the row's line, or accept it in place of the row's proposal."""
         kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
         instead_of = None
         if row.proposal is None:
@@ -210,7 +213,7 @@ class MemoryView:
         return MemoryRow(line.topic, ((" ", line.shown),), facts, line)
 
     def _source(self, line: MemoryLine) -> list[str]:
-        """Return the session and entry that a line comes from ("" if unknown), and who wrote it."""
+        """Return the session and entry a memory line comes from ("" if unknown), and its author."""
         session, _sign, entry = line.source.partition("#")
         where = ""
         if entry:

@@ -1,7 +1,7 @@
-"""The commands for permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox).
+"""Commands for permissions: ``/plan``, ``/mode``, ``/permissions`` and ``/outside`` (no sandbox).
 
-The controller also starts ``/plan`` after a run that proposed a plan. The agent's gate applies the
-mode and the rules.
+The controller also starts ``/plan`` after a run that proposed a plan. The agent's permission gate
+applies the mode and the rules.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 FRESH = "fresh"
 EDIT = "edit"
 KEEP = "keep"
-"""Names of answers to the question about a plan; the other names are modes."""
+"""Names of answers to the question about a plan. All other names of answers are modes."""
 _CARRY_OUT = ("build", "auto-edit", FRESH)
-"""Names of the answers that carry out the plan; the first two are modes."""
+"""Names of the answers that carry out the plan. The first two are also names of modes."""
 
 _ANSWERS = (
     ("build", "Continue in build: ask before files change"),
@@ -64,9 +64,9 @@ async def plan(controller: Controller, argument: str) -> None:
 
 
 async def decide(controller: Controller, text: str) -> None:
-    """Ask whether and in which mode to carry out the plan ``text``; if the user agrees, do so.
+    """Ask whether and in which mode to carry out a plan, and carry it out if the user agrees.
 
-    The user may edit the plan first.
+    ``text`` is the plan. The user can edit it first.
     """
     question = "Carry out this plan?"
     while True:
@@ -87,7 +87,7 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, answer: st
     """Switch to the mode in ``answer`` and send the approval with the plan ``text`` attached.
 
     ``answer`` is a name in `_CARRY_OUT`, with a note for the model after a space, if there is one.
-    For `FRESH`, first begin a branch without the conversation so far, in auto-edit mode.
+    For `FRESH`, first begins a branch without the conversation so far, in auto-edit mode.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
@@ -167,7 +167,7 @@ async def permissions(controller: Controller, _argument: str) -> None:
 async def outside(controller: Controller, argument: str) -> None:
     """Run a command as a shell entry without the sandbox, after asking; the model sees the output.
 
-    Without an argument, runs the model's last command on the path.
+    Without an argument, runs the model's last command on the current session path.
     """
     agent = controller.open_agent
     command = argument.strip() or _last_command(agent)
@@ -188,7 +188,7 @@ async def outside(controller: Controller, argument: str) -> None:
 
 
 def _last_command(agent: Agent) -> str:
-    """Return the command of the newest bash call on the path; "" if there is none."""
+    """Return the command of the newest bash call on the current path; "" if there is none."""
     from tui_agent.context.arguments import text_argument
     from tui_agent.session.entries import AssistantEntry
     from tui_agent.tools.registry import tool_traits

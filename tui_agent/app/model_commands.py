@@ -33,11 +33,11 @@ _HELP: Final = {
 
 
 USED_SESSIONS: Final = 40
-"""Number of the newest sessions whose models count as recently used."""
+"""Number of sessions, newest first, whose models count as recently used."""
 MAX_MODELS_USED: Final = 5
 """Maximum number of models that count as recently used."""
 _NO_KEY: Final = "has no API key"
-"""Part of a message. A message that contains it is shown as a warning."""
+"""Part of a message by which the message is recognised as a warning."""
 
 
 @Command(
@@ -65,7 +65,8 @@ async def model(controller: "Controller", argument: str) -> None:
     try:
         await choose_model(controller, argument)
     except CommandError as error:
-        # Only one message is visible, and invalid settings may be why the model is unknown.
+        # Only one message is visible at a time, and invalid settings may be the reason why the
+        # model is unknown.
         raise CommandError(f"{problem} {error}".strip()) from None
 
 
@@ -134,7 +135,7 @@ async def _models_used(controller: "Controller") -> list[str]:
 
 
 def _models_of(agent: "Agent") -> list[str]:
-    """Return the ids of the models used on the session's path, newest first, with repetitions."""
+    """Return the ids of the models used on the session path, newest first, with repetitions."""
     from tui_agent.session.entries import AssistantEntry, ModelChangeEntry, SystemEntry
 
     models = [agent.model]
@@ -209,7 +210,7 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
         raise CommandError(f"{verdict.sentence} The model was not changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
     answers += [
-        (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
+        (name, f"Use {one_line(name, 60)} as typed, because its provider may know it"),
         ("", f"Keep {controller.agent.model}"),
     ]
     question = f"The catalog has no model “{one_line(name, 60)}”."
@@ -261,8 +262,8 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
     """Use a model from the next request on, and also after a restart unless ``only_here``.
 
     A model without a key is used in this session only. Asks first if the conversation doesn't fit
-    the model's window, or if cached tokens would have to be read again. Returns whether the model is
-    used now. Raises `CommandError` if the user wants to compact the conversation first and that
+    the model's window, or if cached tokens would have to be read again. Returns whether the model
+    is used now. Raises `CommandError` if the user wants to compact the conversation first and that
     fails, or if the model can't be saved and so is used in this session only.
     """
     agent = controller.open_agent
@@ -292,7 +293,7 @@ async def use_model(controller: "Controller", model: str, *, only_here: bool = F
 
 
 async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
-    """Switch the model, and save it in the settings unless ``only_here`` or it has no API key.
+    """Switch to a model, and save it in the settings unless ``only_here`` or it has no API key.
 
     Returns a sentence for the user that says where the model is used. Raises `CommandError` if the
     model is used, but can't be saved.
@@ -315,7 +316,7 @@ async def _switch(controller: "Controller", model: str, *, only_here: bool) -> s
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:
-    """Ask the user's model server about the model if needed, and prepare the next request."""
+    """Ask the model's server about the model if needed, and prepare the next request."""
     await controller.services.ask_servers(model)
     if controller.agent is not None:
         await controller.agent.warm()
@@ -336,7 +337,7 @@ async def _ask_how_to_fit(
         rest = f", {tokens(ahead.pruned)} with old outputs cleared"
     details = (
         f"The next request takes {_size(ahead.before)} of {old}'s window.\n"
-        f"With {new} it would take {_size(ahead.after)}{rest}: too much to continue as it is."
+        f"With {new} it would take {_size(ahead.after)}{rest}, which is too much."
     )
     answers = [
         ("compact", f"Have {old} compact it for {new} first, then switch"),
@@ -360,7 +361,7 @@ def _size_sentence(controller: "Controller", model: str, ahead: "SwitchAhead") -
         pruned = ""
     return (
         f"{short_model(model)}: the next request takes {_size(ahead.after)}{pruned}; "
-        f"before, it was {_size(ahead.before)}. It is read uncached{price}."
+        f"before, it was {_size(ahead.before)}. The request is read uncached{price}."
     )
 
 
@@ -408,7 +409,10 @@ async def effort(controller: "Controller", argument: str) -> None:
     words="thinking, reasoning, level, cycle, rotate",
 )
 async def next_effort(controller: "Controller", _argument: str) -> None:
-    """Switch to the model's next effort level at once; the message says what the change may cost."""
+    """Switch to the model's next effort level at once.
+
+    The message to the user says what the change may cost.
+    """
     agent = controller.open_agent
     if not agent.effort.levels:
         controller.say(_without_levels(agent))
@@ -421,7 +425,10 @@ async def next_effort(controller: "Controller", _argument: str) -> None:
 
 
 def _next_levels(effort: EffortInForce) -> list[Effort | None]:
-    """Return the levels after the chosen one, then those before it; None stands for the default."""
+    """Return the effort levels after the chosen one, then those before it.
+
+    None stands for the default level.
+    """
     levels = [None, *(level for level in Effort if level in effort.levels)]
     at = 0
     if effort.chosen is not None:
@@ -466,8 +473,9 @@ def use_effort(
 ) -> None:
     """Set the effort from the next request on; tell the user if that changes the level.
 
-    None stands for the default of the settings or the model. ``named`` is what the user typed. If
-    that is another program's name for the level, says what the level is called here.
+    None stands for the default of the settings or the model. ``named`` is the name that the user
+    typed. If that is another program's name for the level, tells the user what the level is called
+    here.
     """
     before = agent.effort.level
     agent.change_effort(effort)
@@ -492,7 +500,7 @@ def _change_of_effort(controller: "Controller", agent: "Agent") -> str:
         # OpenAI and Anthropic keep a separate cache for each level.
         price = reread_price(controller, agent.model, cached)
         sentence += (
-            f" The provider may read {tokens(cached)} tokens again{price}: most providers have a "
-            "separate cache for each level."
+            f" The provider may read {tokens(cached)} tokens again{price}, because most "
+            "providers have a separate cache for each level."
         )
     return sentence

@@ -1,7 +1,8 @@
-"""Moves to another entry of the tree and restores the files to match, after asking about conflicts.
+"""Moves to another entry of the session tree, and restores the project's files to match.
 
-The functions return a phrase about what happened to files, which the callers show. The agent's
-navigator moves the leaf; its file rewinder plans and restores files.
+The user is asked first if files were changed outside the session. The functions return a phrase
+about what happened to files, which the callers show. The agent's navigator moves the session's
+leaf (the entry after which the session continues); its file rewinder plans and restores files.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
     Go = Callable[[], Awaitable[object]]
 
-NOT_RECORDED = "Changes to files are not recorded: checkpoints.enabled is false in the settings."
-"""Message for a command that needs the recorded changes."""
+NOT_RECORDED = (
+    "Changes to files are not recorded, because checkpoints.enabled is false in the settings."
+)
+"""Message if a command needs recorded file changes, but changes are not recorded."""
 
 MAX_NAMED = 3
 """Maximum number of files or commits that a sentence names; the others are counted."""
@@ -33,11 +36,13 @@ MAX_NAMED = 3
 REST = "y"
 CONVERSATION = "c"
 NOWHERE = "n"
-"""Answers to the question about files that were changed outside the session: `REST` restores the other
-files, `CONVERSATION` restores none, `NOWHERE` doesn't move."""
+"""Answers to the question about files that were changed outside the session.
+
+`REST` restores the other files, `CONVERSATION` restores none, and `NOWHERE` doesn't move.
+"""
 
 _RUNS = ("tool_result", "shell")
-"""Kinds of entries whose command may have made a Git commit."""
+"""Kinds of entries whose commands may have made a Git commit."""
 
 
 async def move_with_files(
@@ -51,8 +56,9 @@ async def move_with_files(
     """Move to ``target`` by calling ``go``, and restore files as they were at that entry.
 
     Returns a phrase about what happened to files, "" if nothing happened; None if the user cancels.
-    ``pair`` contains the two ends of the move that is undone or redone. If that move left files as
-    they were, so does this one. Raises NavigationError if the session continued in the meantime.
+    ``pair`` contains the two ends of the move that is undone or redone. If that move didn't restore
+    files, this move doesn't restore them either. Raises NavigationError if the session continued in
+    the meantime.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 
@@ -80,7 +86,7 @@ async def make_move(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Make a planned move (see ``Navigator.move``), and restore ``files``; if None, files stay.
+    """Make a planned move (see ``Navigator.move``), and restore ``files`` unless that is None.
 
     Returns a phrase about what happened to files, "" if nothing happened. Raises NavigationError if
     the session has continued since the move was planned.
@@ -108,7 +114,7 @@ def _require_unmoved(agent: Agent, leaf: int | None) -> None:
 async def files_along(
     controller: Controller, agent: Agent, target: int | None
 ) -> RestorePlan | None:
-    """Return the plan to restore files for a move to ``target``; None if the user cancels.
+    """Return the plan for restoring files on a move to ``target``; None if the user cancels.
 
     Asks about files that were changed outside the session. If the user agrees, doesn't ask about
     the same changes again. The plan is empty if the user wants to move without restoring files.
@@ -130,7 +136,7 @@ async def files_along(
         (NOWHERE, "no"),
     ]
     asked = Choice(
-        f"{names} changed outside this session. Go anyway?",
+        f"{names} changed outside this session. Continue anyway?",
         answers,
         why=_why(foreign, plan),
         files=changes,
@@ -148,7 +154,7 @@ async def files_along(
 
 
 def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
-    """Return sentences that say why these files conflict and what happens to the other files."""
+    """Return sentences that say why files conflict and what happens to the other files."""
     reasons = ", ".join(dict.fromkeys(conflict.reason for conflict in foreign))
     rest = _steps_phrase(plan, [step.path for step in plan.steps])
     if rest:
@@ -157,9 +163,10 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
 
 
 def files_phrase(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
-    """Return a phrase that names the restored and deleted files, and what stays.
+    """Return a phrase that names the restored and deleted files, and what is not reverted.
 
-    The files in conflict and the ``commits`` stay. Returns "" if there is nothing to name.
+    Files in conflict and the Git ``commits`` are not reverted. Returns "" if there is nothing to
+    name.
     """
     said = []
     if done.done:
@@ -183,7 +190,7 @@ def _stay(things: Sequence[object]) -> str:
 
 
 def _steps_phrase(plan: RestorePlan, paths: Sequence[str]) -> str:
-    """Return a phrase that says which of the files are deleted and which are restored."""
+    """Return a phrase that says which files are deleted and which are restored."""
     gone = {step.path for step in plan.steps if not step.wanted.exists}
     deleted: list[str] = []
     restored: list[str] = []
@@ -217,10 +224,10 @@ def _name(path: str) -> str:
 
 
 async def commits_left(agent: Agent, target: int | None) -> list[str]:
-    """Return short ids of the Git commits made in the part of the path that a move leaves.
+    """Return short ids of the Git commits made on the part of the session path that a move leaves.
 
-    The move goes to ``target``; it doesn't undo commits. Empty if no command or tool was run in
-    that part.
+    The move goes to the entry ``target``, and doesn't undo commits. The list is empty if no command
+    or tool was run on that part of the path.
     """
     from tui_agent.files.own_git import commits_between
 

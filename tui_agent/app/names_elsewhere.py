@@ -1,4 +1,7 @@
-"""Slash commands of Claude Code, Codex, OpenCode and Pi that don't exist here, and what to use instead."""
+"""Slash commands of other programs that don't exist here, and what to use instead.
+
+The programs are Claude Code, Codex, OpenCode and Pi.
+"""
 
 from collections.abc import Mapping
 
@@ -17,7 +20,7 @@ _SCHEDULE = "/loop sends a message again and again; cron can run tui-agent -p."
 _SUBAGENTS = (
     "o on a subagent's tool call shows what the subagent does; /agent chooses the main agent."
 )
-_DIRECTORY = "/status shows the directory. A session stays in its directory: start tui-agent in the other one."
+_DIRECTORY = "/status shows the directory, which a session can't change. To work in another one, start tui-agent there."
 _VOICE = "There is no voice input, but your system's dictation can type into the prompt."
 _NO_DECORATION = "tui-agent has nothing like that. /theme changes the colours."
 
@@ -34,7 +37,7 @@ ELSEWHERE: Mapping[str, str] = {
     "batch": "/race runs one prompt several times at once in copies of the project.",
     "browser": "An MCP server can drive a browser: /mcp add.",
     "bug": _REPORT,
-    "cd": "A session stays in its directory: start tui-agent in the other one.",
+    "cd": "A session can't change its directory. To work in another one, start tui-agent there.",
     "changelog": "The program's CHANGELOG.md lists what changed.",
     "chrome": "An MCP server can drive a browser: /mcp add.",
     "collab": "/mode changes what the agent may do, /agent chooses an agent.",
@@ -70,8 +73,8 @@ ELSEWHERE: Mapping[str, str] = {
     "pet": _NO_DECORATION,
     "pets": _NO_DECORATION,
     "powerup": "/help finds a command, a key or a setting, and /demo shows the program.",
-    "pr-comments": "Ask for the comments in a message: the agent runs gh.",
-    "pr_comments": "Ask for the comments in a message: the agent runs gh.",
+    "pr-comments": "Ask for the comments in a message, and the agent runs gh.",
+    "pr_comments": "Ask for the comments in a message, and the agent runs gh.",
     "presets": "/mode and /permissions set what is asked; an agent (/agent) can have its own model, mode and tools.",
     "privacy-settings": _ACCOUNT,
     "pwd": _DIRECTORY,
@@ -129,4 +132,4 @@ ELSEWHERE: Mapping[str, str] = {
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
     "yolo": f"/mode yolo runs everything without asking. For every session: {NEVER_ASK}",
 }
-"""Hint to show for each command, by its name in the other program."""
+"""Hint to show for each command of another program, by the command's name there."""

@@ -21,11 +21,11 @@ MAX_KEPT = 50
 """Maximum number of pasted images kept as files; images in sent messages are also in the store."""
 
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
-"""Matches the name of a pasted image, which follows ``@`` in a message."""
+"""Matches the name of a pasted image as it follows ``@`` in a message."""
 
 
 class PastedImages:
-    """Keeps pasted images in ``directory``/pasted; if that is None, in a temporary directory."""
+    """Keeps pasted images in ``directory``/pasted or, without one, in a temporary directory."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = (directory or Path(tempfile.mkdtemp(prefix="tui-agent-"))) / "pasted"

@@ -1,6 +1,6 @@
 """The text of a permission question and its possible answers, the same in every frontend.
 
-The agent's gate decides whether to ask, and which rules the answer "always" creates.
+The agent's permission gate decides whether to ask, and which rules the answer "always" creates.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ VERBS = {
     Permission.EXTERNAL_DIRECTORY: "Leave the project for",
     Permission.DOOM_LOOP: "The agent repeats itself. Run",
 }
-"""Beginning of the question about each permission; the subject follows."""
+"""Beginnings of the questions by permission; the subject of the question follows."""
 _OBJECTS = {
     Permission.BASH: "this command",
     Permission.WEBFETCH: "this address",
     Permission.DOOM_LOOP: "it again",
 }
-"""Subject of the question, for permissions whose details already show the subject in full."""
+"""Subjects of questions for permissions whose details already show the subject in full."""
 _NAMED = {Permission.MCP, Permission.TOOL}
 """Permissions whose questions name the tool."""
 _REQUESTS = {
@@ -45,9 +45,9 @@ _REQUESTS = {
     Permission.NETWORK: "reaching",
 }
 YES_AND = "Yes, and …"
-"""Placeholder in the empty field for a note to an approval."""
+"""Placeholder shown in the empty field for a note to an approval."""
 _NEW_FILE = "--- /dev/null"
-"""First line of the diff of a new file."""
+"""First line of the diff that creates a new file."""
 
 
 def change_mark(diff: str) -> str:
@@ -56,7 +56,10 @@ def change_mark(diff: str) -> str:
 
 
 def question(request: PermissionRequest) -> str:
-    """Return the question to ask: the request's own question, or one made from its first need."""
+    """Return the question about a permission request.
+
+    This is the request's own question, or one that is made from the first need of the request.
+    """
     if request.question or not request.needs:
         return request.question or f"Use {one_line(request.tool, 40)}?"
     need = request.needs[0]
@@ -84,7 +87,7 @@ def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
 
 
 def _amount(diff: str) -> str:
-    """Return how many lines a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``, or ""."""
+    """Return the size of a diff in lines: `` (+502 lines)``, `` (+3 −1)``, or ""."""
     signs = [row[:1] for row in diff.partition("\n@@")[2].splitlines()[1:]]
     added = signs.count("+")
     removed = signs.count("-")
@@ -98,7 +101,7 @@ def _amount(diff: str) -> str:
 
 
 def asked_parts(request: PermissionRequest) -> list[str]:
-    """Return the parts of the command line that need permission, one line each.
+    """Return the parts of a shell command that need permission, one line each.
 
     Parts that the question's reason already describes are left out. The result is empty if there is
     no command, or if the question is about the whole command line.
@@ -133,7 +136,7 @@ class Answer(NamedTuple):
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
     """Return the answers to offer.
 
-    "always" shows the rules in ``made``; if that is empty, it shows the request's own rules.
+    The answer "always" shows the rules in ``made`` or, if that is empty, the request's own rules.
     """
     from tui_agent.agent.permissions import in_words
 
@@ -166,7 +169,7 @@ def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer
 
 
 def first_answers(request: PermissionRequest) -> tuple[str, ...]:
-    """Return the names of the three answers that are shown before the others."""
+    """Return the names of the three answers that are shown before the other answers."""
     if request.loop:
         return ("once", "deny", "stop")
     if request.rules:
@@ -184,7 +187,11 @@ def note_hint(name: str) -> str:
 
 
 def is_risky(request: PermissionRequest) -> bool:
-    """Return True if a yes may destroy data, continues a doom loop, or can't be saved as a rule."""
+    """Return True if a permission should not be given lightly.
+
+    This is the case if the call may destroy data or continues a doom loop, or if no rule can be
+    saved for it.
+    """
     loses = any("data" in need.changes for need in request.needs)
     return loses or bool(request.loop) or not request.rules
 

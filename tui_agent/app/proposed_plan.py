@@ -12,7 +12,7 @@ _HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
 
 
 def proposed_plan(agent: Agent, *, headed: bool = False) -> str:
-    """Return the last answer in plan mode; if it has a heading "Plan", only from there on.
+    """Return the last answer in plan mode, only from the heading "Plan" on if it has one.
 
     Returns "" if the last message is not a complete answer, or the agent is not in plan mode. With
     ``headed``, also returns "" if the answer has no such heading.

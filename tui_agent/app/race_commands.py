@@ -1,8 +1,8 @@
-"""``/race`` runs a prompt in several runners at once; ``/check`` sets a command that checks work.
+"""``/race`` runs a prompt in several agents at once; ``/check`` sets a command that checks work.
 
-Each runner has its own branch and its own copy of the project. The commands also control a race, and
-take a runner's work into the conversation. This module sets and clears ``Controller.race``; `Race`
-owns the runners and their copies.
+Each of these agents, the runners, has its own branch and its own copy of the project. The commands
+also control a race, and take a runner's work into the conversation. This module sets and clears
+``Controller.race``; `Race` owns the runners and their copies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ USAGE = (
 )
 OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
 _ORDER = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)(?<!\S)--(?!\S)(.*)""", re.DOTALL)
-"""Matches runners and options, a ``--`` outside quotation marks, and the prompt."""
+"""Matches the argument of ``/race``: runners and options, an unquoted ``--``, and the prompt."""
 GO_ON = "Go on with the work."
 """Title of a race without a prompt, which continues the unfinished work."""
 NO_RACE = "There is no race. Begin one with " + USAGE
@@ -49,16 +49,16 @@ START = "y"
 LEAVE = "n"
 
 FORM_RUNNERS = 3
-"""Number of runners that the form offers at first."""
+"""Number of runners that the race form offers at first."""
 
 
 @frozen
 class RaceWish:
-    """A race as the user typed it, before names are looked up.
+    """A race as the user typed it, before the names of models and modes are looked up.
 
-    ``start`` is the entry where it begins, None for the leaf. ``check`` is None for the project's
-    saved check, "" for no check. ``cost`` (US dollars) and ``steps`` limit each runner. Without a
-    ``prompt``, the runners continue the unfinished work.
+    ``start`` is the entry at which the race begins, None for the leaf. ``check`` is None for the
+    project's saved check, "" for no check. ``cost`` (US dollars) and ``steps`` limit each runner.
+    Without a ``prompt``, the runners continue the unfinished work.
     """
 
     prompt: str
@@ -77,8 +77,8 @@ def read_wish(text: str) -> RaceWish:
     """Parse the argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``.
 
     Without ``--``, the prompt is on the lines after the first. Without runners, there are three.
-    Raises `CommandError` if a part is invalid, or if there is no prompt and not every runner has a
-    word for its context.
+    Raises `CommandError` if a part is invalid, or if there is no prompt and a runner has no word
+    for its context.
     """
     from tui_agent.agent.race.specs import all_name_contexts
 
@@ -139,7 +139,7 @@ def _options(head: str) -> tuple[str, dict[str, str]]:
 def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
     """Parse an option's value; None if there is none.
 
-    Raises `CommandError` if the value is invalid; ``what`` says what it should be.
+    Raises `CommandError` if the value is invalid; ``what`` says what the value should be.
     """
     if text is None:
         return None
@@ -150,7 +150,7 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race, after looking up its runners, message parts and check.
+    """Return the full order for a race, with its runners, message parts and check looked up.
 
     Raises `UserFacingError` if one of these is invalid.
     """
@@ -201,7 +201,7 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
     """Parse the runners of a race, such as ``3`` or ``opus, haiku``; raises `RunnersError`.
 
-    A part of a model's name is enough. Reads the model catalog: call it in a thread.
+    A part of a model's name is enough. Reads the model catalog, so call it in a thread.
     """
     from tui_agent.agent.race.specs import parse_runners
 
@@ -241,7 +241,7 @@ def modes_of(agent: Agent) -> tuple[str, ...]:
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
-    """Return what reading the conversation costs all runners together, and each runner's limits."""
+    """Return a race's price: the cost of reading the conversation, and each runner's limits."""
     from tui_agent.session.entries import Usage
 
     agent = controller.open_agent
@@ -277,7 +277,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 def require_possible(controller: Controller, order: RaceOrder) -> None:
-    """Raise `CommandError` if a race or the agent is running, or if ``order`` is impossible."""
+    """Raise `CommandError` if a race or the agent is running, or ``order`` can't be run."""
     from tui_agent.agent.intake import nothing_left
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -291,7 +291,7 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
     agent = controller.idle_agent
     if not order.parts and nothing_left(agent.session.beside(order.start).active_path()):
         raise CommandError(
-            "There is no work to continue: the last answer is complete. Add a prompt after --."
+            "There is no work to continue, because the last answer is complete. Add a prompt after --."
         )
     dropped: set[int] = set()
     for spec in order.specs:
@@ -317,10 +317,10 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race, which runs in the background, and return it; saves its check for the project.
+    """Begin a race, which runs in the background, and return it.
 
-    Raises `UserFacingError` or OSError if the race can't begin, or if another race was begun or
-    another session was opened while it was prepared.
+    Saves the race's check for the project. Raises `UserFacingError` or OSError if the race can't
+    begin, or if another race was begun or another session was opened while it was prepared.
     """
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
@@ -346,7 +346,9 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    """Wait until all runners have ended, then take the picked one, or say that the race is over.
+    """Wait until all runners have ended, then take the picked runner's work.
+
+    If no runner is picked, says that the race is over.
 
     If the race's session is off the screen, first waits until the session is back. Does nothing if
     the race was ended in another way meanwhile, or if the agent is running when a runner would be
@@ -366,9 +368,9 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Continue with a runner's conversation and files; the other runners stay as branches.
 
-    ``number`` counts from 1. It selects a runner of the finished race ``over`` if that is given,
-    otherwise of the running race, which then ends. If no race is running, it selects a runner of
-    the newest finished race that began on the path.
+    ``number`` counts from 1. The runner is one of the finished race ``over`` if that is given,
+    otherwise of the running race, which then ends. If no race is running, the runner is one of the
+    newest finished race that began on the current session path.
     """
     from tui_agent.agent.intake import nothing_left
 
@@ -377,7 +379,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     if over is None:
         race = controller.race
     if race is not None:
-        _branch(controller, number)  # raises an error if it has done nothing yet: the race goes on
+        _branch(controller, number)  # fails if the runner has done nothing yet
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
@@ -401,7 +403,10 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
 
 
 async def drop(controller: Controller) -> None:
-    """End the race without taking a runner: keep the branches, delete the copies of the project."""
+    """End the race without taking a runner's work.
+
+    The branches are kept; the copies of the project are deleted.
+    """
     race = _race(controller)
     await race.finish(None)
     _forget(controller, race)
@@ -421,7 +426,7 @@ def _forget(controller: Controller, race: Race) -> None:
 
 
 async def merge(controller: Controller, number: int) -> None:
-    """Add a summary of a runner's findings to the conversation; its files are not taken."""
+    """Add a summary of a runner's findings to the conversation, without taking its files."""
     agent = controller.idle_agent
     name, leaf = _branch(controller, number)
     controller.say(f"Summarising what {name} found …")
@@ -432,8 +437,8 @@ async def merge(controller: Controller, number: int) -> None:
 async def compare(controller: Controller) -> None:
     """Have the small model describe how the runners' changes differ, and show its text.
 
-    The text is stored with the race when the race ends. Raises `CommandError` if there is no race, a
-    runner is working, or fewer than two runners changed any files.
+    The text is stored with the race when the race ends. Raises `CommandError` if there is no race,
+    a runner is working, or fewer than two runners changed any files.
     """
     from tui_agent.agent.race.race import compare as ask
 
@@ -445,12 +450,14 @@ async def compare(controller: Controller) -> None:
     controller.say("Comparing the changes …")
     text = await ask(race)
     if not text:
-        raise CommandError("There is nothing to compare: fewer than two runners changed any files.")
+        raise CommandError(
+            "There is nothing to compare, because fewer than two runners changed any files."
+        )
     controller.show(Report("How the changes differ", text.splitlines()))
 
 
 async def steer(controller: Controller, number: int, text: str) -> None:
-    """Send a message to a runner; a runner that has ended continues its work with it."""
+    """Send a message to a runner; a runner that has ended starts working again."""
     race = _race(controller)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
@@ -460,9 +467,10 @@ async def steer(controller: Controller, number: int, text: str) -> None:
 
 
 def show(controller: Controller) -> None:
-    """Show the running race; if there is none, the newest finished one that began on the path.
+    """Show the running race or, if there is none, a finished one.
 
-    Raises `CommandError` if there is no such race either.
+    The finished race is the newest one that began on the current session path. Raises
+    `CommandError` if there is none.
     """
     race = controller.race
     if race is not None:
@@ -489,9 +497,9 @@ def answer_of(session: Session, row: RaceRunner) -> str:
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
-    """Return the newest finished race that began on the path; None if there is none.
+    """Return the newest finished race on the current session path; None if there is none.
 
-    A race that began before the first entry counts, too.
+    This is the newest race that began at an entry of the path, or before the first entry.
     """
     from tui_agent.session.entries import RaceEntry
 
@@ -611,7 +619,10 @@ def _is_order(argument: str) -> bool:
 
 
 async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
-    """Ask whether to start the race, with its maximum cost; if so, begin it and show it."""
+    """Ask whether to start the race, and name its maximum cost; if the user agrees, start it.
+
+    Afterwards, shows the race.
+    """
     order = await order_of(controller, wish)
     require_possible(controller, order)
     details = price_of(controller, order).sentence()
@@ -673,9 +684,9 @@ async def ask_for_race(
     """Let the user fill in the form of a race, then begin the race and show it.
 
     ``start`` is the entry where the race begins, None for the leaf. If the race is impossible as
-    the user wants it, says why and asks again. Returns False if the user cancels. ``leaving_out``
-    are entries: the form then starts with two runners, one with the whole conversation and one
-    without these entries.
+    the user wants it, says why and asks again. Returns False if the user cancels. If
+    ``leaving_out`` contains entries, the form starts with two runners, one with the whole
+    conversation and one without these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

@@ -1,6 +1,7 @@
-"""The form of a race: asks for the task, runners, check, limits, and the runner to take at the end.
+"""The form of a race: asks for the task, runners, check, limits, and whose work to take at the end.
 
-It only returns a changed order; race_commands.py checks the order and begins the race.
+A race runs several agents, the runners, on one prompt. The form only returns a changed order, which
+describes the race; race_commands.py checks the order and begins the race.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PICKS: Final[dict[Pick, str]] = {
     "first-green": "the first that passes",
     "best": "the best of all",
 }
-"""Label of each way to pick the runner whose work is taken at the end."""
+"""Labels of the ways to pick the runner whose work is taken at the end."""
 T = TypeVar("T")
 AS_HERE: Final = ""
 """Name of the answer that gives a runner the same effort or mode as the conversation."""
@@ -47,10 +48,11 @@ async def ask_for_order(
     price: Callable[[RaceOrder], str],
     title: str,
 ) -> RaceOrder | None:
-    """Let the user edit a race's order until they start it; return the order, None if cancelled.
+    """Let the user edit the order of a race until they start the race.
 
-    ``here`` has the conversation's model, effort and mode; ``modes`` has the modes to choose from.
-    ``price`` returns a sentence about the maximum cost of an order.
+    Returns the order, which describes the race, or None if the user cancels. ``here`` contains the
+    conversation's model, effort and mode; ``modes`` are the modes to choose from. ``price`` returns
+    a sentence about the maximum cost of an order.
     """
     at = "start"
     if not order.prompt:
@@ -80,7 +82,7 @@ async def ask_for_order(
 
 
 async def _with_option(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
-    """Ask for the option that ``row`` names (check, limit, steps or pick); return the new order."""
+    """Ask for the option ``row`` (check, limit, steps or pick); return the changed race order."""
     match row:
         case "check":
             question = TextLine("Check: a command, such as make test", order.check)
@@ -145,7 +147,7 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
 async def _number(
     controller: Controller, question: TextLine, read: Callable[[str], T], now: T | None
 ) -> T | None:
-    """Ask until ``read`` can parse the text, and return the parsed number.
+    """Ask for a number until ``read`` can parse the typed text, and return the number.
 
     Returns None for an empty text, and the current number ``now`` if the user cancels.
     """
@@ -164,7 +166,8 @@ async def _change(
 ) -> list[RunnerSpec]:
     """Ask how to change the runner at ``place``; return a list with the changed runner.
 
-    The list has the unchanged runner if the user cancels, and is empty if they remove the runner.
+    The list contains the unchanged runner if the user cancels, and is empty if they remove the
+    runner.
     """
     spec = order.specs[place]
     number = f"runner {place + 1}"
@@ -218,8 +221,8 @@ def _question(
 def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
     """Return ``spec`` with its ``part`` (model, effort, mode or context) set to ``value``.
 
-    "" stands for the conversation's own value. The conversation's model and its whole context are
-    stored as "", too.
+    An empty value stands for the conversation's own value. The conversation's model and its whole
+    context are stored as "", too.
     """
     match part:
         case "model":

@@ -1,4 +1,7 @@
-"""Formats races as text: the cost before the start, the progress, and the table of results. Pure."""
+"""Formats races as text: the cost before the start, the progress, and the results.
+
+A race runs several agents, the runners, on one prompt. All functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""If the project has at least this many files, the question before a race mentions it, because
-copying them takes seconds."""
+"""Minimum number of project files at which the question before a race mentions this number.
+
+Copying so many files takes seconds.
+"""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",
@@ -59,12 +64,12 @@ class RacePrice:
         return self.each * self.runners
 
     def sentence(self) -> str:
-        """Return one or two sentences: number of attempts, limits, and the cost of starting."""
+        """Return one or two sentences: the number of attempts, limits, and cost of starting."""
         who = plural(self.runners, "attempt")
         if self.steps is not None:
             who += f" of at most {plural(self.steps, 'step')}"
         if self.files >= MANY_FILES:
-            who += f", each in a copy of {self.files:,} files"
+            who += f", each in its own copy of the project ({self.files:,} files)"
         if self.most is None or self.each is None:
             limit = f"{who}, no cost limit."
         else:
@@ -155,7 +160,7 @@ def entry_lines(entry: RaceEntry) -> list[str]:
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
-    """Return the lines below a finished race's table, if any: check, money saved, comparison."""
+    """Return the lines below a finished race's table: check, money saved, comparison, if any."""
     if entry.check:
         check = [f"check: {one_line(entry.check, 200)}"]
     else:

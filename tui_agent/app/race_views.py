@@ -1,6 +1,8 @@
 """The content and actions of a race's page, for a running race and for a finished one.
 
-race_commands.py carries out most actions. Also finds the runners of the running race for the tree.
+A race runs several agents, the runners, on one prompt, each on its own branch.
+race_commands.py carries out most actions. The module also finds the runners of the running race for
+the session tree.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 NEWEST = 4
-"""How many of a working runner's newest answers are shown."""
+"""Maximum number of a working runner's newest answers that are shown."""
 
 
 def _call_line(tool: str, arguments: str) -> str:
@@ -58,12 +60,12 @@ class RaceView:
 
     @property
     def is_past(self) -> bool:
-        """Whether this is a finished race, which is stored as an entry and has no copies any more."""
+        """Whether this is a finished race, which is stored as an entry and has no copies."""
         return self._entry is not None
 
     @property
     def taken(self) -> int | None:
-        """Number of the runner whose work was taken; None if there is none (yet)."""
+        """Number of the runner whose work was taken; None if no work was taken yet or at all."""
         if self._entry is None:
             return None
         return self._entry.taken
@@ -134,7 +136,7 @@ class RaceView:
         )
 
     def agent_of(self, number: int) -> Agent | None:
-        """Return a runner's agent; None if there is none (yet), as in a finished race."""
+        """Return a runner's agent; None if it has none (yet), for example in a finished race."""
         if self._race is None:
             return None
         return self._race.runner(number).agent
@@ -175,7 +177,7 @@ class RaceView:
         return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show how a runner's files differ from another runner's files, or from the start.
+        """Show how a runner's files differ from another runner's files, or from those at the start.
 
         ``other`` is the number of the other runner, None for the start of the race. Raises
         `CommandError` if the files don't differ, or if changes to files are not recorded.
@@ -209,7 +211,10 @@ class RaceView:
     # -- acting
 
     async def take(self, number: int) -> bool:
-        """Continue with a runner's branch and files. Always returns True: the page may close."""
+        """Continue with a runner's branch and files.
+
+        Always returns True, so that the page closes.
+        """
         await race_commands.take(self._controller, number, self._entry)
         return True
 
@@ -218,7 +223,10 @@ class RaceView:
         await self._controller.idle_agent.navigator.merge(self._leaf(number))
 
     async def steer(self, number: int, text: str) -> None:
-        """Send a runner a message: for its next step, or to make it work again if it is done."""
+        """Send a message to a runner.
+
+        The runner receives it with its next step. A runner that has ended starts working again.
+        """
         self._live.runner(number)
         await race_commands.steer(self._controller, number, text)
 
@@ -231,7 +239,10 @@ class RaceView:
         race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
-        """End the race without taking a runner, unless it is over. Returns True, like `take`."""
+        """End the race, unless it is over, without taking a runner's work.
+
+        Returns True, like `take`.
+        """
         if self.is_past:
             return True
         await race_commands.drop(self._controller)

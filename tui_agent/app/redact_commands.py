@@ -1,7 +1,7 @@
 """The ``/redact`` command: removes a secret for good from everything that the program stores.
 
 redacting.py searches for the secret, and removes it after the user has agreed and while the open
-session is closed. The frontend removes it from the prompt and its history.
+session is closed. The frontend removes the secret from the prompt and its history.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEYOND_REACH = (
     "The provider, exports in other places, your project's files, the settings and the terminal's "
     "history may still contain it. Replace the secret at the service it belongs to."
 )
-"""What `/redact` can't change, and what the user should do."""
+"""Text about what `/redact` can't change, and what the user should do."""
 _WHICH = TextLine("The secret, or the number of an entry (#34)", confirm="search", hidden=True)
 
 
@@ -37,8 +37,8 @@ _WHICH = TextLine("The secret, or the number of an entry (#34)", confirm="search
 async def redact(controller: Controller, argument: str) -> None:
     """Remove a secret from every session, index, draft, log and copy, after asking once.
 
-    ``argument`` is the secret, or ``#N`` for the content of an entry. If it is "", the user is asked
-    for one of them.
+    ``argument`` is the secret, or ``#N`` for the content of an entry. If it is "", the user is
+    asked for one of them.
     """
     from tui_agent.app.redacting import Redaction
 
@@ -87,7 +87,7 @@ async def redact(controller: Controller, argument: str) -> None:
 
 
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
-    """Return what to remove, and a noun phrase for it that doesn't contain the secret.
+    """Return what to remove, and a noun phrase that describes it without showing the secret.
 
     ``text`` is the secret or ``#N``. Raises `CommandError` if the secret is too short or the entry
     has no content, and `EntryNotFound` if there is no entry N.
@@ -108,7 +108,7 @@ def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
         return removal, f"the content of {text}, and the secrets in it,"
     if len(text) < MIN_CHARS:
         raise CommandError(
-            f"Type at least {MIN_CHARS} characters: a shorter text may be part of other words."
+            f"Type at least {MIN_CHARS} characters, because a shorter text may be part of other words."
         )
     return Removal(SecretForms([text]), estimate), f"the text of {len(text)} characters"
 

@@ -2,7 +2,8 @@
 
 In files, secrets are overwritten in place, so that a log to which another program is writing stays
 intact. Backups of the store that contain a secret are deleted, and so are all project copies that
-races left behind. ``session.redacting`` changes the store; the caller closes the open session first.
+races left behind. ``session.redacting`` changes the store; the caller closes the open session
+first.
 """
 
 import logging
@@ -30,16 +31,16 @@ log = logging.getLogger(__name__)
 _PIECE = 1 << 22
 """Number of bytes of a file that are searched at a time."""
 _FEWEST_IN_BLOCK = 80
-"""If a redacted entry's text has at least this many characters, its copies are removed, too."""
+"""Minimum length, in characters, of a redacted entry's text whose copies are removed, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
-"""Suffixes of exports."""
+"""File suffixes of exported sessions."""
 _MOST_NAMED = 12
 """Maximum number of places that the question before the removal lists."""
 
 
 @frozen
 class OwnPlaces:
-    """Where the program keeps files.
+    """Places in which the program keeps files.
 
     ``directories`` are the program's own. ``races`` is the parent directory of the project copies
     that races use. ``exports`` are the directories to which exports are written by default. In
@@ -54,9 +55,9 @@ class OwnPlaces:
 
 @frozen
 class Finding:
-    """Where secrets were found: in the store, in files and in backups of the store.
+    """Places where secrets were found: the store, files and backups of the store.
 
-    ``copies`` are project copies that races left behind; they are deleted without being searched.
+    ``copies`` are project copies that races left behind; these are deleted without being searched.
     """
 
     store: StoreFinding
@@ -66,14 +67,14 @@ class Finding:
     unread: Sequence[Path] = ()
     """Files that could not be searched."""
     is_deleted: bool = False
-    """Whether only the remains of deleted rows in the store's file contain a secret."""
+    """Whether secrets occur in the store's file, but only in the remains of deleted rows."""
 
     def __bool__(self) -> bool:
         return bool(self.store or self.files or self.backups or self.copies or self.is_deleted)
 
 
 class Redaction:
-    """Searches for secrets and removes them. The methods are slow: call them in a thread."""
+    """Searches for secrets and removes them. The methods are slow, so call them in a thread."""
 
     def __init__(self, store: Store, removal: Removal, places: OwnPlaces) -> None:
         self._store = store
@@ -233,7 +234,7 @@ def removal_of_entry(
 def _offsets(path: Path, forms: SecretForms) -> Iterator[tuple[int, int]]:
     """Yield the offset and length, in bytes, of the pieces of a file that contain a secret.
 
-    Pieces overlap, so that a secret at the border of two is found.
+    The searched pieces overlap, so that a secret at the border between two pieces is found.
     """
     with path.open("rb") as file:
         at = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
-"""Mark for each state of a to-do."""
+"""Mark for each state of an item of the to-do list."""
 NAME_CELLS = 19
 """Width of the column of command names, in characters; a longer name gets a separate line."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
@@ -66,7 +66,7 @@ async def todo(controller: Controller, _argument: str) -> None:
 
 
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the lines of a to-do list; ``todos`` has the state and text of each to-do."""
+    """Return the lines of a to-do list; ``todos`` contains the state and text of each item."""
     if not todos:
         return [
             "There is no to-do list yet. The model makes one for work that takes several steps."

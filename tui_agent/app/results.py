@@ -1,8 +1,8 @@
 """The result of a session: its changes to the project's files, written as a patch or a Git commit.
 
 The changes are those that checkpoints recorded; changes that others made in between are separated
-where possible. ``files.git_writing`` makes the patch, or the commit on a new branch; the working tree
-stays as it is.
+where possible. ``files.git_writing`` makes the patch, or the commit on a new branch; the working
+tree is not changed.
 """
 
 import os
@@ -33,7 +33,7 @@ from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChang
 from tui_agent.session.session import Session
 
 BRANCH = "branch:"
-"""Prefix of a target that is a Git branch instead of a file."""
+"""Prefix by which a target is recognised as a Git branch instead of a file."""
 
 _SUBJECT_CHARS = 72
 _SUMMARY_CHARS = 2_000
@@ -53,7 +53,7 @@ def _net_changes(
     changes.
 
     Args:
-        changes: the changes recorded on a path of the tree, oldest first.
+        changes: the changes recorded on one path of the session tree, oldest first.
         content: returns the bytes of a file's snapshot, None if they are not kept.
     """
     by_path: dict[str, list[FileChange]] = {}
@@ -78,9 +78,9 @@ def _net_changes(
 
 
 def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes | None]) -> str:
-    """Return why a file can't be in the result: a snapshot has a problem or isn't kept any more.
+    """Return why a file can't be in the result; "" if it can.
 
-    Returns "" if it can.
+    Reasons are a snapshot that has a problem or isn't kept any more.
     """
     for snapshot in snapshots:
         if snapshot.problem:
@@ -94,7 +94,7 @@ def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes 
 def _combined(
     path: str, made: list[FileChange], content: Callable[[Snapshot], bytes | None]
 ) -> tuple[FileEdit, bool]:
-    """Return the session's changes to a file as one, and whether changes by others are mixed in.
+    """Return the session's combined change to a file, and whether it includes others' changes.
 
     Changes that others made between the session's changes are left out by a three-way merge, if
     that is possible.
@@ -127,9 +127,9 @@ class ResultError(UserFacingError):
 
 @frozen
 class SessionResult:
-    """A session's changes to files on the path to ``leaf``.
+    """A session's changes to files on the session path to the entry ``leaf``.
 
-    Reads files and runs git: create and use it in a thread.
+    Reads files and runs git, so create and use it in a thread.
     """
 
     session: Session
@@ -137,7 +137,7 @@ class SessionResult:
     project: Path
     files: Sequence[FileEdit]
     left_out: Sequence[Conflict]
-    """Files that can't be in the result, with the reason."""
+    """Files that can't be in the result, each with the reason."""
     mixed: Sequence[str]
     """Files whose result includes changes by others, because others changed the same lines."""
     omitted: int
@@ -147,7 +147,7 @@ class SessionResult:
     def of(
         cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None
     ) -> "SessionResult":
-        """Return the result of a session at the entry ``leaf``, by default at the session's leaf."""
+        """Return the result of a session at the entry ``leaf``, by default at its current leaf."""
         if leaf is None:
             leaf = session.leaf
         project = find_project(Path(session.info.cwd))
@@ -216,7 +216,7 @@ class SessionResult:
         )
 
     def message(self) -> str:
-        """Return the commit message: the session's title, its last answer, and its id as a trailer."""
+        """Return the commit message: the session's title and last answer, and its id as a trailer."""
         info = self.session.info
         title = one_line(info.title or info.first_message or "Work of a session", _SUBJECT_CHARS)
         path = reversed(self.session.path(self.leaf))
@@ -232,7 +232,7 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences about changes that are left out or mixed with others' changes, or "".
+        """Return sentences about changes left out or mixed with others' changes; "" if none.
 
         Each sentence begins with a space. If there is a commit, ``done``, the sentences also name
         the files that it left out or mixed.
@@ -257,7 +257,7 @@ class SessionResult:
         return "".join(f" {sentence}" for sentence in said)
 
     def as_json(self) -> dict[str, object]:
-        """Return the session, the entry, the project and the paths of the files, as a JSON object."""
+        """Return a JSON object with the session, entry, project and paths of the files."""
         return {
             "session": self.session.id,
             "entry": self.leaf,
@@ -270,7 +270,7 @@ class SessionResult:
 
 
 def _repository_of(path: str, project: Path) -> str:
-    """Return the path, in the project, of the nested Git repository around a file; "" if none."""
+    """Return the path, in the project, of the Git repository nested around a file; "" if none."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     for folder in folders:
         if os.path.lexists(project / folder / ".git"):

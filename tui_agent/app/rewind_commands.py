@@ -1,6 +1,7 @@
-"""The ``/rewind`` command: takes the conversation, the files or both back to before a message.
+"""The ``/rewind`` command: takes the conversation, the files or both back to an earlier point.
 
-moves.py moves the leaf and restores the files.
+The user picks one of their messages; the point is the one before that message. moves.py moves the
+leaf and restores the files.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import UserEntry
 
 MAX_MESSAGES = 300
-"""Maximum number of messages that are offered, newest first; /tree has all of them."""
+"""Maximum number of messages that ``/rewind`` offers, newest first; /tree has all of them."""
 
 CONVERSATION = "conversation"
 """Argument of ``/rewind`` that leaves the files as they are."""
@@ -47,7 +48,7 @@ _QUESTIONS = {
     words="earlier, restore, revert, checkpoint, take back, start again from",
 )
 async def rewind(controller: Controller, argument: str) -> None:
-    """Go back to before a message that the user picks.
+    """Go back to the point before a message that the user picks.
 
     ``argument`` is the part that goes back, "conversation" or "files"; "" means both.
     """
@@ -83,7 +84,10 @@ async def rewind(controller: Controller, argument: str) -> None:
 async def _go_back(
     controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool
 ) -> None:
-    """Go back to before a message, with or without files; put it into the prompt; report that."""
+    """Go back to the point before a message, put the message into the prompt, and report that.
+
+    With ``with_files``, also restores the files. Does nothing if the user cancels that.
+    """
     from tui_agent.session.entries import prompt_text
 
     move = agent.navigator.plan(message.id)
@@ -99,9 +103,10 @@ async def _go_back(
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
-    """Restore files as they were before a message, and report it; the conversation stays as it is.
+    """Restore the project's files as they were before a message, and report that.
 
-    Asks about files that others changed. Does nothing if the user cancels or no file would change.
+    The conversation is not changed. Asks the user about files that others changed. Does nothing if
+    the user cancels or no file would change.
     """
     plan = await files_along(controller, agent, message.parent_id)
     if not plan:
@@ -112,7 +117,10 @@ async def put_files_back(controller: Controller, agent: Agent, message: UserEntr
 
 
 def _messages(agent: Agent) -> list[UserEntry]:
-    """Return the user's messages on the path, newest first, at most ``MAX_MESSAGES``."""
+    """Return the user's newest messages on the current session path, at most ``MAX_MESSAGES``.
+
+    The newest message comes first.
+    """
     from tui_agent.session.entries import is_by_user
 
     session = agent.session

@@ -1,4 +1,7 @@
-"""``/rules`` shows the user's rules, their sources, and whether the model sees them."""
+"""The ``/rules`` command: shows the user's rules, their sources, and whether the model sees them.
+
+A rule is a sentence in one of the user's messages that states something lasting, such as “never …”.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ async def rules(controller: Controller, _argument: str) -> None:
 
 
 def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterator[str]:
-    """Yield the lines of the ``/rules`` page, lost rules first; ``count`` counts tokens."""
+    """Yield the lines of the ``/rules`` page, lost rules first.
+
+    ``count`` returns the number of tokens of a text.
+    """
     if not rows:
         yield NO_RULES
         yield ""
@@ -59,7 +65,7 @@ def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterat
 
 
 def _sending(row: LedgerRow) -> str:
-    """Return how often a rule was sent; "" for a lost rule, because its heading says "not sent"."""
+    """Return how often a rule was sent, as text; "" for a rule that is no longer sent."""
     from tui_agent.context.rule_ledger import RulePlace
 
     if row.place is RulePlace.LOST:
@@ -70,7 +76,11 @@ def _sending(row: LedgerRow) -> str:
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
-    """Yield each place that has rules, with these: lost, carried by a summary, then in view."""
+    """Yield the rules by what became of them, each group with its heading.
+
+    The groups are, in this order: lost rules, rules carried over by a summary, and rules in view,
+    which the model sees. Empty groups are left out.
+    """
     from tui_agent.context.rule_ledger import RulePlace
 
     for place in (RulePlace.LOST, RulePlace.CARRIED, RulePlace.IN_VIEW):

@@ -1,4 +1,7 @@
-"""Derives the agent's current activity (`RunState`) from its events. Pure: the caller keeps it."""
+"""Derives the agent's current activity (`RunState`) from its events.
+
+All functions are pure, so that the caller has to keep the state.
+"""
 
 from dataclasses import replace
 
@@ -28,7 +31,7 @@ from tui_agent.app.run_state import Phase, RunState
 
 
 def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
-    """Return the state after an event; the same object if nothing changes.
+    """Return the agent's state after an event; the same object if nothing changes.
 
     ``now`` is the time of the event, in seconds of the caller's clock.
     """
@@ -64,11 +67,11 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
-            # A race's runner may ask through this agent while this agent is idle.
+            # While this agent is idle, a race's runner may ask the user through it.
             in_run = state.active and state.in_run
             return replace(state, phase=Phase.ASKING, since=now, detail=request.tool, in_run=in_run)
         case QuestionAsked():
-            # A server may ask while the agent is idle.
+            # An MCP server may ask the user while the agent is idle.
             in_run = state.active and state.in_run
             return replace(state, phase=Phase.ASKING, since=now, detail="", in_run=in_run)
         case PermissionSettled() | QuestionsAnswered():
@@ -95,17 +98,17 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
 
 
 def _entered(state: RunState, phase: Phase, now: float) -> RunState:
-    """Return the state in ``phase``, which begins now unless the agent was in it already."""
+    """Return the state with ``phase``, which begins now unless the agent is in it already."""
     if state.phase is phase:
         return state
     return RunState(phase, now, tools=state.tools)
 
 
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
-    """Return the state with ``tools`` as the running calls.
+    """Return the agent's state with ``tools`` as the running tool calls.
 
-    While the user is being asked, only the calls change. Without running calls, the agent waits for
-    the model, or is idle outside a run.
+    While the user is being asked, the phase doesn't change. Without running calls, the agent waits
+    for the model, or is idle outside a run.
     """
     if state.phase is Phase.ASKING and tools != state.tools:
         return replace(state, tools=tools)

@@ -1,6 +1,6 @@
-"""The agent's current activity as data, and its texts on the screen. Pure.
+"""The agent's current activity as data, and the texts about it on the screen.
 
-run_progress.py derives the activity from the agent's events.
+All functions are pure; run_progress.py derives the activity from the agent's events.
 """
 
 from enum import StrEnum
@@ -9,11 +9,13 @@ from tui_agent.app.format import one_line, seconds, token_count
 from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters per token, to estimate the tokens of a streaming answer."""
+"""Assumed characters per token, to estimate the tokens of an answer that is being streamed."""
 
 _PATIENCE = 3.0
-"""After this many seconds, the activity line says that the model is silent, or offers the
-background key."""
+"""Number of seconds after which the activity line gives a hint.
+
+It says that the model is silent, or offers the key that moves a command to the background.
+"""
 
 _STOPS = "esc stops it"
 
@@ -28,7 +30,7 @@ class Phase(StrEnum):
     TOOL = "tool"
     CHECKING = "checking"
     ASKING = "asking"
-    """Waiting for the user to give a permission, or to answer the model or an MCP server."""
+    """The agent waits for the user's permission, or for an answer to the model or an MCP server."""
     RETRY = "retry"
     LOADING = "loading"
     READING = "reading"
@@ -37,34 +39,34 @@ class Phase(StrEnum):
 
 @frozen
 class RunState:
-    """What the agent is doing, and since when. Times are seconds of the caller's clock."""
+    """What the agent is doing, and since when. Times are in seconds of the caller's clock."""
 
     phase: Phase = Phase.IDLE
     since: float = 0.0
-    """Start of the phase."""
+    """Time at which the phase began, in seconds of the caller's clock."""
     detail: str = ""
-    """Text about the phase: names of checkers, a tool, an attempt, how much of the prompt was read."""
+    """Details of the phase: checkers, a tool, an attempt, how much of the prompt was read."""
     until: float | None = None
-    """Time of the next attempt at a request, if one is scheduled."""
+    """Time of the next attempt at a request, in seconds of the caller's clock; None if none."""
     tools: tuple[tuple[str, str], ...] = ()
     """Running tool calls, each as call id and tool name."""
     words: int = 0
     """Number of words of the current summary that have been written."""
     began: float = 0.0
-    """Start of the run."""
+    """Time at which the run began, in seconds of the caller's clock."""
     asked: bool = False
-    """Whether a request was sent and nothing has been received yet."""
+    """Whether a request was sent and nothing of the answer has been received yet."""
     in_run: bool = True
-    """Whether this is part of a run; False for a shell command or compaction outside a run."""
+    """Whether the activity is part of a run, unlike a shell command or compaction between runs."""
 
     @property
     def active(self) -> bool:
-        """Whether the agent is doing anything."""
+        """Whether the agent is doing anything, in a run or outside one."""
         return self.phase is not Phase.IDLE
 
 
 def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per phase
-    """Return the state in a few words; "" if idle."""
+    """Return the agent's state in a few words; "" if it is idle."""
     passed = seconds(now - state.since)
     match state.phase:
         case Phase.IDLE:
@@ -119,7 +121,7 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
             doing = f" · no word from the model yet, {seconds(now - state.since)}"
         written = characters // CHARACTERS_PER_TOKEN
         count = ""
-        # Not for a command that can be moved: 80 columns have room for only the count or the key.
+        # In 80 columns, there is room only for the count or for the key that moves a command.
         if written and not background_key:
             count = f" · ~{token_count(written)}"
         what = f"working {seconds(now - state.began)}{doing}{count}"

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TITLE_CHARS = 300
-"""Maximum length, in characters, of the list of a form's field names."""
+"""Maximum length, in characters, of the list of field names in the question about a form."""
 _SKIP = "\0skip"
 _OWN_WORDS = "\0words"
 _DONE = "\0done"
-"""Names of this module's own answers, which no option of a question can have."""
+"""Names of the answers that this module adds; no option of a question can have these names."""
 
 
 class Dialogs(Protocol):
@@ -46,7 +46,10 @@ class Dialogs(Protocol):
 
 
 def text_of(question: ServerQuestion | ModelQuestions) -> str:
-    """Return the (first) question as one line, with the server's name if a server asks."""
+    """Return the question, or the first of several, as one line.
+
+    If a server asks, the line contains the server's name.
+    """
     match question:
         case ModelQuestions(fields=fields):
             return one_line(fields[0].title, 200)
@@ -73,9 +76,10 @@ async def ask_for_model(
 ) -> Answer:
     """Ask the user the model's questions, and return the answers.
 
-    They are asked in one form if the frontend has forms. Otherwise they are asked one by one, and the
-    user confirms the answers at the end. Going back leads to the previous question; at the first
-    question, it cancels. ``former`` contains answers to fill in, by field name.
+    The questions are asked in one form if the frontend has forms. Otherwise they are asked one by
+    one, and the user confirms the answers at the end. If the user goes back, the previous question
+    is asked again; at the first question, all is cancelled. ``former`` contains answers to fill in,
+    by field name.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -196,10 +200,10 @@ async def _several(
 
 
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
-    """Ask whether to answer a server's form, then ask for the value of each field.
+    """Ask the user whether to answer a server's form, then ask for the value of each field.
 
-    Going back leads to the previous field, which still has its answer; from the first field, it
-    leads to the question whether to answer.
+    If the user goes back, the previous field is asked for again, with its answer filled in; at the
+    first field, the question whether to answer is asked again.
     """
     texts = {field.name: as_text(field.default) for field in form.fields}
     decision = await dialogs.ask(_opening(form))
@@ -224,7 +228,7 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
 
 
 def _opening(form: ServerForm) -> Choice:
-    """Return the question whether to answer a server's form; it names the form's fields."""
+    """Return the question whether to answer a server's form, which names the form's fields."""
     titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
         titles["Required" if field.required else "Optional"].append(field.title)
@@ -294,7 +298,7 @@ async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
 
 
 def _without_one(decision: str | None) -> Answer:
-    """Return an answer without values: "decline" if the user said no, otherwise "cancel"."""
+    """Return an answer without values: "decline" if the user declined, otherwise "cancel"."""
     if decision == "n":
         return Answer("decline")
     return Answer("cancel")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OpenHow(StrEnum):
-    """How to open a session that another program may have open."""
+    """Ways to open a session that another program may have open."""
 
     OPEN = "open"
     READ_ONLY = "read_only"
@@ -41,7 +41,7 @@ class OpenHow(StrEnum):
 
 @frozen
 class OpenRequest:
-    """A request to open a session; without an id, to create one.
+    """A request to open a session or, if it contains no id, to create one.
 
     With ``demo``, the new session is in a scratch directory and uses the scripted model. ``entry``
     is shown once the session is open: in the conversation, or in the tree if it is on another
@@ -64,21 +64,21 @@ class ModelRow:
     input_price: float | None = None
     output_price: float | None = None
     abilities: tuple[str, ...] = ()
-    """Short words: tools, vision, reasoning, ..."""
+    """What the model can do, in short words: tools, vision, reasoning, ..."""
     has_key: bool = False
-    """Whether the model can be used now: a key was found, or none is needed."""
+    """Whether the model can be used now, because its API key was found or it needs none."""
     own_host: str = ""
     """Host and port of the address that the user set for the model; "" for the provider's own."""
     server: str = ""
-    """Base URL of the user's server that offers the model; "" if there is none or it is saved."""
+    """Base URL of the user's server that offers the model; "" if none or already saved."""
 
 
 @frozen
 class Look:
-    """The settings of ``[ui]`` that are needed for the first frame, before all settings are read."""
+    """Settings of ``[ui]`` that are needed for the first frame, before all settings are read."""
 
     theme: str | None = None
-    """A Textual theme; None follows the terminal's background."""
+    """Name of a Textual theme; None follows the terminal's background."""
     reduced_motion: bool = False
 
 
@@ -96,7 +96,7 @@ class SessionServices(Protocol):
         """
 
     def close_session(self, session: Session, /) -> None:
-        """Release a session after its agent has been closed, so that other programs can open it."""
+        """Release a session, whose agent has been closed, so that other programs can open it."""
 
     def make_agent(self, session: Session, /) -> Agent:
         """Return a new agent for a newly opened session, as the arguments and settings say."""
@@ -105,7 +105,7 @@ class SessionServices(Protocol):
         """Called when an agent that was created earlier is back on the screen."""
 
     def detach_terminals(self) -> bool:
-        """Detach the terminals that show this run; return False if it isn't a detached run."""
+        """Detach the terminals that show this run; return False if this isn't a detached run."""
 
     def detached_run(self, session_id: str, /) -> str:
         """Return the name of the detached run that has a session open; "" if none has."""
@@ -124,7 +124,7 @@ class SettingServices(Protocol):
     warnings: Sequence[str]
     """Problems with settings and arguments that are shown at the start."""
     logins: LoginController
-    """Handles the API keys that the user enters for providers."""
+    """Tries, saves and removes the API keys that the user enters for providers."""
 
     def config(self) -> Config: ...
 
@@ -140,7 +140,7 @@ class SettingServices(Protocol):
         Returns the keys of the settings that changed.
 
         Raises:
-            ConfigError: the settings are invalid; everything stays as it was.
+            ConfigError: the settings are invalid, so none of them was applied.
         """
 
     def doctor(self) -> Sequence[str]:
@@ -148,7 +148,7 @@ class SettingServices(Protocol):
 
 
 class TrustServices(Protocol):
-    """Reads and saves what a project may do: trust, permission rules and the check."""
+    """Reads and saves what a project may do: its trust, permission rules and check command."""
 
     def trust_question(self) -> ProjectState | None:
         """Return the project's trust state; None if the user needn't be asked about it.
@@ -160,20 +160,20 @@ class TrustServices(Protocol):
     def project_state(self) -> ProjectState:
         """Return the project's items that need trust, and whether the project is trusted.
 
-        Reads the project's files: call it in a thread.
+        Reads the project's files, so call it in a thread.
         """
 
     def answer_trust(self, answer: TrustDecision | None, /) -> None:
         """Apply and save the user's decision about the project state that was returned last.
 
-        None means "not now": nothing is saved.
+        None means "not now", so that nothing is saved.
         """
 
     def problem_of_command(self, cwd: Path, command: str, /) -> str:
         """Return a clause that says why a configured command must not run in ``cwd``; "" if it may.
 
-        A command must not run files of an untrusted project. Reads the project's files: call this
-        in a thread.
+        A command must not run files of an untrusted project. Reads the project's files, so call
+        this in a thread.
         """
 
     def forget_rule(self, rule: Rule, /) -> str | None:
@@ -183,7 +183,7 @@ class TrustServices(Protocol):
         """Save a permission rule in the user's settings; return None, or why that is impossible."""
 
     def check_command(self, project: Path, /) -> str:
-        """Return the saved command that checks work in a project; "" if none."""
+        """Return the saved command that checks work in the project; "" if none is saved."""
 
     def keep_check(self, project: Path, command: str, /) -> None:
         """Save the command that checks work in a project, in the user's settings.
@@ -202,8 +202,8 @@ class ModelServices(Protocol):
     async def ask_servers(self, model: str | None, /) -> Sequence[str]:
         """Ask the user's model servers for their models; return a line about each server asked.
 
-        With ``model``, asks only the server of this model, and only if it has not answered for a day;
-        with None, asks all servers.
+        With ``model``, asks only the server of this model, and only if it has not answered for a
+        day; with None, asks all servers.
         """
 
     async def find_servers(self) -> Sequence[str]:
@@ -222,7 +222,7 @@ class ModelServices(Protocol):
         """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return where each provider's API key was found, such as a variable, by provider name."""
+        """Return where each provider's API key was found, such as a variable, by provider."""
 
 
 class FileServices(Protocol):
@@ -240,8 +240,8 @@ class FileServices(Protocol):
     async def branch(self, project: Path, /) -> str | None:
         """Return the checked-out Git branch, with ``*`` if tracked files are changed.
 
-        If no branch is checked out, returns the beginning of the commit's id. None outside a
-        repository.
+        If no branch is checked out, returns the beginning of the commit's id. Returns None outside
+        a repository.
         """
 
 

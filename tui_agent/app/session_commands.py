@@ -1,6 +1,7 @@
-"""The commands for sessions: /new, /sessions, /fork, /rename, /label, /tree, /retry, /detach, /quit.
+"""Commands for sessions: /new, /sessions, /fork, /rename, /label, /tree, /retry, /detach, /quit.
 
-Also ``/demo`` and ``/theme``, and the actions offered by an entry's block in the conversation.
+The module also contains ``/demo`` and ``/theme``, and the actions that an entry's block in the
+conversation offers.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, with the cursor at the leaf or at an entry (``#412``).
 
     ``--json`` prints them as JSON if there is no screen. ``diff #12 #34`` compares the model's
-    context at two entries; ``diff #12`` compares it at an entry and at the leaf.
+    contexts at two entries; ``diff #12`` compares the contexts at an entry and at the leaf.
     """
     session = controller.open_agent.session
     if argument.partition(" ")[0] == "diff":
@@ -223,7 +224,7 @@ async def retry(controller: Controller, _argument: str) -> None:
 async def block_action(controller: Controller, action: str, entry_id: int) -> None:
     """Run an action that an entry's block in the conversation offers.
 
-    The actions are open, retry, undo, jump, restore, compact and edit (a summary); any other
+    The actions are open, retry, undo, jump, restore, compact, and edit (for a summary). Any other
     ``action`` is ignored.
     """
     from tui_agent.app import context_commands, undo_commands
@@ -248,7 +249,7 @@ async def block_action(controller: Controller, action: str, entry_id: int) -> No
 
 
 def open_text(controller: Controller, entry: Entry) -> None:
-    """Show the whole text of an entry on a page: an output, a message or an answer."""
+    """Show the whole text of an entry (an output, a message or an answer) on a page."""
     from tui_agent.app.copy_commands import own_text
     from tui_agent.session.entries import ShellEntry, ToolResultEntry, UserEntry
 
@@ -330,7 +331,7 @@ async def detach(controller: Controller, _argument: str) -> None:
         )
     agent = controller.open_agent
     if agent.session.leaf is None:
-        raise CommandError("This session is empty: there is nothing to continue yet.")
+        raise CommandError("This session is empty, so there is nothing to continue yet.")
     if agent.running:
         asked = Choice(
             "The agent is working. Detach?",
@@ -339,7 +340,7 @@ async def detach(controller: Controller, _argument: str) -> None:
             inline=True,
         )
         answer = await controller.ask(asked)
-        # The question also closes when the work ends; then there is no step to stop.
+        # The question also closes when the work ends, and then there is no step to stop.
         if answer == "n" or (answer is None and agent.running) or controller.agent is not agent:
             return
     controller.services.go_on_detached(agent.session, agent.running)
@@ -347,7 +348,7 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 
 def detach_if_closed(controller: Controller) -> None:
-    """Let a working agent continue detached, if the settings want that for a closed terminal.
+    """Let a working agent continue detached, if the settings say so for a closed terminal.
 
     Call this after the terminal was closed, before the program leaves the screen.
     """

@@ -1,7 +1,7 @@
 """Text and JSON of ``/tree``, ``/context`` and ``/cost`` for frontends without a screen.
 
-Also the JSON of ``/compact --preview``, whose text is in context_plan_text.py. The rows of the cost
-come from spending.py. Only reads the session.
+The module also makes the JSON of ``/compact --preview``, whose text is in context_plan_text.py. The
+rows of the cost come from spending.py. Only reads the session.
 """
 
 import json
@@ -24,7 +24,7 @@ from tui_agent.session.session import Session
 def tree_json(session: Session) -> str:
     """Return a JSON object for each entry of the session, one per line.
 
-    ``active`` says whether an entry is on the current path.
+    ``active`` says whether an entry is on the current session path.
     """
     labels = session.labels()
     leaf = session.leaf
@@ -43,7 +43,8 @@ def tree_json(session: Session) -> str:
 def tree_lines(session: Session) -> list[str]:
     """Return the session's tree, one line for each entry; only branches are indented.
 
-    ``•`` marks the current path, ``◀ here`` the leaf. A subagent's branch takes only one line.
+    ``•`` marks the entries on the current session path, and ``◀ here`` marks the leaf. The branch
+    of a subagent is shown in only one line.
     """
     labels = session.labels()
     active = set(session.path_outline().ids)
@@ -118,7 +119,7 @@ def _count(below: Mapping[int | None, list[int]], entry_id: int) -> int:
 
 
 def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
-    """Return a session's cost as lines; ``names`` has previews of other branches' first entries."""
+    """Return a session's cost as lines; ``names`` are previews of other branches' first entries."""
     sections = spending_sections(found, names)
     if not sections:
         return ["Nothing has been sent yet."]
@@ -164,7 +165,7 @@ def _as_dicts(rows: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
 
 
 def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
-    """Return a compaction's preview as a JSON object; if it is impossible, ``refused`` says why."""
+    """Return a compaction's preview as a JSON object; ``refused`` says why if it is impossible."""
     value: dict[str, Any] = {
         "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
         "kept": [entry.id for entry in plan.kept],
@@ -181,7 +182,10 @@ def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
 
 
 def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
-    """Return the context map as a JSON object: model, size, compactions and prunes so far, blocks."""
+    """Return the context map as a JSON object.
+
+    It contains the model, the size, the compactions and prunes so far, and the blocks.
+    """
     size = asdict(shown.size) | {
         "percent": round(shown.size.percent, 1),
         "budget": shown.size.budget,
@@ -200,7 +204,10 @@ def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
 
 
 def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
-    """Return the context map as lines: model and size, compactions and prunes so far, each block."""
+    """Return the context map as lines.
+
+    They show the model, the size, the compactions and prunes so far, and each block.
+    """
     lines = [f"{model or 'no model'}: {_gauge(shown.size)}"]
     if made.sentence:
         lines.append(made.sentence)

@@ -43,10 +43,10 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""The settings in each group, as keys, tables, and beginnings of keys (these end with ``_``)."""
+"""Settings of each group: keys, tables, and prefixes of keys (the prefixes end with ``_``)."""
 
 OTHERS: Final = "Others"
-"""Group of the settings that are in no other group."""
+"""Name of the group for settings that are in no other group."""
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
@@ -154,12 +154,15 @@ def sentence_of(row: SettingRow) -> str:
 
 
 def value_of(row: SettingRow) -> str:
-    """Return a setting's value for the page: "on" or "off" for true or false, "–" if it is not set."""
+    """Return a setting's value for the page.
+
+    This is "on" or "off" for true or false, and "–" if the setting has no value.
+    """
     return _VALUES.get(row.value, row.value.replace("_", " ") if row.choices else row.value)
 
 
 def group_of(key: str) -> str:
-    """Return the name of the group that a setting is in."""
+    """Return the name of the group to which a setting belongs."""
     for name, begins in GROUPS.items():
         if any(_is_covered(key, begin) for begin in begins):
             return name
@@ -167,14 +170,15 @@ def group_of(key: str) -> str:
 
 
 def _is_covered(key: str, begin: str) -> bool:
-    """Return True if ``begin``, an item of `GROUPS`, covers the setting ``key``."""
+    """Return True if ``begin``, an item of `GROUPS`, includes the setting ``key``."""
     return key == begin or key.startswith(begin if begin.endswith("_") else f"{begin}.")
 
 
 def sorted_by_group(rows: Sequence[SettingRow]) -> dict[str, list[SettingRow]]:
-    """Return the settings by group; within a group, those in `_SENTENCES` come first, in that order.
+    """Return the settings by group.
 
-    Empty groups are left out.
+    Within a group, the settings in `_SENTENCES` come first, in that order. Empty groups are left
+    out.
     """
     places = {key: place for place, key in enumerate(_SENTENCES)}
     found: dict[str, list[SettingRow]] = {name: [] for name in (*GROUPS, OTHERS)}

@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 MAX_TITLE = 40
 """Maximum length of a session's title in a sentence, in characters."""
 MAX_LINE = 200
-"""Maximum length, in characters, of the line kept from a session's newest answer or question."""
+"""Maximum length, in characters, of the line shown of a session's newest answer or question."""
 
 RACE_OVER = "its race is over"
 
 _GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons for which a run ends with an answer to read."""
+"""Reasons why a run can end with an answer for the user to read."""
 
 
 class AsideState(StrEnum):
-    """State of a session that is off the screen."""
+    """State of a session in the background."""
 
     WORKING = "working"
     NEEDS_YOU = "needs you"
     DONE = "done"
     STOPPED = "stopped"
-    """The run ended without an answer: error, limit, interruption or unanswered question."""
+    """The run ended without an answer: by an error, limit, interruption or open question."""
 
 
 CALLS = {
@@ -79,15 +79,15 @@ class Aside:
         self.agent = agent
         self.race = race
         self.progress = progress
-        """The agent's activity, which is shown when the session is back on the screen."""
+        """The agent's activity, for when the session is brought back to the screen."""
         self.last_line = ""
         """First line of the newest answer; "" if there is none yet."""
         self.question = ""
-        """What the user has to answer or look at, in words; "" if nothing."""
+        """What the user has to answer or look at, as a phrase; "" if there is nothing."""
         if (waiting := agent.questions.open) is not None:
             self.question = _about(waiting)
         self.shown = asyncio.Event()
-        """Set when the session is back on the screen, or is being closed."""
+        """Set when the session is brought back to the screen, or is being closed."""
         self._clock = clock
         self._report = report
         self._ended: RunEnded | None = None
@@ -101,7 +101,7 @@ class Aside:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work would be lost if the agent ended now."""
+        """Whether work would be lost if the session were closed now."""
         return is_busy(self.agent, self.race)
 
     @property
@@ -115,7 +115,7 @@ class Aside:
         return AsideState.STOPPED
 
     def leave(self) -> None:
-        """Stop watching, because the session is back on the screen or is being closed."""
+        """Stop watching the session, because it is brought back to the screen or closed."""
         self._leave()
         self.shown.set()
 
@@ -149,13 +149,16 @@ class Aside:
 
 
 def is_busy(agent: Agent, race: Race | None) -> bool:
-    """Return True if an agent is running, has running jobs or a ``/loop``, or if there is a race."""
+    """Return True if an agent has work in progress, or if there is a race.
+
+    Work in progress is a run, a running job or a ``/loop``.
+    """
     works = agent.running or agent.jobs.running > 0 or bool(agent.repeated_message.message)
     return works or race is not None
 
 
 def count_words(asides: Iterable[Aside]) -> str:
-    """Count the sessions by state: ``1 session at work · 1 needs you``; "" if there are none."""
+    """Return the number of sessions in each state: ``1 session at work · 1 needs you``, or ""."""
     states = [aside.state for aside in asides]
     working = states.count(AsideState.WORKING)
     asking = states.count(AsideState.NEEDS_YOU)

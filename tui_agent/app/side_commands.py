@@ -1,8 +1,8 @@
 """The ``/btw`` command: asks the model a side question, even while it works.
 
-The user decides what happens to question and answer; `SideQuestion` stores them. Whatever the user
-decides, the cost of the model calls is added to the session's cost. No error loses an answer: the
-user is asked again, or the answer is kept as a branch.
+The user decides what happens to the question and answer; `SideQuestion` stores them. Whatever the
+user decides, the cost of the model calls is added to the session's cost. No error loses an answer,
+because the user is asked again or the answer is kept as a branch.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ KEEP = "k"
 TAKE = "t"
 ASK_ON = "a"
 DROP = "drop"
-"""Name of the choice that drops the answer; Escape chooses it, too. It is not a letter, because a
-letter typed by mistake would lose the model's answer."""
+"""Name of the choice that drops the model's answer. Escape chooses it, too.
+
+The name is not a letter, because a letter typed by mistake would lose the model's answer.
+"""
 _ANSWERS = (
     (KEEP, "keep it in the tree, as a branch"),
     (TAKE, "put it into the context"),
@@ -42,7 +44,7 @@ _ANSWERS = (
     words="question, while it works",
 )
 async def btw(controller: Controller, argument: str) -> None:
-    """Ask the model a question, and show the answer.
+    """Ask the model a side question, and show the answer.
 
     The user can ask further questions, and in the end keeps the questions and answers as a branch,
     adds them to the context or drops them.
@@ -72,7 +74,7 @@ async def btw(controller: Controller, argument: str) -> None:
 
 
 async def _ask(controller: Controller, side: SideQuestion, question: str) -> None:
-    """Ask the model; show a message if that fails or gives no answer."""
+    """Ask the model the side question; show a message if that fails or gives no answer."""
     controller.say(f"Asking the side question: {one_line(question, 60)}")
     is_answered = await controller.attempt(side.ask(question))
     if is_answered:
@@ -104,7 +106,7 @@ async def _choose(controller: Controller, side: SideQuestion) -> str:
 
 
 async def _carry_out(controller: Controller, side: SideQuestion, wanted: str) -> None:
-    """Keep the answers or put them into the context, and say so.
+    """Keep the answers as a branch or put them into the context, and tell the user.
 
     Raises StoreError if they can't be stored.
     """

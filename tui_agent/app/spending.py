@@ -1,7 +1,8 @@
 """Adds up the cost of a session on all its branches, by branch, model, purpose, cache miss and day.
 
-`session_spending` adds up the requests in the store, and `spending_sections` makes the lines to show.
-`look_up_spending` in status_commands.py adds cache misses, the path's requests and other sessions.
+`session_spending` adds up the requests in the store, and `spending_sections` makes the lines to
+show. `look_up_spending` in status_commands.py adds cache misses, the requests on the current
+session path, and the costs of other sessions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +23,13 @@ Price = Callable[[str, Reported], float | None]
 """Returns the price of a request to a model, in US dollars; None if unknown."""
 
 MAX_BRANCHES = 8
-"""Maximum number of branches listed besides the current one, the most expensive first. The others
-are added up."""
+"""Maximum number of branches that are listed besides the current one.
+
+The most expensive branches come first, and the remaining ones are added up.
+"""
 
 MAX_REQUESTS = 40
-"""Number of newest requests, and of newest pings, that are listed."""
+"""Number of the newest requests, and of the newest pings, that are listed."""
 
 DAYS = 7
 """Number of days for which the cost of all sessions is listed."""
@@ -34,16 +37,16 @@ DAYS = 7
 PING_CAUSE = "the prompt cache was about to expire (cache.keep_warm)"
 
 _INDENT = 11
-"""Indent of the line with a model's tokens, in characters: the width of the column of dollars."""
+"""Indent of the line with a model's tokens, in characters: the width of the dollar column."""
 _NOTHING = 1e-9
-"""Costs up to this amount, in US dollars, count as rounding errors."""
+"""Costs up to this amount, in US dollars, are treated as rounding errors."""
 
 
 @dataclass
 class Spent:
-    """Totals of requests: tokens as reported by the provider, costs in US dollars.
+    """Totals of requests, with tokens as reported by the provider and costs in US dollars.
 
-    ``cached`` tokens are part of ``input``; ``saved`` is what the prompt cache saved, in US dollars.
+    ``cached`` tokens are part of ``input``; ``saved`` is the amount that the prompt cache saved.
     """
 
     requests: int = 0
@@ -69,7 +72,7 @@ class Spent:
 
     @property
     def has_no_price(self) -> bool:
-        """Whether the cost of some requests is unknown, and no other request cost anything."""
+        """Whether the cost of some requests is unknown, and all the others cost nothing."""
         return bool(self.unpriced) and not self.cost
 
     @property
@@ -82,7 +85,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Totals of the cache misses that share a reason: requests, missed tokens, known extra cost."""
+    """Totals of the cache misses with one reason: requests, missed tokens, known extra cost."""
 
     requests: int = 0
     tokens: int = 0
@@ -106,22 +109,27 @@ class Spending:
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
     path: list[tuple[Step, float | None]] = field(default_factory=list)
-    """Requests of the current path, oldest first, each with the extra cost of its cache miss, in US
-    dollars (None if it had no miss, or the cost is unknown)."""
+    """Requests on the current session path, oldest first, each with the cost of its cache miss.
+
+    The cost is the extra cost in US dollars; None if there was no miss, or if the cost is unknown.
+    """
     misses: dict[str, Missed] = field(default_factory=dict)
-    """Cache misses of all branches, by the reason in words."""
+    """Totals of the cache misses on all branches, by the reason in words."""
     pings: list[SideCost] = field(default_factory=list)
     """Pings that kept the prompt cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
     """Cost of all sessions, in US dollars, on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
-        """Add a request of the path; ``dollars`` is its cache miss's cost, None if unknown."""
+        """Add a request on the current session path.
+
+        ``dollars`` is the extra cost of its cache miss, None if unknown.
+        """
         self.path.append((step, dollars))
         self.add_miss(step, dollars)
 
     def add_miss(self, step: Step, dollars: float | None) -> None:
-        """Add the cache miss of a request of any branch, if the request had one."""
+        """Add the cache miss of a request on any branch, if there was one."""
         if step.miss is None:
             return
         missed = self.misses.setdefault(miss_cause(step.miss), Missed())
@@ -172,7 +180,7 @@ def _purpose(record: RequestRecord) -> Purpose:
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all totals except those of its branch.
+    """Add a request to all totals except the totals of its branch.
 
     Returns what the prompt cache saved on the request, in US dollars.
     """
@@ -207,9 +215,10 @@ def session_spending(
 ) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and the previews of other branches' first entries by entry number.
 
-    ``path``, ``misses`` and ``all_sessions`` of the cost are still empty. ``records`` are the
-    session's requests; ``departures`` and ``price`` are as for `spending`. Requests that a fork copied
-    are left out, as they were paid for in another session. Can be called in a thread.
+    In the returned cost, ``path``, ``misses`` and ``all_sessions`` are still empty. ``records`` are
+    the session's requests; ``departures`` and ``price`` are as for `spending`. Requests that a fork
+    copied are left out, as they were paid for in another session. The function can be called in a
+    thread.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
@@ -251,8 +260,9 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
     """Return a session's cost as sections, each with a heading and its lines.
 
-    ``names`` has the preview of each other branch's first entry, by entry number. For a session
-    without requests and costs, returns only the cost of all sessions by day; [] if that is 0.
+    ``names`` contains the preview of each other branch's first entry, by entry number. For a
+    session without requests and costs, returns only the cost of all sessions by day; [] if that is
+    0.
     """
     total = found.total
     if not total.requests and not total.cost:
@@ -313,7 +323,7 @@ def _ledger_heading(found: Spending) -> str:
 
 
 def _ledger_rows(found: Spending) -> list[str]:
-    """Return a row for each of the path's newest requests: cost, cached share and cache miss."""
+    """Return rows of the newest requests on the current path: cost, cached share, cache miss."""
     rows = []
     for step, dollars in found.path[-MAX_REQUESTS:]:
         cost = "–"
@@ -337,9 +347,9 @@ def _day_sections(found: Spending) -> list[tuple[str, list[str]]]:
 
 
 def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> list[str]:
-    """Return rows for the current branch, the most expensive others, and the sum of the rest.
+    """Return rows for the current branch, the most expensive other branches, and all the rest.
 
-    Empty if the session has only one branch with requests.
+    The list is empty if the session has only one branch with requests.
     """
     left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
     if not left:
@@ -362,7 +372,7 @@ def _by_cost(sums: Mapping[str, Spent] | Mapping[Purpose, Spent]) -> list[tuple[
 
 
 def _row(spent: Spent, name: str, *, priced: bool) -> str:
-    """Format a row of totals: cost (only if ``priced``), requests and name."""
+    """Format a row of totals: cost (only if ``priced``), number of requests, and name."""
     requests = ""
     if spent.requests:
         requests = plural(spent.requests, "request")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_agent.app.spending import Spending
 
 COST = "Cost"
-"""Heading of the cost on the status page."""
+"""Heading of the section about the cost on the status page."""
 
 
 @Command(
@@ -43,7 +43,10 @@ async def status(controller: Controller, _argument: str) -> None:
 
 
 async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
-    """Show the status page, opened at the heading ``at``. It ends with the full cost report."""
+    """Show the status page, opened at the heading ``at``.
+
+    The page ends with the full cost report.
+    """
     from tui_agent.app.spending import spending_sections
 
     # Probing the sandbox and adding up a long session take a moment.
@@ -66,7 +69,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     session = agent.session
     records = await asyncio.to_thread(session.reader.requests)
     departures = session.departures(record.id for record in records)
-    # Fills the reader's cache, which the status page reads on the event loop.
+    # This fills the reader's cache, which the status page reads on the event loop.
     await asyncio.to_thread(session.reader.costs)
     found, names = await asyncio.to_thread(
         session_spending, session, services.store, records, departures, price=services.price
@@ -88,7 +91,10 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
 
 
 def sandbox_words(agent: Agent) -> str:
-    """Describe the sandbox: its kind, what it lacks, or why there is none. Call it in a thread."""
+    """Describe the sandbox: its kind and what it lacks, or why there is none.
+
+    This can take a moment, so call it in a thread.
+    """
     if (sandbox := agent.ports.sandbox) is None:
         return "none in this session"
     if lacking := sandbox.shortcoming(agent.ports.project):
@@ -102,7 +108,7 @@ def sandbox_words(agent: Agent) -> str:
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     """Yield the lines of the status page above the full cost report.
 
-    The last lines sum up the cost. ``sandbox`` is from `sandbox_words`.
+    The last lines sum up the cost. ``sandbox`` is the text returned by `sandbox_words`.
     """
     info = agent.session.info
     yield Heading(one_line(info.title or info.first_message, 80) or "New session")
@@ -145,7 +151,7 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
 
 def _own_rules(agent: Agent) -> str:
-    """Count the rules that are not defaults, by action: ``2 allow, 1 deny``; "" if there are none."""
+    """Return the number of rules that are not defaults, by action: ``2 allow, 1 deny``, or ""."""
     counts = Counter[str]()
     for rule in agent.tools.gate.rules():
         if rule.source != "default":
@@ -209,7 +215,7 @@ def _context_lines(agent: Agent) -> Iterator[str]:
 
 
 def _ping_words(agent: Agent) -> str:
-    """Describe the pings that keep the cache warm: their cost, and whether the next is worth it."""
+    """Describe the pings that keep the cache warm: their cost, and if the next one is worth it."""
     spent = agent.cache_pings.spent()
     done = ""
     if spent is not None:

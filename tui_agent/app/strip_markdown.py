@@ -1,6 +1,6 @@
 """Strips Markdown markup from a line of the model's text, for lists with one line per entry.
 
-Also shortens the tool calls in an entry's preview.
+The module also shortens the tool calls in an entry's preview.
 """
 
 import json
@@ -25,9 +25,9 @@ _CALL: Final = LazyPattern(
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown without its markup; `` · `` separates the cells of a table row.
+    """Return a line of Markdown without its markup; `` · `` separates the cells of a table's row.
 
-    Text in backticks loses only the backticks.
+    From text in backticks, only the backticks are removed.
     """
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     if _RULE.search(text):
@@ -50,8 +50,8 @@ def plain(text: str) -> str:
 def plain_preview(kind: str, text: str) -> str:
     """Return an entry's preview, without Markdown markup if a model wrote the entry.
 
-    ``kind`` is the entry's kind. Tool calls are shortened to the tool and its first argument: ``read
-    views.py``.
+    ``kind`` is the entry's kind. Tool calls are shortened to the tool and its first argument:
+    ``read views.py``.
     """
     match kind:
         case "assistant" if " {" in text:
@@ -65,7 +65,7 @@ def plain_preview(kind: str, text: str) -> str:
 
 
 def _call_words(call: re.Match[str]) -> str:
-    """Return the replacement for a match of `_CALL`: tool and first argument, without escapes."""
+    """Return the text that replaces a match of `_CALL`: tool and first argument, unescaped."""
     written = call[3] or ""
     # The preview may end in the middle of an escape.
     argument = json_string(written) or json_string(written.rpartition("\\")[0])

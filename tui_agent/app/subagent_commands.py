@@ -1,6 +1,7 @@
 """Opens the page of a subagent or a finished race from its entry in the conversation or the tree.
 
-Also contains ``/parent``, which opens the session from which the open session was forked.
+The module also contains ``/parent``, which opens the session from which the open session was
+forked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
-    """Show the page of the subagent that the tool call ``call_id`` started, or of a finished race.
+    """Show the page of a finished race, or of the subagent that the call ``call_id`` started.
 
     ``entry_id`` is the number of the call's result or of the race's entry; 0 if there is none yet.
     """
@@ -46,9 +47,9 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
 
 
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
-    """Show the conversation of the subagent whose result is ``result``.
+    """Show the conversation of the subagent that ended with the tool result ``result``.
 
-    The conversation is a branch; in older stores, it is a session.
+    The conversation is a branch of the session or, in older stores, a session of its own.
     """
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
@@ -60,7 +61,7 @@ def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
 
 
 def show_branch(controller: Controller, last: int) -> None:
-    """Show the subagent, working or finished, whose branch ends with the entry ``last``."""
+    """Show the page of the subagent, working or finished, whose branch ends with entry ``last``."""
     if controller.agent is None:
         return
     session = controller.agent.session.beside(last)
@@ -99,6 +100,6 @@ async def parent(controller: Controller, _argument: str) -> None:
     else:
         info = None
     if info is None or info.parent_session is None:
-        controller.say("This session was not started from another one.")
+        controller.say("This session is not a fork of another session.")
         return
     await controller.open(OpenRequest(info.parent_session))

@@ -1,4 +1,8 @@
-"""Texts and plotted values of the timeline, which shows the size of each request on a path. Pure."""
+"""Texts and plotted values of the timeline, which shows the size of each request.
+
+The requests are those on the path from the root of the session tree to one entry. All functions are
+pure.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,15 +20,21 @@ MARKS: dict[Mark, str] = {
     Mark.MISS: "×",
     Mark.EDIT: "•",
 }
-"""Glyph for each kind of event that can happen before a step."""
+"""Glyphs for the kinds of events that can happen before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""If the largest request takes at least 1/4 of the context window, the plot's top is the window;
-otherwise, the top is slightly above that request."""
+"""Share of the context window, as a divisor, from which on the plot shows the whole window.
+
+If the largest request takes at least 1/4 of the window, the plot's top is the window; otherwise,
+the top is slightly above that request.
+"""
 
 
 def series_of(steps: Sequence[Step]) -> Series:
-    """Return the values to plot for each step: tokens of system prompt and tools, and all tokens."""
+    """Return the values to plot for each step: tokens of the fixed beginning, and all tokens.
+
+    The fixed beginning consists of the system prompt and the tools.
+    """
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
     # Use the last step's window: a larger window of an earlier step would make all steps look
@@ -42,7 +52,7 @@ def series_of(steps: Sequence[Step]) -> Series:
 
 
 def legend(steps: Sequence[Step]) -> str:
-    """Return the glyphs that the plot of these steps shows, with their meaning."""
+    """Return a line with the glyphs in the plot of these steps, and their meaning."""
     there: set[Mark] = set()
     for step in steps:
         there.update(step.marks[:1])
@@ -50,7 +60,10 @@ def legend(steps: Sequence[Step]) -> str:
 
 
 def heading(steps: Sequence[Step], at: int) -> str:
-    """Return the heading for the step at index ``at``: place, entry and time, or "next request"."""
+    """Return the heading for the step at the index ``at``.
+
+    The heading contains the step's number, entry and time, or the words "next request".
+    """
     step = steps[at]
     if step.answer is None:
         if at:
@@ -84,7 +97,7 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
 
 
 def change_words(change: MapChange) -> str:
-    """Return a sentence about the blocks added, removed or changed since the step before."""
+    """Return a sentence about the blocks added, removed or changed since the previous step."""
     parts = [f"+{_counted(change.came)} added" if change.came else ""]
     if change.went:
         parts.append(f"−{_counted(change.went)} removed{_span(change.went)}")
@@ -101,8 +114,8 @@ def change_words(change: MapChange) -> str:
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
     changes = dotted(*parts)
     if changes:
-        return f"Since the step before: {changes}."
-    return "The same as in the step before."
+        return f"Since the previous step: {changes}."
+    return "The same as in the previous step."
 
 
 def _counted(blocks: Sequence[ContextBlock]) -> str:
@@ -110,7 +123,7 @@ def _counted(blocks: Sequence[ContextBlock]) -> str:
 
 
 def _span(blocks: Sequence[ContextBlock]) -> str:
-    """Return the entry numbers of blocks as `` (#3–#9)``; "" if none is part of the history."""
+    """Return the entry numbers of blocks as `` (#3–#9)``; "" if no block comes from an entry."""
     ids: set[int] = set()
     for block in blocks:
         if not block.is_head:

@@ -1,6 +1,7 @@
 """``/export`` and ``/import`` write and read session files; ``/result`` writes a session's changes.
 
-exporting.py, importing.py and results.py do the work; the commands parse arguments, ask and report.
+exporting.py, importing.py and results.py do the work; the commands parse the arguments, ask the
+user and report.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``/plugin`` lists, adds and removes plugins; ``/trust`` shows what needs trust, and asks for it."""
+"""``/plugin`` lists, adds and removes plugins; ``/trust`` shows what needs trust and asks you."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def _list(store: PluginStore) -> Sequence[str]:
 async def _add(controller: Controller, store: PluginStore, source: str, name: str) -> None:
     """Show what a plugin contains, and add it if the user agrees.
 
-    ``source`` is a folder or a Git URL; if it is a marketplace, ``name`` is the plugin in it.
+    ``source`` is a folder or a Git URL. If that contains a marketplace, ``name`` is the plugin to
+    take from it.
     """
     from tui_agent.plugin_sources import fetched, lines_of
     from tui_agent.plugins import digest_of

@@ -83,23 +83,24 @@ async def redo(controller: Controller, _argument: str) -> None:
 
 
 def _sentence(done: str, restored: str, way_back: str) -> str:
-    """Return the report of a move: what was done, what happened to files, and the way back."""
+    """Return the report of a move: what was done, what happened to files, how to reverse it."""
     if restored:
         done = f"{done}, {restored}"
     return f"{done} · {way_back}"
 
 
 def _ends_of(step: Step) -> tuple[int | None, int | None]:
-    """Return the two entries between which the leaf moves when the step is undone or redone."""
+    """Return the two entries between which the leaf moves if the step is undone or redone."""
     if step.move is None:
         return step.end, step.start
     return step.move.start, step.move.end
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
-    """Go back to before the step that appended an entry of the path, and report that.
+    """Go back to the point before the step that appended an entry, and report that.
 
-    If it is the newest step, undo it as ``/undo`` does.
+    The entry is on the current session path. If the step is the newest one, undo it as ``/undo``
+    does.
     """
     agent = controller.idle_agent
     session = agent.session
@@ -119,9 +120,9 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
 
 
 def _typed(session: Session, step: Step | None) -> str | None:
-    """Return the text of the user's message if the step is a turn, otherwise None.
+    """Return the text of the user's message that began the step if it is a turn, otherwise None.
 
-    Also None if the message is damaged.
+    None is also returned if the message is damaged.
     """
     from tui_agent.session.entries import UserEntry, typed_text
 
@@ -146,7 +147,10 @@ def name_of_step(session: Session, step: Step) -> str:
 
 
 def _entry_of(session: Session, step: Step) -> Entry | None:
-    """Return the entry that a step is about; None if there is none or it is damaged."""
+    """Return the entry that a step is about, such as the message of a turn.
+
+    Returns None if there is no such entry, or if it is damaged.
+    """
     if step.entry is None:
         return None
     return next(iter(session.entries([step.entry])), None)
@@ -183,7 +187,7 @@ def _name_of(session: Session, entry: Entry, step: Step) -> str:
 
 
 def name_of_place(entry_id: int | None) -> str:
-    """Return an entry's number as ``#12``; "the start" for None (before the first entry)."""
+    """Return an entry's number as ``#12``; "the start" for None (no entry)."""
     if entry_id is None:
         return "the start"
     return f"#{entry_id}"

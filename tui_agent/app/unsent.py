@@ -1,8 +1,8 @@
 """Saves the prompt's text and the queued messages until their session is opened again.
 
-They survive a crash and a change of session. The screen reports changes and opened sessions; the
-store keeps the drafts. A busy session that leaves the screen keeps sending its queued messages, so
-only the prompt's text comes back when the session is shown again.
+These texts survive a crash, and a switch to another session. The screen reports changes and opened
+sessions; the store keeps the drafts. A busy session in the background keeps sending its queued
+messages, so that only the prompt's text comes back when the session is shown again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DELAY = 0.4
-"""Seconds from a change until it is saved, together with any changes made in between."""
+"""Seconds between a change and the save, which includes all changes made in between."""
 
 
 class UnsentKeeper:
-    """Saves and restores drafts: the text in the prompt, and the messages that are waiting to be sent.
+    """Saves and restores drafts.
 
-    Text that the user put away (the frontend's stash) is saved with the prompt's text. A draft is
-    stored by session id, or by directory before the session's first entry. There is one keeper per
+    A draft consists of the text in the prompt and the messages that wait to be sent. Text that the
+    user put away (the frontend's stash) is saved with the prompt's text. A draft is stored by
+    session id, or by directory before the session's first entry. There is one keeper per
     controller.
     """
 
@@ -40,15 +41,20 @@ class UnsentKeeper:
         self._kept: Unsent | None = None
         """The draft stored at ``_place``; None before the first save."""
         self._agents: WeakValueDictionary[str, Agent] = WeakValueDictionary()
-        """The agent of each session that was shown, by session id."""
+        """The agents of the sessions that were shown, by session id."""
 
     def note_change(self) -> None:
-        """Schedule a save in `DELAY` seconds, unless one is scheduled or no session was opened yet."""
+        """Schedule a save in `DELAY` seconds.
+
+        Does nothing if a save is scheduled already, or if no session was opened yet.
+        """
         if self._is_open and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save the draft at once if it has changed; if its key has changed, delete the old copy.
+        """Save the draft at once if it has changed.
+
+        If the key of the draft has changed, deletes the copy under the old key.
 
         A failure to write is only logged; the next change or save tries again. Does nothing in a
         read-only session.
@@ -96,7 +102,7 @@ class UnsentKeeper:
         self._kept = Unsent()
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         if was_busy:
-            # The session continued off the screen: its messages have been sent or are in its queue.
+            # The session continued in the background and sent or queued its messages.
             found = Unsent(found.text)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         is_saved = _text_of(frontend) == kept.text
@@ -118,8 +124,8 @@ class UnsentKeeper:
     def _take(self, place: str, *, is_new: bool) -> Unsent:
         """Remove the saved draft of a session or directory from the store, and return it.
 
-        The draft is empty if it can't be read. With ``is_new``, a draft that another window saved
-        for the directory stays in the store.
+        Returns an empty draft if the stored one can't be read. With ``is_new``, a draft that
+        another window saved for the directory stays in the store.
         """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent
@@ -144,11 +150,11 @@ class UnsentKeeper:
 
 
 def _text_of(frontend: Frontend) -> str:
-    """Return the text that the user put away, and the text in the prompt."""
+    """Return the text that the user put away, followed by the text in the prompt."""
     return "\n\n".join(filter(None, [frontend.stashed, frontend.draft]))
 
 
 def place_of(agent: Agent) -> str:
-    """Return the key of a session's draft: its id, or its directory if it has no entries yet."""
+    """Return a draft's key: the session's id, or its directory if it has no entries yet."""
     info = agent.session.info
     return str(info.id if info.entry_count else info.cwd)

@@ -28,7 +28,7 @@ OFFERS_SHOWN = 3
 """Maximum number of other programs' models that are listed; the others are counted."""
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
-"""Decisions about trust by answer; other answers decide nothing."""
+"""Decisions about trust, by the name of the answer; other answers decide nothing."""
 
 
 async def ask_for_trust(controller: Controller) -> None:
@@ -38,9 +38,9 @@ async def ask_for_trust(controller: Controller) -> None:
 
 
 async def ask_about(controller: Controller, state: ProjectState) -> TrustDecision | None:
-    """List the items of a project that need trust, ask whether to trust them, and save the decision.
+    """List the items of a project that need trust, and ask the user whether to trust them.
 
-    Returns the decision; None for "not now".
+    Saves the decision, and returns it; None for "not now".
     """
     services = controller.services
     why = f"{plural(len(state.items), 'item')} of this project would take effect; none does yet."
@@ -94,7 +94,7 @@ def begin_welcome(controller: Controller, prompt: str = "") -> None:
 
 
 def begin_with_list(controller: Controller, prompt: str = "") -> None:
-    """Let the user choose a session in the background; after that, put ``prompt`` into the prompt."""
+    """Start asking for a session in the background; after that, put ``prompt`` into the prompt."""
 
     async def choose() -> None:
         current = controller.open_agent.session.id
@@ -142,7 +142,7 @@ def _own_models(services: AppServices) -> list[str]:
 def _offers(services: AppServices) -> list[ModelOffer]:
     """Return the models that other programs use; empty if the user's settings have models already.
 
-    Reads the other programs' files: call it in a thread.
+    Reads the other programs' files, so call it in a thread.
     """
     from tui_agent.agent.programs.model_lists import offered_models
 
@@ -152,7 +152,10 @@ def _offers(services: AppServices) -> list[ModelOffer]:
 
 
 async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
-    """Save the offered models in the settings; switch to the only one, or let the user choose."""
+    """Save the offered models in the settings.
+
+    Then switches to the model if it is the only one, otherwise lets the user choose.
+    """
     from tui_agent.app.context_commands import reread_settings
 
     for offer in offers:
@@ -163,7 +166,7 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
     )
     if any(offer.leaves_key for offer in offers):
         said += (
-            " API keys in other programs' files are not copied: set api_key_env to the name of the "
+            " API keys in other programs' files are not copied. Set api_key_env to the name of the "
             "environment variable that contains the key."
         )
     controller.say(said)
@@ -176,7 +179,7 @@ async def _set_up(controller: Controller, offers: Sequence[ModelOffer]) -> None:
 def _question(services: AppServices, offers: Sequence[ModelOffer]) -> Choice:
     """Return the question that asks how to get a model.
 
-    It shows ``offers``; without offers, it says how to set up a key or a server.
+    The question shows ``offers`` or, if there are none, how to set up a key or a server.
     """
     keys = services.provider_keys()
     own = _own_models(services)

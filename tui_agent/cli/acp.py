@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_MODELS = 300
 """Maximum number of models that are offered to an editor."""
 LINE_BYTES = 50 * 1024 * 1024
-"""Maximum size of a message from the editor, in bytes: a message can contain images."""
+"""Maximum size of a message from the editor, in bytes. Messages can contain images."""
 
 
 def run_acp(arguments: Namespace) -> int:
@@ -87,7 +87,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
 
 class WiredSessionFactory:
-    """Provides the parts of the program to an editor's sessions: store, services, models, settings."""
+    """Provides the store, services, models and settings to the sessions of an editor."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -108,7 +108,7 @@ class WiredSessionFactory:
     def follow_settings(self, agents: Iterable[Agent]) -> str:
         """Read the settings again, and apply changes to ``agents``.
 
-        Returns "", or why the settings are invalid; in that case, nothing changes.
+        Returns "" on success. If the settings are invalid, returns the reason and changes nothing.
         """
         try:
             changed = self._wiring.reload()

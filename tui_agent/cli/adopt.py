@@ -1,8 +1,8 @@
-"""``tui-agent adopt``: lists other coding agents' files and their effect here; can leave some out.
+"""``tui-agent adopt``: lists the files of other coding agents and their effect here.
 
-This module also makes the notice about such files, which is shown once. The user's settings record
-what is left out (``other_programs.leave_out``). agent/programs reads the files and decides their
-effect.
+The command can also leave files out. This module also makes the notice about such files, which is
+shown once. The user's settings record which files are left out (``other_programs.leave_out``).
+agent/programs reads the files and decides their effect.
 """
 
 from argparse import Namespace
@@ -26,7 +26,7 @@ from tui_agent.places import LeftOut
 from tui_agent.safe_text import one_line
 
 NOTICE_SHOWN = "other-programs-told"
-"""If the data directory has a file with this name, the notice about such files was shown."""
+"""Name of a file in the data directory that exists if the notice about such files was shown."""
 _SIGNS = {
     ItemState.ACTIVE: "✓",
     ItemState.HELD_BACK: "…",
@@ -61,7 +61,7 @@ def run_adopt(arguments: Namespace) -> int:
 def found_items(cwd: Path) -> tuple[FoundItem, ...]:
     """Find other programs' files in the user's home directory and in the project of ``cwd``.
 
-    Includes those that the user leaves out. Reads the files and the settings on each call.
+    Includes the files that the user leaves out. Reads the files and the settings on each call.
     """
     config = load_config().config
     chosen = folders_of(cwd, config)
@@ -79,14 +79,15 @@ def _reachable(item: FoundItem) -> FoundItem:
     """Return the item, marked as without effect if it is a command named like a built-in one."""
     if item.kind != "command" or not is_reserved(item.name.removeprefix("/")):
         return item
-    why = f"the built-in {item.name} has this name: rename the file"
+    why = f"a built-in command is named {item.name}, so rename the file"
     return replace(item, state=ItemState.WITHOUT_EFFECT, why=why)
 
 
 def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
     """Return a function that makes the notice about other programs' files; None if already shown.
 
-    The function records that the notice was shown, and returns it; "" if there are no such files.
+    The function records that the notice was shown, and returns the notice; "" if there are no such
+    files.
     """
     shown = data_dir() / NOTICE_SHOWN
     if is_there(shown):
@@ -95,9 +96,7 @@ def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
     def news(_knowledge: Knowledge) -> str:
         text = summary(found_items(cwd))
         if text:
-            with suppress(
-                OSError
-            ):  # if the data directory can't be written, the notice is shown again
+            with suppress(OSError):  # the notice is then shown again
                 shown.touch()
         return text
 

@@ -51,10 +51,10 @@ def make_agent(
     """Return an agent for a session. Its model, effort and mode are those that the arguments name.
 
     Without an argument, the agent uses the session's own value or, if that has none, the one in the
-    settings. It works in the session's directory if that still exists, otherwise in the program's.
-    If the session recorded another model, effort or mode, appends the change to the session, unless
-    that is read-only. ``servers`` are MCP servers for this session in addition to the configured
-    ones.
+    settings. The agent works in the session's directory if that still exists, otherwise in the
+    program's. If the session recorded another model, effort or mode, appends the change to the
+    session, unless that is read-only. ``servers`` are MCP servers for this session in addition to
+    the configured ones.
     """
     cwd = wiring.cwd
     recorded = Path(session.info.cwd)
@@ -68,7 +68,7 @@ def make_agent(
     if session.read_only:
         return Agent(session, ports, model=_first_model(wiring, cwd), mode=mode, effort=effort)
     if effort is not None:
-        # If the path has no effort yet, the agent appends this one itself.
+        # If the session path has no effort yet, the agent appends this one itself.
         named = resolve(session.active_path()).effort
         if named is not None and named.effort is not effort:
             session.append(EffortChangeEntry(effort=effort))
@@ -81,7 +81,7 @@ def make_agent(
 
 
 def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
-    """Return the current settings, rules and sandbox for the agent with these ``ports``."""
+    """Return the current settings, rules and sandbox for the agent that has these ``ports``."""
     return _adjustable(wiring, ports, _foreign(wiring, ports.cwd))
 
 
@@ -128,7 +128,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Switch the agent to the model of the arguments, or to a usable model if its own isn't usable.
+    """Switch the agent to the model in the arguments, or to another model if its own isn't usable.
 
     In the second case, sets ``wiring.notice``.
     """
@@ -145,7 +145,7 @@ def _choose_model(wiring: "Wiring", agent: Agent) -> None:
 
 
 def _usable_model(wiring: "Wiring", model: str) -> str:
-    """Return ``model``; or the default model, if that can be used and ``model`` can't.
+    """Return ``model``, or the default model if only that can be used.
 
     A model can't be used if its provider is unknown or has no API key, for example in a
     session imported from another program.
@@ -260,7 +260,7 @@ def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
 def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
     """Return the tools of a directory's tool files and of add-ons; they are read on first use.
 
-    Until the project is trusted, its tools are left out, and a problem says why.
+    Until the project is trusted, its tools are left out, and the list of problems says why.
     """
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 
@@ -284,7 +284,7 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
 
 
 def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:
-    """Return the store for snapshots of files; None if checkpoints are off."""
+    """Return the store for snapshots of files; None if checkpoints are switched off."""
     store = wiring.store
     if not wiring.loaded.config.checkpoints.enabled:
         return None

@@ -1,7 +1,7 @@
 """Defines the command line's arguments and their help, and parses and checks them.
 
-main.py decides which command to run. This module also prints the completion script, which is made
-from the same parser.
+main.py decides which command to run. This module also prints the completion script for shells,
+which is made from the same parser.
 """
 
 import argparse
@@ -46,13 +46,13 @@ SUBCOMMANDS = (
     "stop",
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
-"""Default action of each subcommand that has actions and can be used without one."""
+"""Default action of each subcommand that can be used without naming one of its actions."""
 OutputFormat = Literal["text", "json", "stream-json"]
-"""What a run without a screen prints: its answer, one object at the end, or one event per line."""
+"""What a run without a screen prints: its answer, one JSON object, or one event per line."""
 ON_QUESTION = ("wait", "deny", "stop")
 """Values of ``--on-question``: what happens when the run needs a permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
-"""Options that override the settings of the same names for this run."""
+"""Options of this run that override the settings of the same names."""
 _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 """Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
@@ -92,7 +92,7 @@ exit codes: {exit_codes_line()}
 
 
 class UsageError(Exception):
-    """The arguments are wrong; the message explains the mistake to the user."""
+    """Raised for wrong arguments; the message explains the mistake to the user."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -155,7 +155,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _take_demo(arguments: Namespace) -> None:
-    """Turn ``-m`` with the demo's model into ``--demo``, which works in a scratch directory."""
+    """Replace ``-m`` with the demo's model by ``--demo``, which works in a scratch directory."""
     from tui_agent.model.demo import DEMO_MODEL
 
     if arguments.model == DEMO_MODEL:
@@ -167,7 +167,7 @@ def named_run(arguments: Namespace) -> Namespace:
     """Return the arguments of a run with ``-p`` that carries out a subcommand.
 
     For ``tree ID``, these are the arguments of ``-r ID -p /tree``. All such subcommands except
-    ``compact`` open the session read-only. Without an id, they use the last session.
+    ``compact`` open the session read-only. Without the id of a session, they use the last session.
     """
     given = {name: value for name, value in vars(arguments).items() if value}
     options = ["-c"]
@@ -192,7 +192,7 @@ def named_run(arguments: Namespace) -> Namespace:
 
 
 def _settle_format(arguments: Namespace) -> None:
-    """Make ``json`` and ``output_format`` agree; the default format is text."""
+    """Make ``json`` and ``output_format`` of the arguments agree; the default format is text."""
     if arguments.json:
         arguments.output_format = "stream-json"
     arguments.output_format = arguments.output_format or "text"
@@ -229,7 +229,7 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.json and arguments.output_format in {"text", "json"},
-            "--json is the same as --output-format stream-json: use one of them.",
+            "--json is the same as --output-format stream-json, so use only one of them.",
         ),
         (
             has_screen and arguments.result is not None,
@@ -241,7 +241,10 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         (has_screen and key is not None, f"--key needs -p. {more}"),
         (key is not None and not key.strip(), "--key needs a name."),
-        (key is not None and clashing, f"--key already selects the session: leave out {clashing}."),
+        (
+            key is not None and clashing,
+            f"--key already selects the session, so leave out {clashing}.",
+        ),
         (has_screen and is_race, f"--race needs -p; on the screen use /race. {more}"),
         (
             has_screen and check is not None,
@@ -279,10 +282,10 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_foreign(argv: list[str]) -> None:
-    """Check for an option that only other programs know, and for a file as an argument (``@FILE``).
+    """Refuse an option that only other programs know, and a file as an argument (``@FILE``).
 
     Raises:
-        UsageError: there is one; the message says what to use instead.
+        UsageError: there is such an argument; the message says what to use instead.
     """
     from tui_agent.cli.names_elsewhere import OPTIONS
 
@@ -306,7 +309,7 @@ def _refuse_foreign_mode(mode: str) -> None:
 
 
 def _refuse_override(argv: list[str]) -> None:
-    """Check for ``-c KEY=VALUE``, which changes a setting in Codex but would be a message here.
+    """Refuse ``-c KEY=VALUE``, which changes a setting in Codex but would be a message here.
 
     Raises:
         UsageError: the arguments contain it; the message says how to set the setting here.
@@ -331,7 +334,7 @@ def _refuse_override(argv: list[str]) -> None:
 
 
 def _how_to_set(key: str, value: str) -> str:
-    """Return a sentence that says how to change here what Codex's ``-c KEY=VALUE`` changes."""
+    """Return a sentence that says how to set here what Codex's ``-c KEY=VALUE`` sets."""
     from tui_agent.cli.names_elsewhere import CONFIG_KEYS
     from tui_agent.config import Config
 
@@ -355,11 +358,11 @@ def _refuse_foreign_action(action: str) -> None:
 
 
 def _refuse_slip(word: str, argv: list[str]) -> None:
-    """Check for a one-word message that is probably a mistyped command, as sending it costs money.
+    """Refuse a message that is probably a mistyped command, because sending it costs money.
 
     Raises:
-        UsageError: the word is another program's subcommand, or is (or resembles) a subcommand of
-            this program, and the arguments contain no ``--``.
+        UsageError: the message is a single word that is another program's subcommand, or is (or
+            resembles) a subcommand of this program, and the arguments contain no ``--``.
     """
     if not _COMMAND.fullmatch(word) or "--" in argv:
         return
@@ -380,7 +383,7 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """Return one parser with all options and subcommands, for shell completion and the manual page."""
+    """Return a parser with all options and subcommands, for shell completion and the manual."""
     parser = _new_parser(EPILOG[EPILOG.index("exit codes") :])
     _add_run(parser)
     _add_commands(parser, required=False)

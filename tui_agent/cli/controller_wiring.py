@@ -1,7 +1,7 @@
-"""Implements a controller's services, for the screen, a run without one, or an editor's session.
+"""Implements the services of a controller, for the screen, a run without a screen, or an editor.
 
 Most methods only call `Wiring`, which all controllers of the process share, or a module of this
-package. Decides which session and screen open first, and applies changed settings to this
+package. Decides which session and screen are opened first, and applies changed settings to this
 controller's agents (`cli.acp` does so for an editor's agents).
 """
 
@@ -64,14 +64,14 @@ BRANCH_SECONDS = 3.0
 """Time limit for Git's check for changed files, in seconds."""
 
 TYPING_PAUSE = 0.7
-"""After this many seconds without a key press, a short freeze of the screen isn't noticed."""
+"""Seconds without a key press after which a short freeze of the screen isn't noticed."""
 
 
 class ControllerWiring(AppServices):
     """The services of one controller.
 
-    ``cwd`` is the directory of its new sessions, by default the program's directory; ``servers``
-    are MCP servers that an editor adds to the configured ones.
+    ``cwd`` is the directory of the controller's new sessions, by default the program's directory;
+    ``servers`` are MCP servers that an editor adds to the configured ones.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class ControllerWiring(AppServices):
 
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
-        """The agent on the screen."""
+        """The agent of the session on the screen."""
         self._agents: list[Agent] = []
         """The agents whose sessions are open."""
         self.last_typed: Callable[[], float] = lambda: 0.0
-        """Returns the time of the last key press, in seconds since the epoch; 0.0 without a screen."""
+        """Returns the time of the last key press, in seconds since the epoch; 0.0 if no screen."""
         self._background: set[asyncio.Task[None]] = set()
         self._warmed_agent: Agent | None = None
         """The agent for which `on_ready` last started to load the slow parts."""
@@ -109,9 +109,9 @@ class ControllerWiring(AppServices):
 
     @property
     def _project(self) -> Path:
-        """The project for which rules are saved.
+        """The directory of the project for which rules are saved.
 
-        This is the project of the agent on the screen or, without an agent, of ``cwd``.
+        This is the project of the agent on the screen or, without an agent, the project of ``cwd``.
         """
         if self._agent is not None:
             return self._agent.ports.project
@@ -243,7 +243,10 @@ class ControllerWiring(AppServices):
         return agent
 
     async def _refuse(self, agent: Agent, request: PermissionRequest) -> PermissionAnswer:
-        """Deny a permission without asking; with ``--on-question stop``, also interrupt the agent."""
+        """Deny a permission without asking the user.
+
+        With ``--on-question stop``, also interrupt the agent.
+        """
         del request
         if self._wiring.arguments.on_question == "stop":
             agent.interrupt()
@@ -286,9 +289,9 @@ class ControllerWiring(AppServices):
         self._wiring.close(session)
 
     def on_ready(self) -> None:
-        """Start loading the slow parts of the agent on the screen, once for each agent.
+        """Start loading the parts that the agent on the screen needs, once for each agent.
 
-        Called for each new agent, and when the screen is ready.
+        These parts load slowly. Called for each new agent, and when the screen is ready.
         """
         if self._agent is None or self._agent is self._warmed_agent:
             return
@@ -312,7 +315,7 @@ class ControllerWiring(AppServices):
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self.last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        # If the session was closed meanwhile or can't be read, the error is shown when it is used.
+        # If the session was closed meanwhile or can't be read, using it shows the error.
         with suppress(StoreError):
             await agent.warm()
 

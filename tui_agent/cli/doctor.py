@@ -1,4 +1,4 @@
-"""``tui-agent doctor``: reports the setup, where each part comes from, and what is missing.
+"""``tui-agent doctor``: reports the setup, the origin of each part, and what is missing.
 
 Changes nothing, except that ``--clean`` removes project copies that races left behind. ``/doctor``
 shows the same findings.
@@ -64,7 +64,7 @@ ORIGINS = {
     "assumed": "assumed",
     "learnt": "learnt from a refused request",
 }
-"""Words for the origin of a model's context window."""
+"""Text for each origin of a model's context window."""
 
 _UNCHECKED = (
     "If the message names a path, remove it from PATH or sandbox.read or, if it is a link, replace "
@@ -74,7 +74,7 @@ _UNCHECKED = (
 
 @frozen
 class Finding:
-    """One line of the report. ``ok`` is False for a problem.
+    """One line of the report of ``tui-agent doctor``. ``ok`` is False for a problem.
 
     ``advice``, which may have several lines, says how to fix the problem. A finding with an empty
     ``subject`` continues the previous finding.
@@ -93,7 +93,7 @@ def run_doctor(arguments: Namespace) -> int:
     """
     logging.getLogger().addHandler(
         logging.NullHandler()
-    )  # the report already has what would be logged
+    )  # the report already contains what would be logged
     if arguments.clean:
         for path in abandoned_homes(cache_dir() / "races"):
             if remove_left(path):
@@ -116,9 +116,10 @@ def lines_of(finding: Finding) -> list[str]:
 
 
 def findings() -> Iterator[Finding]:
-    """Examine the setup and yield the findings. Slow, because it reads files and starts programs.
+    """Examine the setup and yield the findings.
 
-    Stops after the settings if these can't be read.
+    This is slow, because it reads files and starts programs. If the settings can't be read, there
+    are no further findings.
     """
     yield Finding(
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
@@ -276,7 +277,7 @@ def _trust() -> Finding:
 
 
 def _counted(items: Sequence[TrustItem]) -> str:
-    """Count the items by kind: ``1 hook, 3 commands``."""
+    """Return the number of items of each kind: ``1 hook, 3 commands``."""
     kinds = Counter(item.kind for item in items)
     return ", ".join(plural(count, kind) for kind, count in kinds.items())
 
@@ -324,7 +325,7 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
         if is_reserved(command.name):
             yield Finding(
                 "commands",
-                f"{command.file} can't be reached: /{command.name} is built in",
+                f"{command.file} can't be reached, because /{command.name} is built in",
                 ok=False,
                 advice="Rename the file.",
             )
@@ -337,7 +338,9 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
             source = f" from {origin}" if origin else ""
             yield Finding(subject, f"{', '.join(names)}{source}")
     for name, instead in known.passed_over.items():
-        yield Finding("", f"{name} is not read: {instead} is read instead (instructions_order)")
+        yield Finding(
+            "", f"{name} is not read, because {instead} is read instead (instructions_order)"
+        )
     for problem in known.problems:
         yield Finding("files", problem, ok=False)
 

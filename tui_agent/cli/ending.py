@@ -1,4 +1,4 @@
-"""Helps the program to end: passes on signals, and limits how long tasks and threads delay the exit.
+"""Helps the program to end: passes on signals, and limits the delay by tasks and threads.
 
 The callers of `listening` (the screen and the runs without one) decide what a signal does.
 """
@@ -17,13 +17,13 @@ from tui_agent.cli.interrupts import raise_again
 T = TypeVar("T")
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-"""Signals that ask the program to end, and that it can handle."""
+"""Signals that ask the program to end and that the program can handle."""
 
 SECONDS_TO_END = 10
 """Seconds after which the system kills the program if it was asked to end and is still running."""
 
 THREAD_SECONDS = 1.0
-"""Maximum seconds to wait for worker threads at the end, as a thread can't be stopped."""
+"""Maximum number of seconds to wait for worker threads at the end, as they can't be stopped."""
 _WORKERS = 16
 
 
@@ -52,7 +52,10 @@ def end_in_time() -> None:
 
 
 class _Threads(ThreadPoolExecutor):
-    """The worker threads of an event loop; ``shutdown`` waits at most `THREAD_SECONDS` for them."""
+    """The worker threads of an event loop.
+
+    At the end, ``shutdown`` waits for them for at most `THREAD_SECONDS`.
+    """
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().shutdown(wait=False, cancel_futures=cancel_futures)
@@ -62,7 +65,10 @@ class _Threads(ThreadPoolExecutor):
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine like ``asyncio.run``, but wait at most `THREAD_SECONDS` for worker threads."""
+    """Run a coroutine like ``asyncio.run``, but limit the wait for worker threads.
+
+    The limit is `THREAD_SECONDS`.
+    """
     raise_again()
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(_Threads(_WORKERS, "work"))
@@ -78,7 +84,7 @@ async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
-        # asyncio warns about a lost exit status if other code has waited for one of its processes.
+        # asyncio warns about a lost exit status if other code waited for a process of asyncio.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

@@ -15,7 +15,10 @@ from tui_agent.agent.events import AgentEvent
 from tui_agent.lazy import frozen
 
 VERSION = 1
-"""Version of the lines. Increased by changes that break readers, but not by additions."""
+"""Version of the format of the lines.
+
+The version is increased by changes that break readers, but not by additions.
+"""
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -114,7 +117,7 @@ def events_schema() -> dict[str, Any]:
 
 
 def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of one kind of line; adds the definitions that it uses to ``shared``."""
+    """Return the JSON schema of one kind of output line; add its definitions to ``shared``."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     schema = _open(adapter.json_schema(mode="serialization", ref_template="#/$defs/{model}"))
     shared |= schema.pop("$defs", {})

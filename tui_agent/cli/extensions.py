@@ -1,10 +1,11 @@
-"""Finds the MCP servers, hooks and folders that extend an agent in a directory; owns server hubs.
+"""Finds the MCP servers, hooks and folders that extend an agent in a directory.
 
-Also decides whether a directory's project is trusted, and makes a project's settings, sandbox and
-knowledge accordingly. Every command of a hook or server, whoever configured it, passes one check:
-outside the sandbox it must not run an untrusted project's files (`Extensions.problem_of`). The same
-commands are collected for the question about trust (`state_of_project`). A hub starts and stops its
-servers itself.
+The module also owns the hubs of MCP servers. A hub starts and stops its servers itself. The module
+decides whether a directory's project is trusted, and makes a project's settings, sandbox and
+knowledge accordingly. Every command of a hook or server, whoever configured it, passes one check,
+which says that it must not run an untrusted project's files outside the sandbox
+(`Extensions.problem_of`). The same commands are collected for the question about trust
+(`state_of_project`).
 """
 
 import asyncio
@@ -66,7 +67,7 @@ FindSandbox = Callable[[Path], SandboxState]
 
 @frozen
 class _Hook:
-    """A hook from any source, before the check whether it may run.
+    """A hook from any source, before the check of whether it may run.
 
     ``found`` is the hook as another program's file defines it, None for a hook from the settings.
     ``plugin`` is the folder of the plugin that it belongs to, None if there is none.
@@ -78,7 +79,7 @@ class _Hook:
 
     @property
     def command_line(self) -> str:
-        """The shell command that the hook runs; "" for a question to the small model."""
+        """The shell command that the hook runs; "" if it asks the small model instead."""
         if self.found is not None and self.found.is_question:
             return ""
         return self.settings.command
@@ -156,8 +157,8 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
 def _is_contained(project: Path, find: FindSandbox) -> bool:
     """Return True if commands that should run in a sandbox do run in one.
 
-    False if the user's settings or environment turn the sandbox off, or the machine has no sandbox.
-    To find out, ``find`` may start trial processes.
+    Returns False if the user's settings or environment turn the sandbox off, or the machine has no
+    sandbox. To find out, ``find`` may start trial processes.
     """
     try:
         is_off = _config(project, trusted=False).sandbox.mode == "off"
@@ -180,10 +181,10 @@ def state_of_project(
     """Return whether the project of ``cwd`` is trusted, and the items in it that need trust.
 
     These include project files that would run outside a sandbox: files named by hooks, servers and
-    other commands in the user's settings, in the user's files for other programs and in plugins.
-    Without a sandbox (it is off, or ``find`` finds none), they also include files named by commands
-    that should run in the sandbox, such as the project's own commands. With ``assume_trust``, a
-    project with such items counts as trusted.
+    other commands in the user's settings, in the user's files for other programs and in plugins. If
+    there is no sandbox (because it is off, or ``find`` finds none), they also include files named
+    by commands that should run in the sandbox, such as the project's own commands. With
+    ``assume_trust``, a project with such items counts as trusted.
     """
     project = find_project(cwd)
     outside: list[str] = []
@@ -199,13 +200,13 @@ def state_of_project(
 def is_trusted(cwd: Path) -> bool:
     """Return True if the user trusts the project of a directory in its current state.
 
-    False for a project that has nothing that needs trust.
+    Returns False for a project in which nothing needs trust.
     """
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
 def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return the folders of instructions, skills, commands and agents, including those of plugins."""
+    """Return the folders of instructions, skills, commands and agents, with those of plugins."""
     return replace(
         folders_without_plugins(cwd, config),
         plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()),
@@ -213,7 +214,7 @@ def folders_of(cwd: Path, config: Config) -> Folders:
 
 
 def folders_without_plugins(cwd: Path, config: Config) -> Folders:
-    """Return `folders_of` without plugins, so that the plugins' files need not be read."""
+    """Return the result of `folders_of` without plugins, so that no plugin's files are read."""
     left_out = LeftOut(config.other_programs.leave_out)
     return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
@@ -231,18 +232,19 @@ def sandbox_of(config: Config, project: Path) -> Sandbox:
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
     """Return the knowledge in ``folders``, which is not loaded yet.
 
-    It doesn't include instructions that other programs' settings name.
+    The knowledge doesn't include instructions that other programs' settings name.
     """
     sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
 
 
 class Extensions:
-    """Finds hooks, and keeps the hubs of MCP servers; if possible, a project's sessions share one hub.
+    """Finds hooks, and keeps the hubs of MCP servers.
 
-    ``trusts`` returns True if the project of a directory is trusted. ``runs_files`` returns True if
-    commands outside the sandbox may run the project's files (default: if it is trusted).
-    ``sandbox`` returns the sandbox for a project's servers.
+    If possible, the sessions of a project share one hub. ``trusts`` returns True if the project of
+    a directory is trusted. ``runs_files`` returns True if commands outside the sandbox may run the
+    project's files (by default, if the project is trusted). ``sandbox`` returns the sandbox for a
+    project's servers.
     """
 
     def __init__(
@@ -264,7 +266,7 @@ class Extensions:
         else:
             self._patience = Timeouts()
         self._shared_hubs: dict[Path, list[tuple[Path, McpHub]]] = {}
-        """Hubs by the project or folder that configures their servers.
+        """Hubs of MCP servers, by the project or folder that configures the servers.
 
         Each hub is stored with the directory for which it was made.
         """
@@ -275,8 +277,8 @@ class Extensions:
 
         All directories of a project share a hub, but trusted and untrusted directories don't share
         one. Directories in or below a folder that configures its own servers share that folder's
-        hub. ``more`` are additional servers of one session: the session then gets a new hub, which
-        its agent closes, and its first run waits until the servers have started.
+        hub. ``more`` are additional servers of one session. In that case, the session receives a
+        new hub, which its agent closes, and its first run waits until the servers have started.
         """
         if more:
             own = self._new_hub(lambda: self.servers(cwd, more), cwd, Timeouts(settle=None))
@@ -320,7 +322,7 @@ class Extensions:
     def servers(
         self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None
     ) -> FoundServers:
-        """Return the MCP servers that are configured for a directory and may run there, and problems.
+        """Return the MCP servers that are configured for a directory and may run, and problems.
 
         ``more`` are servers of an editor, which replace configured servers of the same name. The
         problems say what is wrong in settings and plugins, and why servers are held back. An
@@ -377,7 +379,7 @@ class Extensions:
         return claude_hook(hook.found, handler)
 
     def _held_back(self, cwd: Path, command: str, *, sandboxed: bool) -> str:
-        """Return a clause that says why a hook's or server's command must not run; "" if it may.
+        """Return a clause that says why the command of a hook or server must not run; "" if it may.
 
         The command would run in ``cwd``. If it may, records the digests of the project files that
         it names, so that `problem_of` notices a later change.
@@ -392,16 +394,20 @@ class Extensions:
     def problem_of(self, cwd: Path, command: str, *, session: Path | None = None) -> str:
         """Return a clause that says why a command must not run outside the sandbox; "" if it may.
 
-        The command would run in ``cwd``. It must not run a file of an untrusted project, nor a file
-        that can't be read or has changed since it was recorded. ``session`` is the directory whose
-        trust counts, by default ``cwd``. Reads the disk; call it in a thread.
+        The command would run in ``cwd``. The command must not run a file of an untrusted project,
+        nor a file that can't be read or that has changed since its digest was recorded. ``session``
+        is the directory whose trust counts, by default ``cwd``. Reads the disk; call it in a
+        thread.
         """
         return self._untrusted(cwd, command, session=session or cwd) or self._pinned.problem(
             cwd, command
         )
 
     def _untrusted(self, cwd: Path, command: str, *, session: Path) -> str:
-        """Return a clause if a command names a file of an untrusted project, otherwise ""."""
+        """Return a clause that says which untrusted file a command runs; "" if there is none.
+
+        The file belongs to an untrusted project.
+        """
         project = find_project(cwd)
         named = next(named_files(project, cwd, command), None)
         if named is None or self._runs_files(session):

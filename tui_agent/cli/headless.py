@@ -1,6 +1,6 @@
 """Runs without a screen: drives the controller, and prints messages and events as text or JSON.
 
-Denies every permission question, answers other questions with their default, and decides the exit
+Denies every permission, answers other questions with their default answers, and decides the exit
 code. Records the run's outcome and key in the store. one_shot.py calls the steps in order.
 """
 
@@ -72,15 +72,15 @@ if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
 
 TELL_WAITING_AFTER = 2.0
-"""After waiting this many seconds for MCP servers, a message names the servers."""
+"""Seconds of waiting for MCP servers after which a message names the servers."""
 _MAX_OPTIONS = 5
-"""Maximum number of ``--allow`` options that the message about refused calls suggests."""
+"""Maximum number of ``--allow`` options that are suggested after calls were refused."""
 WAIT_SECONDS = 0.5
-"""Seconds between two checks whether another program is still working on a run."""
+"""Seconds between two checks whether another program is still working on the same run."""
 T = TypeVar("T")
 
 _FINISHED = frozenset({RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED})
-"""States of a runner that completed its work."""
+"""States of a race's runner that has completed its work."""
 NOBODY_TO_ASK = "No user can be asked here. Do without this permission, or say which one you need."
 """Text for the model about a permission that is refused because there is no user."""
 
@@ -115,7 +115,7 @@ class KeyedRun:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the message of the run has been sent."""
+        """Whether the message of the run has been sent already."""
         return self.session is not None and bool(self.session.first_message)
 
     def repeat(self, store: Store, *, form: OutputFormat) -> int | None:
@@ -173,22 +173,22 @@ class HeadlessRun(Frontend):
         self._answer = ""
         self._last: AssistantEntry | None = None
         self.problem = ""
-        """Why the run failed or stopped; "" if it is done or has not started."""
+        """Reason why the run failed or stopped; "" if it succeeded or has not started."""
         self.value: Any = None
-        """The answer as a JSON value, if it had to match a schema and does; otherwise None."""
+        """The answer as a JSON value if it had to match a schema and does; otherwise None."""
         self._format_problem = ""
         self._denied: list[str] = []
         self._hook_reasons: list[str] = []
-        """Reasons that hooks gave for refusing calls."""
+        """Reasons that hooks gave for refusing tool calls."""
         self._offered: dict[str, None] = {}
-        """Rules that would have allowed the refused calls, as texts."""
+        """Rules, as texts, that would have allowed the refused calls."""
         self._unanswered = ""
         self._refused: set[str] = set()
         self._write_error: OSError | None = None
         self._acted = False
 
     async def open(self, request: OpenRequest) -> None:
-        """Open the session of the run.
+        """Open the session in which the run continues or begins.
 
         Raises:
             StoreError: the session can't be opened.
@@ -229,7 +229,7 @@ class HeadlessRun(Frontend):
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
     async def race(self, wish: "RaceWish") -> ExitCode:
-        """Run a race, take the changes of the runner that ``wish.pick`` selects, print the results.
+        """Run a race, take the work of the runner that ``wish.pick`` selects, print the results.
 
         Returns the exit code: FAILED if no runner finished, or if none meets ``wish.pick``. If the
         race is interrupted, the runners' branches stay, and a runner can still be taken.
@@ -246,8 +246,8 @@ class HeadlessRun(Frontend):
     async def prepare_keyed(self, keyed: "KeyedRun") -> None:
         """Prepare a run that has a key.
 
-        Records the key of a new run. For an interrupted one, restores the files that it had changed,
-        and deletes its recorded outcome.
+        Records the key of a new run. For an interrupted run, restores the files that the run had
+        changed, and deletes its recorded outcome.
         """
         session = self.agent.session
         if keyed.session is None:
@@ -282,7 +282,7 @@ class HeadlessRun(Frontend):
     async def write_result(self, target: str) -> ExitCode | None:
         """Write the session's changes to a file or, for ``branch:NAME``, to a new Git branch.
 
-        Returns an exit code if that fails, None on success or if there are no changes.
+        Returns an exit code if that fails; None on success, or if there are no changes.
         """
         from tui_agent.app import transfer_commands
 
@@ -393,10 +393,9 @@ class HeadlessRun(Frontend):
             self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command; doesn't wait for the end of a run that this starts.
+        """Send the message or run the command.
 
-        Raises:
-            CommandError: the message is a command that can't be used.
+        Doesn't wait for the end of a run that this starts.
         """
         intent = parse(message)
         command = None
@@ -476,7 +475,10 @@ class HeadlessRun(Frontend):
             say(words, file=self._out)
 
     def put_back(self, text: str) -> None:
-        """Make the run fail, because a message was not sent; the controller has said why."""
+        """Make the run fail, because a message was not sent.
+
+        The controller has already reported the reason.
+        """
         del text
         self._failed = True
 
@@ -513,7 +515,10 @@ class HeadlessRun(Frontend):
             self._ended.set_result(event)
 
     def _handle(self, event: AgentEvent) -> None:
-        """Print an event, deny a permission, and record what the answer and exit code depend on."""
+        """Print an event, and record what it means for the answer and the exit code.
+
+        Denies the permission if the event asks for one.
+        """
         if self._as_json:
             say_json(events.event_json(event), file=self._out)
         match event:
@@ -523,7 +528,7 @@ class HeadlessRun(Frontend):
                     # The call has already run once, without success.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
-                # Answer after the event was handled, as a user would.
+                # Answer only after the event has been handled, as a user would do.
                 asyncio.get_running_loop().call_soon(
                     self.agent.answer_permission,
                     request.call_id,
@@ -555,7 +560,7 @@ class HeadlessRun(Frontend):
                 pass
 
     def _did_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Return True if a result comes from a bash command that may have changed something."""
+        """Return True if a tool result is of a bash command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
         if result.tool != "bash" or self._last is None:
@@ -592,7 +597,7 @@ class HeadlessRun(Frontend):
         return self._incomplete()
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
-        """Return the exit code of a run that has ended, and a message about the problem, or ""."""
+        """Return the exit code of a run that has ended, and a message about its problem, or ""."""
         to_go_on = "To continue: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":
@@ -618,7 +623,7 @@ class HeadlessRun(Frontend):
         return outcome
 
     def _hold_against_format(self) -> None:
-        """Replace the answer with its JSON, or record why it doesn't match the requested format."""
+        """Replace the answer with its JSON, or record why it doesn't match the requested schema."""
         wanted = self.agent.ports.answer_format
         if wanted is None:
             return
@@ -632,7 +637,7 @@ class HeadlessRun(Frontend):
             self._answer = json.dumps(self.value, ensure_ascii=False)
 
     def _incomplete(self) -> str | None:
-        """Return why the last answer is incomplete (cut off or filtered); None if it is complete."""
+        """Return why the last answer is incomplete (cut off or filtered); None if it isn't."""
         if self._last is None:
             return None
         match verdict_on(self._last):

@@ -1,6 +1,7 @@
 """Adds permission rules to the user's settings file, and removes them.
 
-A rule whose source is "here" is stored for its project only, any other rule for all projects.
+A rule whose source is "here" is stored for its project only, and any other rule is stored for all
+projects.
 """
 
 import json
@@ -30,14 +31,14 @@ def forget_rule(rule: Rule, project: Path) -> str | None:
     rule in the project's settings can't be removed by this program.
     """
     if rule.source == "project":
-        return f"The rule is in {STORED['project']}: edit that file, then trust the project again."
+        return f"The rule is in {STORED['project']}. Edit that file, then trust the project again."
     if not rule.is_in_users_file:
         return None
     pattern = _written_pattern(rule)
     try:
         table, patterns = _kept_rules(rule, project)
         if pattern not in patterns:
-            return f"The rule is not in {config_path()}: an environment variable sets it."
+            return f"The rule is not in {config_path()}, because an environment variable sets it."
         del patterns[pattern]
         set_value(f'{table}."{rule.permission}"', patterns or None)
     except (ConfigError, OSError) as error:

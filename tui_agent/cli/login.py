@@ -60,7 +60,8 @@ def _controller() -> LoginController:
 def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
     """Return the row of the provider with this id or name.
 
-    For "", returns the only row; if there are several, lists them on a terminal and asks for a name.
+    For "", returns the only row; if there are several, lists them on a terminal and asks for a
+    name.
 
     Raises:
         UsageError: there is no such provider, or no name was given.
@@ -82,13 +83,13 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
 
 
 def _read(prompt: str) -> str:
-    """Read a line, hidden on a terminal; raises UsageError if it is empty."""
+    """Read a line without showing it on the terminal; raises UsageError if the line is empty."""
     if sys.stdin.isatty():
         text = getpass.getpass(prompt)
     else:
         text = sys.stdin.readline()
     if not text.strip():
-        raise UsageError("No key was entered: type or paste it, or pipe it in.")
+        raise UsageError("No key was entered. Type or paste it, or pipe it in.")
     return text
 
 
@@ -121,7 +122,7 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 
 
 async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
-    """Read a line from the user, hidden on a terminal; return "" if ``other`` is done first."""
+    """Read a line from the user without showing it; return "" if ``other`` is done first."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     before = None
     if sys.stdin.isatty():
@@ -130,7 +131,7 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # An abandoned hidden read leaves the terminal's echo off.
+            # If a hidden read is abandoned, the terminal's echo is still off.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     if entered.done():
         return str(entered.result())

@@ -1,4 +1,4 @@
-"""Two settings of the process: sends logs to a file, and stops pydantic from looking for plug-ins."""
+"""Configures the process: sends logs to a file, and stops pydantic from looking for plug-ins."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ from tui_agent.paths import log_dir
 class LogFile(logging.Handler):
     """Writes to a rotating log file, which is opened at the first record.
 
-    The standard library's module for that is imported only then, because the import takes 2 ms.
+    The standard library's module for log files is imported only then, because that takes 2 ms.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,8 +59,8 @@ def start_logging(*, debug: bool) -> None:
 def skip_plugins() -> None:
     """Stop pydantic from looking for plug-ins. Call this before the first pydantic model is used.
 
-    The search takes 8 ms at each start. Pydantic's own switch is an environment variable, which the
-    user's commands would inherit.
+    The search takes 8 ms at each start. Pydantic can also be told so by an environment variable,
+    but the user's commands would inherit that.
     """
     loader = ModuleType("pydantic.plugin._loader")
     loader.get_plugins = tuple  # type: ignore[attr-defined]

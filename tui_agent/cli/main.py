@@ -21,14 +21,17 @@ from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 MAX_STDIN_BYTES = 2_000_000
 """Maximum size of the text on standard input, in bytes."""
 STDIN_PATIENCE = 3.0
-"""Seconds after which a message says that the program is waiting for standard input to end."""
+"""Seconds after which a message says that the program waits for the end of standard input."""
 
 STILL_OPEN = "Waiting for standard input to end. If nothing is piped in, add </dev/null."
 _CLOSED_OUTPUT = (
-    "Standard output is closed, so the answer would be lost: send it to a file or to /dev/null."
+    "Standard output is closed, so the answer would be lost. Send it to a file or to /dev/null."
 )
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
-"""Names of the error classes that mean wrong usage; with names, no class has to be imported."""
+"""Names of the error classes that mean wrong usage.
+
+They are stored as names, so that no class has to be imported.
+"""
 
 _MODULES = {
     "logout": "login",
@@ -37,7 +40,7 @@ _MODULES = {
     "completion": "arguments",
     **dict.fromkeys(("detached", "ps", "attach", "logs", "stop"), "detached.commands"),
 }
-"""Module of each subcommand whose module has a different name."""
+"""Modules of the subcommands whose modules don't have the subcommand's name."""
 
 
 def run(argv: list[str]) -> int:
@@ -55,7 +58,7 @@ def run(argv: list[str]) -> int:
             Path.cwd()
         except OSError:
             raise UsageError(
-                "The current directory no longer exists: change to another one."
+                "The current directory no longer exists. Change to another one."
             ) from None
         arguments = parse(argv)
     except UsageError as error:
@@ -69,10 +72,10 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader, such as head, has closed the pipe
+    except BrokenPipeError:  # the program that reads the output, such as head, has closed it
         discard_output()
         return 0
-    except Exception as error:  # the outermost handler of the program
+    except Exception as error:  # nothing else handles the error
         reported = _report(error, debug=arguments.debug)
         if reported is None:
             raise
@@ -81,7 +84,7 @@ def run(argv: list[str]) -> int:
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:
-    """Return the function that runs the command; imports only the module that defines it."""
+    """Return the function that runs the command, importing only the module that defines it."""
     name = arguments.command
     if name == "run" and arguments.detach:
         name = "detached"
@@ -97,7 +100,7 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
 
 def _full_screen(arguments: Namespace) -> int:
     end_at_once()
-    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve shows it in a browser
+    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve shows the program in a browser
         from tui_agent.cli.ending import run_to_end
         from tui_agent.cli.screen import run_screen
 
@@ -162,12 +165,12 @@ def _headless(arguments: Namespace) -> int:
     message = arguments.print or arguments.goal or ""
     piped = "" if arguments.is_named else _piped()
     if not message.strip() and not piped.strip():
-        raise UsageError("There is no prompt: write one after -p, or pipe it in.")
+        raise UsageError("There is no prompt. Write one after -p, or pipe it in.")
     return run_to_end(run_one_shot(arguments, message, piped))
 
 
 def _piped() -> str:
-    """Return the text of standard input; "" if that is a terminal or closed.
+    """Return the text of standard input; "" if standard input is a terminal or closed.
 
     Raises UsageError if it is binary, or longer than `MAX_STDIN_BYTES`.
     """
@@ -189,7 +192,7 @@ def _piped() -> str:
         )
     if decode_text(data) is None:
         raise UsageError(
-            "Standard input is binary, not text: save it as a file and name the file in the prompt."
+            "Standard input is binary, not text. Save it as a file and name the file in the prompt."
         )
     return user_text(data).strip("\n")
 
@@ -212,7 +215,7 @@ def _report(error: Exception, *, debug: bool) -> int | None:
 
 
 def _is_hangup(error: Exception) -> bool:
-    """Return whether reading or writing failed because the terminal was closed."""
+    """Return whether reading or writing failed because the terminal has been closed."""
     if not isinstance(error, OSError) or error.errno != errno.EIO:
         return False
     import termios
@@ -241,7 +244,7 @@ def _sentence(error: Exception, *, debug: bool) -> str:
     if is_expected:
         return str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "The disk is full: nothing more could be written."
+        return "The disk is full, so nothing more could be written."
     from tui_agent.paths import DATA_VARIABLE, data_dir, log_dir
 
     if isinstance(error, OSError) and str(error.filename).startswith(str(data_dir())):

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[\w.-]{1,60}")
 _VARIABLE = re.compile(r"\s*([^\s=\0]+)\s*=([^\0]*)")
 _HEADER = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*:([^\0\r\n]*)", re.ASCII)
 _COUNTED_AS = "gpt-4o"
-"""Model whose tokenizer counts the tokens of tool schemas; other tokenizers differ little."""
+"""Model whose tokenizer counts the tokens of tool schemas; other tokenizers give similar counts."""
 
 
 def run_mcp(arguments: Namespace) -> int:
@@ -73,7 +73,7 @@ def _list(*, as_json: bool) -> int:
     for problem in found.problems:
         say(problem, file=sys.stderr)
     if not found.specs and not as_json:
-        say("There are no servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL.")
+        say("There are no MCP servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL.")
     return 0
 
 
@@ -84,7 +84,7 @@ def _remove(name: str) -> int:
         return 0
     for spec in _found().specs:
         if spec.name == name:
-            raise UsageError(f"{name} is in {one_line(spec.place)}: edit that file.")
+            raise UsageError(f"{name} is in {one_line(spec.place)}. Edit that file.")
     raise UsageError(f"{name} is not in your settings.")
 
 
@@ -120,7 +120,7 @@ def _add(arguments: Namespace) -> int:
 
 
 def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> None:
-    """Raise UsageError if the options don't fit the server's command or, with ``remote``, its URL."""
+    """Raise UsageError if the options don't fit the server's command, or its URL if ``remote``."""
     if not remote and (arguments.header or arguments.sse):
         raise UsageError("--header and --sse need a URL; a command takes --env and arguments.")
     if not remote:
@@ -181,7 +181,7 @@ async def _test(name: str) -> int:
 
 
 def _status_lines(status: McpServerStatus) -> list[str]:
-    """Return the lines about a server: state, tools with their tokens, prompts, resources, messages."""
+    """Return the lines about a server: state, tools with tokens, prompts, resources, messages."""
     lines = [f"{status.name}: {status.state.value}  {one_line(status.address, 200)}"]
     if status.detail:
         lines.append(f"{one_line(status.detail, 400)}.")

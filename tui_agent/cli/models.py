@@ -1,6 +1,7 @@
 """Makes the model catalog from the user's settings, and chooses the default model.
 
-Also contains ``tui-agent models``, which lists models and asks the user's servers for theirs.
+The module also contains ``tui-agent models``, which lists models and asks the user's servers for
+theirs.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 LEARNT = "learnt.json"
-"""Name of the file, in the data directory, for facts about models learnt from refused requests."""
+"""Name of the file in the data directory that contains facts learnt from refused requests."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -39,24 +40,24 @@ DEFAULT_MODELS = (
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
-"""Models to use if none is configured; the first one whose provider has a key is used."""
+"""Models to use if no model is configured; the first one whose provider has a key is used."""
 
 
 def catalog_of(config: Config) -> DemoCatalog:
-    """Return the catalog of models, changed as the settings say; it includes the demo's model."""
+    """Return the catalog of models, changed as the settings say and including the demo's model."""
     served = ServedModels(cache_dir() / "servers.json")
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
 def directory_of(catalog: Catalog) -> CatalogDirectory:
-    """Return a directory of the catalog's models, with the facts learnt from refused requests."""
+    """Return a directory of the catalog's models, including facts learnt from refused requests."""
     return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
 
 
 def own_models(config: Config) -> tuple[str, ...]:
     """Return the ids of the configured models that have a ``base_url``.
 
-    Settings without one only adjust a model of the catalog.
+    Settings without a ``base_url`` only adjust a model of the catalog.
     """
     return tuple(name for name, settings in config.models.items() if settings.base_url)
 
@@ -108,7 +109,7 @@ def run_models(arguments: Namespace) -> int:
         and catalog.place(config.model).is_own
         and config.model not in {info.id for info in listed}
     ):
-        # A server may accept model names that it does not list.
+        # The server of the configured model may accept names that it does not list.
         listed.insert(0, catalog.info(config.model))
     for info in map(directory.with_learnt, listed):
         usable = is_usable(info, available, catalog)
@@ -133,14 +134,17 @@ def run_models(arguments: Namespace) -> int:
 
 def _forget(directory: CatalogDirectory, model: str) -> int:
     if not directory.forget_refusals(model):
-        say(f"There is nothing to forget: {model}'s server has refused nothing.", file=sys.stderr)
+        say(
+            f"There is nothing to forget, because {model}'s server has refused nothing.",
+            file=sys.stderr,
+        )
         return 1
     say(f"Forgot the refusals. The next request to {model} is sent with all its parts again.")
     return 0
 
 
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
-    """Return one line about a model server: how many models it listed, or why that failed.
+    """Return one line about a model server's reply: how many models it listed, or why that failed.
 
     After a failure, the server's last list stays in use, if there is one; the line says how old it
     is.

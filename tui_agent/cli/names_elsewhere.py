@@ -1,4 +1,4 @@
-"""Options, modes and subcommands of other programs, and what to use instead.
+"""Options, modes and subcommands of other programs, and what to use here instead.
 
 The programs are Claude Code, Codex, OpenCode and Pi.
 """
@@ -110,14 +110,14 @@ OPTIONS: Mapping[str, str] = {
     "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
 }
-"""What to use instead of another program's option, by option."""
+"""What to use here instead of other programs' options, by option."""
 
 MODES: Mapping[str, str] = {
     "json": _JSON,
     "rpc": "editors connect with tui-agent acp",
     "text": "-p prints only the answer",
 }
-"""What to use instead of another program's value of ``--mode``, by value."""
+"""What to use instead of the values of other programs' option ``--mode``, by value."""
 
 COMMANDS: Mapping[str, str] = {
     "agent": "agents are Markdown files in .tui-agent/agents; --mode NAME uses one",
@@ -171,9 +171,9 @@ COMMANDS: Mapping[str, str] = {
     "upgrade": "use tui-agent update",
     "web": _SERVER_PROGRAM,
 }
-"""What to use instead of another program's subcommand, by subcommand.
+"""What to use here instead of other programs' subcommands, by subcommand.
 
-A key of two words is a subcommand and the word or option that follows it.
+A key of two words consists of a subcommand and the word or option that follows it.
 """
 
 CONFIG_KEYS: Mapping[str, str] = {
@@ -187,11 +187,11 @@ CONFIG_KEYS: Mapping[str, str] = {
     "profile": _PROFILE,
     "sandbox_mode": _SANDBOX,
 }
-"""What to use instead of Codex's ``-c KEY=VALUE``, by the first part of the key."""
+"""What to use here instead of Codex's ``-c KEY=VALUE``, by the first part of the key."""
 
 _SERVER = "use tui-agent mcp add NAME COMMAND … or NAME URL, or write [mcp.NAME] in config.toml"
 MCP_ACTIONS: Mapping[str, str] = {
-    "add-from-claude-desktop": "tui-agent adopt lists the servers of other programs that are used",
+    "add-from-claude-desktop": "tui-agent adopt lists the MCP servers of other programs that tui-agent uses",
     "add-json": _SERVER,
     "disable": "set mcp.NAME.enabled to false: tui-agent config set mcp.NAME.enabled false",
     "enable": "set mcp.NAME.enabled to true: tui-agent config set mcp.NAME.enabled true",
@@ -199,4 +199,4 @@ MCP_ACTIONS: Mapping[str, str] = {
     "login": "tui-agent mcp test NAME opens the page for signing in",
     "logout": "/mcp signs out of a server",
 }
-"""What to use instead of another program's action of ``mcp``, by action."""
+"""What to use instead of the actions of other programs' subcommand ``mcp``, by action."""

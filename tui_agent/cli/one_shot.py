@@ -24,8 +24,8 @@ from tui_agent.text_files.encodings import user_text
 async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
     """Send a message, or run a command or a race, and return the exit code.
 
-    ``piped`` is the text of standard input. With ``--key``, a finished run isn't repeated: its last
-    answer is printed. An interrupted run continues.
+    ``piped`` is the text of standard input. With ``--key``, a finished run isn't repeated, but its
+    last answer is printed again, and an interrupted run continues.
     """
     async with aclosing(Wiring(arguments)) as wiring:
         answer_format = None
@@ -40,8 +40,8 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
             code_before = keyed.repeat(wiring.store, form=arguments.output_format)
             if code_before is not None:
                 return code_before
-        # With the format json, the text that would be printed becomes part of the object at the
-        # end.
+        # In the format json, the text that would be printed is part of the object that is printed
+        # at the end.
         printed = io.StringIO() if arguments.output_format == "json" else None
         run = HeadlessRun(parts, as_json=arguments.json, out=printed)
         code: int = ExitCode.FAILED
@@ -94,7 +94,7 @@ def _read_format(given: str) -> AnswerFormat:
 
 
 async def _carry_out(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
-    """Send the message, or run the command or the race; write the result; return the exit code."""
+    """Send the message, or run the command or race; write the result; return the exit code."""
     code: int
     if arguments.race is not None:
         code = await _run_race(run, arguments, message, piped)
@@ -115,7 +115,7 @@ async def _run_race(run: HeadlessRun, arguments: Namespace, message: str, piped:
 
 
 def _set_check_and_goal(run: HeadlessRun, arguments: Namespace) -> None:
-    """Set the run's check and goal, if the arguments name them."""
+    """Set the check and the goal of the run if the arguments name them."""
     if arguments.check and arguments.check_rounds is None:
         run.agent.ports.check = RunCheck(arguments.check)
     elif arguments.check:

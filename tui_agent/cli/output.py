@@ -12,7 +12,10 @@ from tui_agent.safe_text import UNSEEN, escaped_json, visible
 
 
 class ExitCode(IntEnum):
-    """How the program ended. ``word`` is used in ``--help``, ``meaning`` in the documentation."""
+    """The program's exit codes.
+
+    ``word`` is used in ``--help``, ``meaning`` in the documentation.
+    """
 
     word: str
     meaning: str
@@ -54,14 +57,15 @@ class ExitCode(IntEnum):
 
 
 def exit_codes_line() -> str:
-    """Return the exit codes with their words, on one line."""
+    """Return one line with the exit codes and their words."""
     return ", ".join(f"{code.value} {code.word}" for code in ExitCode)
 
 
 def provide_streams() -> None:
     """Make printing work if standard output or error is closed or can't represent a character.
 
-    A closed stream becomes the null device; characters that the locale's encoding lacks become ``?``.
+    A closed stream is replaced by the null device, and characters that the locale's encoding lacks
+    are replaced by ``?``.
     """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
@@ -73,7 +77,10 @@ def provide_streams() -> None:
 
 
 def discard_output() -> None:
-    """Flush standard output; if that fails, drop its buffer, or Python would exit with code 120."""
+    """Flush standard output; if that fails, drop its buffer.
+
+    Otherwise, Python would exit with code 120.
+    """
     try:
         sys.stdout.flush()
     except OSError:
@@ -83,7 +90,7 @@ def discard_output() -> None:
 
 
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
-    """Print and flush a text; on a terminal, show control and invisible characters as symbols."""
+    """Print and flush text; on a terminal, show control and invisible characters as symbols."""
     stream = file or sys.stdout
     print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 

@@ -1,8 +1,8 @@
 """Plain mode: the conversation as lines of text, for screen readers and very simple terminals.
 
-Nothing is drawn or overwritten: output and input are whole lines. The user chooses an answer to a
-question by its number. `PlainFrontend` decides whether a line is a message, a command or an answer;
-the controller does the rest. What is typed here is not saved as a draft.
+Nothing is drawn or overwritten, because output and input are whole lines. The user chooses an
+answer to a question by its number. `PlainFrontend` decides whether a line is a message, a command
+or an answer; the controller does the rest. Text typed in plain mode is not saved as a draft.
 """
 
 from __future__ import annotations
@@ -83,22 +83,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OUTPUT_LINES = 20
-"""How many lines are printed from the end of a command's or a failed tool's output."""
+"""Maximum number of lines printed from the end of a command's or a failed tool's output."""
 DETAIL_LINES = 200
-"""Maximum number of printed lines of a permission question's details, such as its diff."""
+"""Maximum number of lines printed of a permission question's details, such as a diff."""
 ROWS = 20
-"""Maximum number of rows of a list that are printed at once; typed words filter the list."""
+"""Maximum number of rows of a list that are printed at once; typing words filters the list."""
 TREE_ENTRIES = 200
-"""How many lines ``/tree`` prints from the end of the tree."""
+"""Maximum number of lines that ``/tree`` prints, counted from the end of the tree."""
 QUIT_SECONDS = 2.0
-"""Seconds within which a second Ctrl+C quits the idle program."""
+"""Seconds within which a second Ctrl+C quits the program while it is idle."""
 PROMPT_SECONDS = 0.1
-"""Seconds without output after which the idle program prints `PROMPT`."""
+"""Seconds without output after which the program prints `PROMPT` while it is idle."""
 PROMPT = "You: "
 LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
-"""Answers to a permission question, by the words that can be typed instead of a number."""
+"""Answers to a permission question, by the words that the user can type instead of a number."""
 YES_WITH_NOTE = re.compile(r"(?:y|yes),\s*(?P<note>.+)", re.IGNORECASE)
-"""Matches a line that allows a call once, with a note for the model."""
+"""Matches a typed line that allows a tool call once and contains a note for the model."""
 NOBODY_TO_ASK = "The user can't be asked: the input has ended."
 """Text for the model about a permission that is refused because the input has ended."""
 
@@ -111,7 +111,7 @@ class LineReader:
         self._rest = b""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self.next = self._lines.get
-        """Returns the next line, None at the end of the input."""
+        """Returns the next line, or None at the end of the input."""
         asyncio.get_running_loop().add_reader(descriptor, self._on_readable)
 
     def close(self) -> None:
@@ -147,11 +147,12 @@ class LineReader:
 
 
 class PlainFrontend(Frontend):
-    """Prints messages, answers and questions; each typed line is a message, a command or an answer.
+    """The frontend of plain mode: prints messages, answers and questions, and handles typed lines.
 
-    ``read`` returns the next line, None at the end of the input. A line answers a permission
-    question only if the question was printed at least ``ui.permission_grace`` seconds before;
-    otherwise it is sent as a message or command.
+    Each typed line is a message, a command or an answer. ``read`` returns the next line, None at
+    the end of the input. A line answers a permission question only if the question was printed at
+    least ``ui.permission_grace`` seconds before; otherwise, the line is sent as a message or
+    command.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class PlainFrontend(Frontend):
     # -- input
 
     async def run(self, start: FirstView) -> int:
-        """Handle lines until the user quits, or until the input and the run have ended.
+        """Handle lines until the user quits, or until both the input and the run have ended.
 
         Returns the exit code.
         """
@@ -238,7 +239,7 @@ class PlainFrontend(Frontend):
                 else:
                     await self.controller.outbox.send(line)
             self._prompt_soon()
-        # Piped input ends before the run that its last line started.
+        # Piped input ends earlier than the run that its last line started.
         self._is_over = True
         self._show_permission()
         if self._answer is not None and not self._answer.done():
@@ -249,7 +250,7 @@ class PlainFrontend(Frontend):
             await self._ended.wait()
 
     def _interrupt(self, _number: int) -> None:
-        """Handle Ctrl+C: cancel the open question, or otherwise interrupt the agent.
+        """Handle Ctrl+C: cancel the open question or, if there is none, interrupt the agent.
 
         If there is neither a question nor a run, a second press within `QUIT_SECONDS` quits.
         """
@@ -442,7 +443,7 @@ class PlainFrontend(Frontend):
             shown = found or shown
 
     def _show_permission(self) -> None:
-        """Print the first open permission question; once the input has ended, deny it instead."""
+        """Print the first open permission question; if the input has ended, deny the permission."""
         if not self._permissions:
             return
         request = self._permissions[0]
@@ -470,7 +471,10 @@ class PlainFrontend(Frontend):
         self._print("Any other text is sent as “no, but …”.")
 
     def _answer_permission(self, request: PermissionRequest, line: str) -> None:
-        """Answer a permission question with a typed line: a number, a word of `LETTERS`, or a note."""
+        """Answer a permission question with a typed line.
+
+        The line contains a number, a word of `LETTERS`, or a note.
+        """
         words = line.strip()
         if not words:
             return
@@ -495,7 +499,7 @@ class PlainFrontend(Frontend):
             self._settle(request, PermissionAnswer(Decision(name)))
 
     async def _answer_in_words(self, request: PermissionRequest, name: str) -> None:
-        """Ask for the note or the edited rules of an answer, and give that answer."""
+        """Ask for the note or the edited rules of an answer, and answer the question with them."""
         if name == "note":
             if (note := await self.ask(TextLine("What should the agent do instead?"))) is not None:
                 self._settle(request, PermissionAnswer(Decision.DENY, note))
@@ -515,7 +519,7 @@ class PlainFrontend(Frontend):
     # -- the session
 
     async def _tree(self) -> None:
-        """Print the tree, ask for the number of an entry, and move there."""
+        """Print the session tree, ask for the number of an entry, and move to that entry."""
         for line in tree_lines(self.controller.open_agent.session):
             self._print(line)
         typed = await self.ask(TextLine("Number of the entry to move to; leave empty to stay here"))
@@ -605,7 +609,7 @@ class MarkdownLines:
             yield from self._lines(line)
 
     def end(self) -> Iterator[str]:
-        """Yield the incomplete last line, and assume that the next text is outside of code."""
+        """Yield the incomplete last line; treat text that is added later as outside of code."""
         rest = self._open
         self._open = ""
         yield from self._lines(rest)
@@ -692,7 +696,7 @@ def _sentence(event: AgentEvent) -> str:
 
 
 async def run_plain(arguments: Namespace) -> int:
-    """Run plain mode until the user quits, or the input and the run end; return the exit code."""
+    """Run plain mode until the user quits, or until the input and the run end."""
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 

@@ -1,7 +1,7 @@
 """``tui-agent plugin``: adds, lists and removes plugins in Claude Code's layout.
 
 `PluginStore` keeps the plugins. Before a plugin is added, its parts are listed and the user has to
-agree.
+confirm.
 """
 
 import sys
@@ -46,7 +46,10 @@ def _add(store: PluginStore, arguments: Namespace) -> int:
 
 
 def _has_agreed() -> bool:
-    """Ask the user on the terminal whether to add the plugin; raises UsageError without a terminal."""
+    """Ask the user on the terminal whether to add the plugin.
+
+    Raises UsageError without a terminal.
+    """
     if not sys.stdin.isatty():
         raise UsageError(
             "There is no terminal to confirm on. Check the list above, then add --yes."

@@ -1,4 +1,4 @@
-"""Starts the full-screen program: draws the prompt first, then loads everything else.
+"""Starts the full-screen program, drawing the prompt first and then loading everything else.
 
 At the end, prints how to continue, or starts the detached run in which the session continues.
 """
@@ -80,7 +80,10 @@ async def run_screen(arguments: Namespace) -> int:
 
 
 def _wire(arguments: Namespace) -> "Wiring":
-    """Import the modules for the first session, and build the program's parts. Runs in a thread."""
+    """Import the modules for the first session, and build the program's parts.
+
+    This function is called in a thread.
+    """
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
@@ -94,7 +97,7 @@ def _wire(arguments: Namespace) -> "Wiring":
 
 
 def first_look() -> "Look":
-    """Return the theme and motion settings for the first frame, read directly from the settings file.
+    """Return the theme and motion settings for the first frame, read from the settings file.
 
     Mistakes in the file are ignored here, and reported when all settings are loaded.
     """

@@ -22,7 +22,7 @@ from tui_agent.session.records import SessionInfo
 from tui_agent.session.store import Store
 
 DATABASE = "sessions.db"
-"""Name of the store's file."""
+"""Name of the file that contains the session store."""
 
 
 def open_store() -> Store:
@@ -115,7 +115,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
-    """Return the line about a session in a list, cut to ``columns`` cells unless that is None."""
+    """Return the line for a session in a list, cut to ``columns`` cells unless that is None."""
     about = (
         f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     )
@@ -132,9 +132,7 @@ def session_row(info: SessionInfo, columns: int | None) -> str:
     room = max(columns - len(about) - len(held) - 2, 0)
     cut = min(24, room // 2)
     if len(where) > cut:
-        where = (
-            f"…{where[len(where) - cut + 1 :]}"  # the end of a path says more than its beginning
-        )
+        where = f"…{where[len(where) - cut + 1 :]}"  # the end of a path is more useful
     line = f"{about}{where:<{cut}}  {name}"
     if cell_len(line) > columns - len(held):
         line = f"{set_cell_size(line, columns - len(held) - 1).rstrip()}…"

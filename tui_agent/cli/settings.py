@@ -30,7 +30,7 @@ MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.m
 
 
 def check_before_saving(key: str, value: object) -> str:
-    """Check model names and permission rules; return a warning, "" for none.
+    """Check model names and permission rules; return a warning; "" if there is none.
 
     Other settings are checked when they are saved.
 
@@ -50,7 +50,7 @@ def check_before_saving(key: str, value: object) -> str:
 
 
 def _model_warnings(names: Sequence[object]) -> str:
-    """Return warnings about unknown models; raises UnknownModelError for one that can't exist."""
+    """Return warnings about unknown models; raises UnknownModelError if a model can't exist."""
     from tui_agent.cli.models import catalog_of
 
     catalog = catalog_of(load_config().config)
@@ -60,7 +60,7 @@ def _model_warnings(names: Sequence[object]) -> str:
             warnings.append(warning)
     if not warnings:
         return ""
-    return f"{' '.join(warnings)} Saved anyway: the provider may know it."
+    return f"{' '.join(warnings)} Saved anyway, because the provider may know the name."
 
 
 def _name_warning(table: str, name: str, config: Config) -> str:
@@ -80,7 +80,7 @@ def _name_warning(table: str, name: str, config: Config) -> str:
             meant = ""
             if close:
                 meant = f" Did you mean {' or '.join(close)}?"
-            return f"“{name}” is not a known provider. It is used for models named {name}/….{meant}"
+            return f"“{name}” is not a known provider. This setting applies to models named {name}/….{meant}"
         case "keys":
             from tui_agent.ui.key_help import check_keymap, rebindable_actions
             from tui_agent.ui.screens.main import MainScreen

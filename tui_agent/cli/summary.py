@@ -1,6 +1,7 @@
 """Makes the JSON object that ``--output-format json`` prints at the end of a run.
 
-It has the same field names as ``claude -p --output-format json``, so that scripts work with both.
+The object has the same field names as ``claude -p --output-format json``, so that scripts work with
+both.
 """
 
 import time
@@ -16,7 +17,7 @@ from tui_agent.session.session import Session
 
 @frozen
 class TokenUsage:
-    """Tokens of a run's requests, as counted by the provider; ``input_tokens`` are uncached."""
+    """Tokens of a run's requests, as counted by the provider; ``input_tokens`` were not cached."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -28,10 +29,11 @@ class TokenUsage:
 class RunSummary:
     """How a run ended.
 
-    ``result`` is the text that the run would print: the answer, or a command's report. ``error`` says
-    why the run failed or stopped, "" if it is done. ``num_turns`` is the number of requests.
-    ``total_cost_usd`` is None if the price of a request is unknown. ``structured_output`` is the JSON
-    value of the answer with ``--output-schema``; None without it, or if the answer doesn't match.
+    ``result`` is the text that the run would print: the answer, or a command's report. ``error``
+    says why the run failed or stopped; "" if it succeeded. ``num_turns`` is the number of requests.
+    ``total_cost_usd`` is None if the price of a request is unknown. ``structured_output`` is the
+    JSON value of the answer with ``--output-schema``; None without it, or if the answer doesn't
+    match.
     """
 
     session_id: str
@@ -51,7 +53,7 @@ class RunSummary:
 
 
 class RunTally:
-    """Measures a run's time, requests, tokens and cost, from the creation of this object on."""
+    """Measures a run's time, requests, tokens and cost, beginning when the object is created."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -84,7 +86,7 @@ class RunTally:
 
 
 def earlier_run(session: Session, result: str, exit_code: int) -> RunSummary:
-    """Return the summary of a finished run that is not repeated: without requests, time and cost."""
+    """Return the summary of an earlier run that is not repeated, with no requests, time or cost."""
     return RunSummary(session.id, session.info.model, result.rstrip("\n"), int(exit_code))
 
 

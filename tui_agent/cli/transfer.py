@@ -1,4 +1,4 @@
-"""``tui-agent sessions export`` and ``import``: write sessions to files, and import them from files.
+"""``tui-agent sessions export`` and ``import``: write sessions to files and read them.
 
 exporting.py and importing.py in ``tui_agent.app`` do the work.
 """
@@ -33,10 +33,10 @@ def run_export(store: Store, arguments: Namespace) -> int:
     leaf = whole_number(entry)
     if separator and leaf is None:
         raise UsageError(
-            f"“{entry}” is not the number of an entry. Write ID#412 for the branch to #412."
+            f"“{entry}” is not the number of an entry. Write ID#412 for the branch that ends at entry 412."
         )
     if entry and arguments.all:
-        raise UsageError("ID#N names one branch: leave out --all.")
+        raise UsageError("ID#N exports one branch, so leave out --all.")
     info = store.session(name)
     output: Path | None = arguments.output
     order = ExportOrder(
@@ -65,7 +65,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 
 def _export_format(named: str | None, output: Path | None) -> ExportFormat:
-    """Return the format ``named``, or the format of the file's suffix, or by default Markdown.
+    """Return the format ``named`` or, without one, that of the file's suffix; by default Markdown.
 
     Raises:
         UsageError: the file's suffix belongs to no format.
@@ -80,7 +80,7 @@ def _export_format(named: str | None, output: Path | None) -> ExportFormat:
 
 
 def _is_whole(arguments: Namespace) -> bool | None:
-    """Return whether to export every branch; None for the format's default."""
+    """Return whether to export every branch; None to use the format's default."""
     if arguments.all:
         return True
     if arguments.branch:
@@ -89,13 +89,13 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
-    """Import every session of a file or directory; files that can't be read are reported and skipped.
+    """Import every session of a file or directory; report and skip files that can't be read.
 
     With ``--detect``, lists other programs' sessions on this machine, or imports one of them by its
     number. Returns the exit code.
     """
     if arguments.detect is not None and arguments.file is not None:
-        raise UsageError("--detect finds the files itself: leave out the file.")
+        raise UsageError("--detect finds the files itself, so leave out the file.")
     if arguments.detect is not None:
         return _run_detect(store, arguments)
     if arguments.file is None:
@@ -106,7 +106,7 @@ def run_import(store: Store, arguments: Namespace) -> int:
 
 
 def _source(arguments: Namespace) -> str | None:
-    """Return the format that ``--from`` names; None to detect it from each file."""
+    """Return the format that ``--from`` names; None to detect the format of each file."""
     if arguments.source == "auto":
         return None
     return str(arguments.source)
@@ -148,7 +148,9 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         found = [one for one in found if one.format == source]
     if number := arguments.detect:
         if number > len(found):
-            raise UsageError(f"There is no session {number}: --detect lists {len(found)}.")
+            raise UsageError(
+                f"There is no session {number}. Number of sessions that --detect lists: {len(found)}."
+            )
         chosen = found[number - 1]
         return _import_files(store, [chosen.path], chosen.format, arguments)
     if arguments.json:

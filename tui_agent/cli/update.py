@@ -25,9 +25,9 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
 BUNDLE_FACTS = "tui-agent-bundle.json"
-"""Name of a bundle's file with the bundle's platform and the URL of its releases."""
+"""Name of the file in a bundle that contains its platform and the URL of its releases."""
 CHECKSUMS = "SHA256SUMS"
-"""Name of a release's file with the names and SHA-256 digests of its bundles."""
+"""Name of the file in a release that contains the names and SHA-256 digests of its bundles."""
 MAX_BUNDLE_BYTES = 512 << 20
 """Maximum size of a download, in bytes."""
 SILENCE = 30.0
@@ -52,9 +52,9 @@ class UpdateError(UserFacingError):
 class Installation:
     """How the running program was installed.
 
-    ``place`` is its directory. ``source`` is the file or URL from which it was installed, "" for the
-    package index; for a bundle, it is the URL of the releases. ``machine`` is the platform of a
-    bundle, such as linux-x86_64; "" otherwise.
+    ``place`` is the directory of the installation. ``source`` is the file or URL from which it was
+    installed, "" for the package index; for a bundle, it is the URL of the releases. ``machine`` is
+    the platform of a bundle, such as linux-x86_64; "" otherwise.
     """
 
     way: Way
@@ -64,7 +64,7 @@ class Installation:
 
     @property
     def sentence(self) -> str:
-        """A description for the user, such as ``by pipx from /tmp/x.whl, in /opt/pipx/tui-agent``."""
+        """A description for the user, such as ``by pipx from /tmp/x.whl, in /opt/tui-agent``."""
         if self.way == "checkout":
             return f"a checkout, in {self.place}"
         if self.way == "bundle":
@@ -161,8 +161,8 @@ def _pip_install() -> tuple[str, ...]:
 def _update_bundle(found: Installation) -> int:
     """Download the newest bundle, check its digest and run it; return its exit code.
 
-    Does nothing if this is the newest version. If the bundle has no URL of releases, only prints how
-    to update.
+    Does nothing if the installed version is the newest. If the bundle contains no URL of releases,
+    only prints how to update.
     """
     installer = found.place.parent / "installer.sh"
     if not found.source:
@@ -185,7 +185,9 @@ def _update_bundle(found: Installation) -> int:
         say(f"Downloading {version} …")
         content = _download(f"{latest}/{name}")
         if hashlib.sha256(content).hexdigest() != digest:
-            raise UpdateError(f"{name} does not match {CHECKSUMS}. Nothing was changed.")
+            raise UpdateError(
+                f"The digest of {name} does not match {CHECKSUMS}. Nothing was changed."
+            )
         bundle = Path(scratch) / name
         bundle.write_bytes(content)
         prefix = found.place.parent.parent.parent
@@ -193,7 +195,7 @@ def _update_bundle(found: Installation) -> int:
 
 
 def _order(version: str) -> tuple[tuple[int, ...], bool, str, tuple[int, ...]]:
-    """Return the key by which versions are compared: 0.3.0rc1 < 0.3.0 < 0.3.1."""
+    """Return a key that sorts versions in their order: 0.3.0rc1 < 0.3.0 < 0.3.1."""
     release = _RELEASE.match(version)
     numbers = release[0] if release else ""
     rest = version[len(numbers) :]
@@ -207,7 +209,7 @@ def _numbers_in(text: str) -> tuple[int, ...]:
 
 
 def _download(url: str) -> bytes:
-    """Return the content of a URL.
+    """Return the content of a URL as bytes.
 
     Raises:
         UpdateError: the URL can't be reached, or the content is too large.
@@ -224,7 +226,7 @@ def _download(url: str) -> bytes:
                     raise UpdateError(f"{url} is larger than {MAX_BUNDLE_BYTES >> 20} MB.")
     except httpx.HTTPStatusError as error:
         raise UpdateError(
-            f"{url} answered {error.response.status_code}. Nothing was changed."
+            f"{url} answered with status {error.response.status_code}. Nothing was changed."
         ) from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise UpdateError(f"{url} can't be reached: {error}. Nothing was changed.") from None
@@ -232,10 +234,11 @@ def _download(url: str) -> bytes:
 
 
 def _refuse_open_sessions(command: str) -> None:
-    """Check that no session is open: an update would replace modules that a program still imports.
+    """Refuse to update while sessions are open.
 
-    Bundles need no such check, as they keep the modules of the previous version. ``command`` is the
-    command line for updating anyway; the error message shows it.
+    The update would replace modules that the running programs may still import. Bundles need no
+    such check, as they keep the modules of the previous version. ``command`` is the command line
+    for updating anyway; the error message shows it.
 
     Raises:
         UpdateError: sessions are open.

@@ -1,7 +1,7 @@
 """Builds and owns the parts that all ways to run the program share.
 
-These are settings, trust, models, the store, and the hubs of MCP servers. Creates, opens, forks and
-closes sessions; agent_making.py builds their agents.
+The parts are the settings, trust, models, the store, and the hubs of MCP servers. Creates, opens,
+forks and closes sessions; agent_making.py builds their agents.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from tui_agent.whole_numbers import whole_number
 
 
 class Wiring:
-    """The shared parts of one run of the program; `aclose` closes them."""
+    """The parts of the program that one process shares; `aclose` closes them."""
 
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
@@ -94,10 +94,10 @@ class Wiring:
         return found
 
     def _settle_model(self, model: str) -> str:
-        """Check the model of the arguments; if only one known model matches the name, use that.
+        """Check the model of the arguments; if the name matches only one known model, use that.
 
-        Returns a sentence for the user, or "". Raises UnknownModelError if no provider could have
-        such a model.
+        Returns a sentence for the user; "" if there is nothing to say. Raises UnknownModelError if
+        no provider could have such a model.
         """
         verdict = self.catalog.judge(model)
         if not verdict.only:
@@ -134,13 +134,13 @@ class Wiring:
         self.user_rules: tuple[Rule, ...] = (*own, *shared)
 
     def reload(self) -> tuple[str, ...]:
-        """Read the settings again, and return the keys of those that changed.
+        """Read the settings again, and return the keys of the settings that changed.
 
         Running agents are not affected until they adopt the result of `adjustable`.
 
         Raises:
             ConfigError: a file can't be read, a value is invalid, or the project has changed since
-            the user trusted it. The settings in use then stay as they were.
+                the user trusted it. In that case, the settings in use are kept.
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError(
@@ -157,11 +157,11 @@ class Wiring:
         return tuple(changed_keys(before, config))
 
     def configure(self) -> None:
-        """Read the settings, and build the parts that depend on them; starts none of them."""
+        """Read the settings, and build the parts that depend on them without starting them."""
         self._use(self.read_config())
         config = self.loaded.config
         self.notice = ""
-        """A sentence to show the user once a session is open; "" for none."""
+        """A sentence to show the user once a session is open; "" if there is none."""
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := self._settle_model(self.arguments.model)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
@@ -219,8 +219,8 @@ class Wiring:
     def _runs_files(self, cwd: Path) -> bool:
         """Return True if commands outside the sandbox may run files of a directory's project.
 
-        With ``--trust``, they may, even if nothing in the project itself needs trust: the commands
-        may be an editor's MCP servers.
+        With ``--trust``, they may, even if nothing in the project itself needs trust, because the
+        commands may be an editor's MCP servers.
         """
         state = self.trust_of(cwd)
         is_here = find_project(cwd) == find_project(self.cwd)
@@ -236,7 +236,10 @@ class Wiring:
     # -- sessions
 
     def create(self, *, demo: bool) -> Session:
-        """Create a session in `cwd`, or for the demo in a new scratch directory, and hold it."""
+        """Create and hold a session in `cwd` or, for the demo, in a new scratch directory.
+
+        While a session is held, no other program can write to it.
+        """
         cwd = self.cwd
         if demo:
             name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
@@ -247,12 +250,15 @@ class Wiring:
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
-        """Open a session without holding it: another program may have it open and write to it."""
+        """Open a session without holding it.
+
+        Another program may have it open and write to it.
+        """
         if demo:
             model = DEMO_MODEL
         else:
             model = self.default_model()
-        # Looks up the model's token counter at each estimate, because the counter can change.
+        # The token counter is looked up for each estimate, because it can change.
         return Session(
             self.store,
             session_id,
@@ -263,7 +269,7 @@ class Wiring:
     hold = staticmethod(hold_and_recover)
 
     def close(self, session: Session) -> None:
-        """Release a session; delete it if it has no entries and is not read-only."""
+        """Release a session for other programs; delete it if it is empty and not read-only."""
         session.release()
         if not session.read_only and session.info.entry_count == 0:
             self.store.delete(session.id)
@@ -271,8 +277,8 @@ class Wiring:
     def last_session(self) -> str:
         """Return the id of the session last used in `cwd`; with ``--demo``, of the last demo.
 
-        If `cwd` has no session, uses the nearest directory above it that has one, up to the project's
-        root.
+        If `cwd` has no session, uses the nearest directory above it that has one, up to the
+        project's root.
 
         Raises:
             StoreError: there is no such session.

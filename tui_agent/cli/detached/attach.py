@@ -29,7 +29,7 @@ _LEAVE_KEY = re.compile(rb"\x1c|\x1b\[92;5(?::1)?u")
 def attach(run: Run) -> int:
     """Pass keys and output between this terminal and a run until it ends or this terminal detaches.
 
-    Returns the run's exit code, 0 after detaching, 1 if the run is gone.
+    Returns the run's exit code, 0 after detaching, 1 if the run no longer exists.
 
     Raises:
         DetachedError: the standard streams are not a terminal, or the run doesn't answer.
@@ -41,7 +41,10 @@ def attach(run: Run) -> int:
 
 
 class _Attached:
-    """This terminal's connection to a run. ``resized`` becomes readable when the terminal is resized."""
+    """This terminal's connection to a detached run.
+
+    The socket ``resized`` becomes readable when the terminal is resized.
+    """
 
     def __init__(self, run: Run, connection: socket.socket, resized: socket.socket) -> None:
         self._run = run
@@ -51,7 +54,7 @@ class _Attached:
         self._reader = FrameReader()
         self._code: int | None = None
         self._parting = ""
-        """Sentence to print after the connection has ended, "" for none."""
+        """Sentence to print after the connection has ended; "" if there is nothing to say."""
 
     def pass_on(self) -> int:
         self._send_size()
@@ -78,7 +81,7 @@ class _Attached:
 
     def _send_size(self) -> None:
         size = os.get_terminal_size(sys.stdout.fileno())
-        # If the run has just ended, the next read from the connection shows that.
+        # If the run has just ended, the next read from the connection notices that.
         with contextlib.suppress(OSError):
             self._connection.sendall(size_frame(size.columns, size.lines))
 
@@ -121,7 +124,10 @@ class _Attached:
 
 @contextlib.contextmanager
 def _raw_terminal() -> Iterator[socket.socket]:
-    """Put the terminal into raw mode; yield a socket that becomes readable at each resize."""
+    """Put the terminal into raw mode while the block runs.
+
+    Yields a socket that becomes readable when the terminal is resized.
+    """
     keys = sys.stdin.fileno()
     before = termios.tcgetattr(keys)
     receiver, sender = socket.socketpair()

@@ -1,6 +1,7 @@
 """Starts and manages detached runs: ``run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``.
 
-A run's `host` process does the work; the commands start it, and talk to it over its socket.
+A run's `host` process does the work; the commands start this process, and talk to it over its
+socket.
 """
 
 import select
@@ -43,16 +44,16 @@ from tui_agent.session.ids import short_id
 from tui_agent.text_files.encodings import user_text
 
 READY_PATIENCE = 60.0
-"""Maximum seconds to wait until terminals can attach to a new run."""
+"""Maximum number of seconds to wait until terminals can attach to a new run."""
 START_PATIENCE = 20.0
-"""Maximum seconds to wait for a run's session, or for the errors of a run that failed to start."""
+"""Maximum number of seconds to wait for a run's session, or for the errors of a failed run."""
 STOP_PATIENCE = 15.0
-"""Maximum seconds that ``stop`` waits for a run to end."""
+"""Maximum number of seconds that ``stop`` waits for a run to end."""
 LOOK_SECONDS = 0.4
-"""Seconds between two reads of a followed session."""
+"""Seconds between two reads of a session whose entries are printed as they are added."""
 
 _SIGNS = {"◐": "working", "?": "needs you", "✓": "done", "✗": "failed"}
-"""State of a run by the first character of its terminal's title (see `ui.attention.Sign`)."""
+"""States of a run, by the first character of its terminal's title (see `ui.attention.Sign`)."""
 IDLE = "idle"
 SILENT = "does not answer"
 
@@ -60,7 +61,7 @@ SILENT = "does not answer"
 def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
     """Start a detached run of the program with ``arguments`` and return its name.
 
-    ``prompt`` is only recorded for ``ps``.
+    ``prompt`` is only recorded, so that ``ps`` can show it.
 
     Raises:
         DetachedError: the run could not be started.
@@ -85,7 +86,7 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
 def _is_ready(process: subprocess.Popen[bytes]) -> bool:
     """Wait until a run prints that it is ready.
 
-    Returns False if it ends, prints something else, or takes longer than `READY_PATIENCE`.
+    Returns False if the run ends, prints something else, or takes longer than `READY_PATIENCE`.
     """
     assert process.stdout is not None  # noqa: S101 - it was started with a pipe
     readable, _, _ = select.select([process.stdout], [], [], READY_PATIENCE)
@@ -159,7 +160,7 @@ def _facts(run: Run, reported: DetachedState | None) -> dict[str, object]:
 
 
 def _read_title(title: str) -> tuple[str, str]:
-    """Return a run's state and its session's title, both from the title of its terminal."""
+    """Return a run's state and the title of its session, both taken from its terminal's title."""
     state = _SIGNS.get(title[:1], IDLE)
     words = title if state is IDLE else title[1:]
     name = words.strip().removesuffix("tui-agent").strip(" ·")
@@ -172,7 +173,7 @@ def run_attach(arguments: Namespace) -> int:
 
 def run_stop(arguments: Namespace) -> int:
     run = find(arguments.id)
-    session = session_of(run.name)  # read before the run ends, which removes its files
+    session = session_of(run.name)  # is read now, because the end of the run removes its files
     tell(run, Kind.STOP)
     until = time.monotonic() + STOP_PATIENCE
     while is_alive(run):
@@ -227,7 +228,10 @@ def _wait_for_session(run: Run) -> str:
 
 
 def _lines(entry: Entry) -> Iterator[str]:
-    """Yield the lines that ``logs`` prints for an entry; none for bookkeeping and branch summaries."""
+    """Yield the lines that ``logs`` prints for an entry of the session.
+
+    There are none for branch summaries and for entries that only record the program's state.
+    """
     match entry:
         case UserEntry():
             yield f"\n▌ {entry.text.strip()}"

@@ -18,19 +18,25 @@ class Kind(Enum):
     """The kind of a message; its value is the message's first byte."""
 
     INPUT = b"i"
-    """To the run: input that the user typed."""
+    """Sent to the run: input that the user typed."""
     SIZE = b"w"
-    """To the run: the size of the terminal. The first message of a terminal that attaches."""
+    """Sent to the run: the size of the terminal.
+
+    This is the first message from a terminal that attaches.
+    """
     LEAVE = b"d"
-    """To the run: a request to detach every terminal. From the run: this terminal was detached."""
+    """Sent to the run: a request to detach every terminal.
+
+    Sent by the run: this terminal was detached.
+    """
     ASK = b"q"
-    """To the run: a request for its state. From the run: its `DetachedState` as JSON."""
+    """Sent to the run: a request for its state. Sent by it: its `DetachedState` as JSON."""
     STOP = b"s"
-    """To the run: a request to end the program."""
+    """Sent to the run: a request to end the program."""
     OUTPUT = b"o"
-    """From the run: output of the program."""
+    """Sent by the run: output of the program."""
     END = b"x"
-    """From the run: the program has ended; the payload is its exit code in digits."""
+    """Sent by the run: the program has ended; the payload is its exit code in digits."""
 
 
 class BadFrameError(Exception):
@@ -58,13 +64,13 @@ def read_size(payload: bytes) -> tuple[int, int]:
 
 
 class FrameReader:
-    """Assembles messages from the pieces in which they are received."""
+    """Assembles messages from the pieces of data in which they are received."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
-        """Add a received piece, and yield the messages that it completes; raises `BadFrameError`."""
+        """Add received data, and yield the messages that it completes; raises `BadFrameError`."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             letter, length = _HEAD.unpack_from(self._buffer)

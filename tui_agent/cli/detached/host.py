@@ -1,7 +1,7 @@
-"""The process of a detached run: runs the program on a pseudo-terminal, and serves attached terminals.
+"""The process of a detached run: runs the program on a pseudo-terminal.
 
-It outlives the terminal from which it was started. A slow or lost terminal affects neither the
-program nor the other terminals.
+The process serves the terminals that attach to the run. It outlives the terminal from which it was
+started. A slow or lost terminal affects neither the program nor the other terminals.
 """
 
 import contextlib
@@ -38,11 +38,14 @@ from tui_agent.cli.detached.runs import (
 from tui_agent.isolation import DETACHED_NAME_VARIABLE, isolated_module
 
 FIRST_SIZE = (120, 35)
-"""Columns and rows of the pseudo-terminal until a terminal attaches."""
+"""Size of the pseudo-terminal (columns and rows) until the first terminal attaches."""
 CHUNK = 65_536
 """Maximum number of bytes that are read or sent at a time."""
 MAX_WAITING = 4 << 20
-"""Maximum bytes of output that wait for a slow terminal; beyond that, it is disconnected."""
+"""Maximum number of bytes of output that wait for a slow terminal.
+
+A terminal with more waiting output is disconnected.
+"""
 STOP_PATIENCE = 10.0
 """Seconds between SIGTERM and SIGKILL when the program is stopped."""
 CLEAR = b"\x1b[2J"
@@ -50,10 +53,10 @@ CLEAR = b"\x1b[2J"
 
 
 class Client:
-    """A connection to the run.
+    """A connection of a terminal or another process to the detached run.
 
-    Once its ``size`` (columns, rows) is known, it is an attached terminal. ``waiting`` is output that
-    has not been sent yet.
+    The connection counts as an attached terminal once its ``size`` (columns, rows) is known.
+    ``waiting`` is output that has not been sent yet.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -67,7 +70,7 @@ class Client:
 
 
 class Host:
-    """The program, its pseudo-terminal, and all connections to the run."""
+    """The detached program, its pseudo-terminal, and all connections to the run."""
 
     def __init__(self, run: Run, terminal: int, child: int) -> None:
         self._run = run
@@ -76,12 +79,12 @@ class Host:
         self._modes = TerminalModes()
         self._clients: dict[socket.socket, Client] = {}
         self._typed = bytearray()
-        """Input that the program has not read yet."""
+        """Input from terminals that the program has not read yet."""
         self._selector = selectors.DefaultSelector()
         self._stop_by: float | None = None
 
     def serve(self, listener: socket.socket) -> int:
-        """Relay input and output until the program ends; returns its exit code."""
+        """Relay input and output until the program ends, and return the program's exit code."""
         os.set_blocking(self._terminal, False)
         listener.setblocking(False)  # noqa: FBT003 - of the standard library
         self._selector.register(listener, selectors.EVENT_READ)
@@ -91,7 +94,7 @@ class Host:
         return self._end()
 
     def stop(self) -> None:
-        """Ask the program to end, so that it saves its session; kill it after `STOP_PATIENCE` seconds."""
+        """Ask the program to save its session and end; kill it after `STOP_PATIENCE` seconds."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGTERM)
         self._stop_by = time.monotonic() + STOP_PATIENCE
@@ -135,7 +138,7 @@ class Host:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Write as much input to the program as it accepts now; the rest follows when it reads."""
+        """Write as much input as the program accepts now; the rest follows when it reads more."""
         # Any error except a full buffer means that the program has ended; `_pass_output` notices.
         with contextlib.suppress(OSError):
             while self._typed:
@@ -149,8 +152,8 @@ class Host:
     def _fit(self, *, again: bool = False) -> None:
         """Make the pseudo-terminal fit into every attached terminal, and clear these terminals.
 
-        Sets it to the smallest width and the smallest height of all terminals. With ``again``, the
-        program redraws everything even if the size stays the same.
+        Sets the pseudo-terminal to the smallest width and the smallest height of all terminals.
+        With ``again``, the program redraws everything even if the size stays the same.
         """
         sizes = [client.size for client in self._clients.values() if client.size is not None]
         if not sizes:
@@ -274,7 +277,7 @@ def set_size(terminal: int, size: tuple[int, int]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the program as a detached run until it ends; return its exit code.
+    """Run the program as a detached run until the program ends; return its exit code.
 
     ``arguments`` are the run's name, its prompt and the program's arguments. Prints the line
     ``ready`` once terminals can attach.
@@ -308,9 +311,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _release_streams() -> None:
-    """Replace standard input and output with the null device.
+    """Replace this process's standard input and output with the null device.
 
-    The process that started this one then sees that both have ended.
+    The process that started this process then sees that both streams have ended.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):

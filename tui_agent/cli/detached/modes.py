@@ -1,6 +1,7 @@
 """Tracks the modes that a program sets on its terminal, so that they can be set on other terminals.
 
-Makes the escape sequences for a terminal that attaches and for one that detaches.
+The module also makes the escape sequences for a terminal that attaches and for a terminal that
+detaches.
 """
 
 import re
@@ -8,11 +9,11 @@ import re
 from tui_agent.text_files.encodings import user_text
 
 _TAIL = 256
-"""How many bytes at the end of a piece of output are searched for an incomplete escape sequence."""
+"""Maximum number of bytes at the end of an output chunk in which an escape may be incomplete."""
 _ALTERNATE_SCREEN = 1049
 _CURSOR = 25
 _PASSING = frozenset({2026})
-"""Modes that are only set while one frame is written, and are therefore not tracked."""
+"""Modes that a program sets only while it writes one frame, so that they are not tracked."""
 
 _SEQUENCE = re.compile(
     rb"\x1b\[\?(?P<modes>[0-9;]+)(?P<switch>[hl])"
@@ -24,7 +25,7 @@ _BEGUN = re.compile(rb"\x1b(?:\[[?><0-9;]*|\][^\x07\x1b]*\x1b?)?\Z")
 
 
 class TerminalModes:
-    """The modes, keyboard protocol and title that a program has set, found in its output."""
+    """The modes, keyboard protocol and title that a program has set, as found in its output."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -33,7 +34,7 @@ class TerminalModes:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Update the modes from a piece of the program's output."""
+        """Update the modes from a part of the program's output."""
         data = self._rest + data
         for found in _SEQUENCE.finditer(data):
             self._take(found)

@@ -1,8 +1,8 @@
 """Records and finds the detached runs of this user, and exchanges messages with them.
 
 Each run has three files in a private directory. The run's `host` process creates and removes two of
-them: a socket, and a record of what was started. The program in the run writes the third: the id of
-the session that it has open. `all_runs` removes the files of runs that have died.
+them, a socket and a record of what was started. The program in the run writes the third file, with
+the id of the session that it has open. `all_runs` removes the files of runs that have died.
 """
 
 import json
@@ -22,13 +22,13 @@ from tui_agent.paths import DATA_VARIABLE, data_dir
 from tui_agent.text_files.encodings import user_text
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Characters of run names, without those that are easily confused."""
+"""Characters in the names of runs, without characters that are easily confused."""
 _NAME_LENGTH = 4
 _MAX_SOCKET_PATH = 100
-"""Length of a socket's path, in bytes, that every platform allows."""
+"""Maximum length of a socket's path, in bytes, that every platform allows."""
 _FALLBACK = Path(f"/tmp/tui-agent-{os.getuid()}")  # noqa: S108 - used only if it is private
 _PATIENCE = 2.0
-"""Maximum seconds that a run may take to send its state."""
+"""Maximum number of seconds to wait for a run's answer when it is asked for its state."""
 
 
 class DetachedError(Exception):
@@ -37,7 +37,7 @@ class DetachedError(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """A detached run, as it was recorded when it started."""
+    """A detached run, as recorded when it was started."""
 
     name: str
     pid: int
@@ -45,7 +45,7 @@ class Run:
     cwd: str
     prompt: str
     started: float
-    """Time of the start, in seconds since the epoch."""
+    """Time at which the run was started, in seconds since the epoch."""
 
     @property
     def socket(self) -> Path:
@@ -57,17 +57,17 @@ class DetachedState:
     """The current state of a detached run, as its process reports it."""
 
     title: str
-    """The terminal's title: a sign for the program's state, and the session's title."""
+    """Title of the terminal: a sign for the program's state, and the title of the session."""
     attached: int
     """Number of terminals that show the run."""
     session: str
-    """Id of the session that the run has open; "" if there is none yet."""
+    """Id of the session that the run has open; "" if no session is open yet."""
 
 
 def runs_dir() -> Path:
     """Return the directory of this user's detached runs, which only the user can access.
 
-    Creates it if needed.
+    Creates the directory if needed.
 
     Raises:
         DetachedError: neither this directory nor the fallback in /tmp can be used as a private one.
@@ -88,7 +88,7 @@ def runs_dir() -> Path:
 
 
 def _make_private(place: Path) -> bool:
-    """Create a directory if missing; return True if it is private and can hold the sockets."""
+    """Create a directory if it is missing; return whether it can be used for private sockets."""
     if len(os.fsencode(place)) + _NAME_LENGTH + 8 > _MAX_SOCKET_PATH:
         return False
     with suppress(OSError):
@@ -145,7 +145,7 @@ def run_of(session_id: str) -> str:
 
 
 def all_runs() -> dict[str, Run]:
-    """Remove the files of runs that have died, and return the live runs by name, oldest first."""
+    """Return the live runs by name, oldest first; also remove the files of runs that have died."""
     found = dict[str, Run]()
     for path in runs_dir().glob("*.json"):
         run = _read(path)
@@ -157,7 +157,7 @@ def all_runs() -> dict[str, Run]:
 
 
 def find(name: str) -> Run:
-    """Return the run whose name begins with ``name``, or whose session id ends with it.
+    """Return the run whose name begins with ``name``, or whose session id ends with ``name``.
 
     For "", returns the newest run.
 
@@ -182,7 +182,7 @@ def find(name: str) -> Run:
 
 
 def connect(run: Run) -> socket.socket:
-    """Return a socket that is connected to a run; raises `DetachedError` if the run doesn't answer."""
+    """Return a socket connected to a run; raises `DetachedError` if the run doesn't answer."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(run.socket))
@@ -199,7 +199,7 @@ def tell(run: Run, kind: Kind) -> None:
 
 
 def ask(run: Run) -> DetachedState | None:
-    """Return the state of a run; None if it sends no valid answer within `_PATIENCE` seconds."""
+    """Return the state of a run; None if no valid answer arrives within `_PATIENCE` seconds."""
     try:
         with connect(run) as connection:
             connection.settimeout(_PATIENCE)
