@@ -138,7 +138,7 @@ async def test_without_a_screen_a_missed_goal_is_no_success(
         ("**No.**\n- Two tests fail.", False, "Two tests fail."),
         ("No, two tests fail.", False, "two tests fail"),
         ("Perhaps.", False, "Perhaps."),
-        ("", False, "the judge said nothing"),
+        ("", False, "the judging model said nothing"),
         ("yes", True, "no reason given"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_main_file_that_is_no_text_is_named_once(tmp_path: Path) -> None:
     told = loaded.take_problems()
     assert told is not None
     assert "AGENTS.md is left out: it is binary, not text." in told
-    assert "a/AGENTS.md is left out: it is a link to nothing." in told
+    assert "a/AGENTS.md is left out: it is a broken link." in told
     assert "a/b/AGENTS.md is left out: it is not a file." in told
     loaded.load()
     assert loaded.take_problems() is None

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 
 MAX_ENTRIES_AT_ONCE = 2_000
-"""Maximum number of entries of a session whose costs are added up on first use.
+"""Maximum number of entries in a session whose costs are added up when they are first needed.
 
 For longer sessions, `Agent.warm` adds up the costs in a thread.
 """
@@ -148,7 +148,7 @@ class Agent:
         self._journal = Journal(session, self.channel)
         self.questions = Questions(self.channel, self.submit)
         self.person = UserContact()
-        """Holds the function that asks the user questions; shared by the agent's parts."""
+        """Holds the function that asks the user questions, for all parts of the agent."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(
             self._journal, self.ports, model=model, mode=mode, effort=effort
@@ -157,9 +157,12 @@ class Agent:
         self.memory = MemoryKeeper(self._journal, self.ports)
         self._answerer = Answerer(self._journal, self.ports)
         self.files = FileRewind(self, self._end_calls)
-        """Records the session's changes to the project's files, and restores files after a move."""
+        """Records the session's changes to the project's files, and restores files.
+
+        Files are restored after the user has moved to another entry of the session tree.
+        """
         self.subagents: dict[str, Agent] = {}
-        """The running subagents, by the id of the tool call that started each."""
+        """The running subagents, each by the id of the tool call that started it."""
         self._subagents: Subagents[Agent] | None = None
         if not self.ports.is_subagent:
             self._subagents = Subagents(self)
@@ -170,7 +173,7 @@ class Agent:
         self.lost_jobs = LostJobs(self._journal, self.ports, self.jobs)
         self.mcp = SessionMcp(self)
         self.allowance = Allowance(session, self.ports, self.questions)
-        """The budgets of the session and of the day."""
+        """The money budgets of the session and of the day."""
         self.goals = Goals(self._journal, self.ports, lambda: self.model)
         """The goal that the session works towards, if the user set one."""
         self.repeated_message = RepeatedMessage(
@@ -178,7 +181,7 @@ class Agent:
             is_running=lambda: self.running,
             say=self.channel.say,
         )
-        """The message that is sent at intervals, if the user set one."""
+        """The message that is sent at regular intervals, if the user set one."""
         intake = Intake(self._journal, self.ports)
         self.queue = intake.queue
         """The user's messages that have not been sent yet."""
@@ -230,11 +233,14 @@ class Agent:
         )
 
     def _view(self) -> View:
-        """Return what the session's commands can see, change and reach in the current mode."""
+        """Return the sandbox view for the session's commands in the current mode.
+
+        A view says what commands can see, change and reach.
+        """
         return self.tools.gate.view()
 
     async def _end_calls(self) -> None:
-        """Wait until interrupted tool calls have ended, but at most a few seconds."""
+        """Wait until interrupted tool calls have ended, but for at most a few seconds."""
         await self.tools.aclose()
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
@@ -243,7 +249,7 @@ class Agent:
         )
         return answer.text
 
-    # Made on first use: a run without a screen needs none of these.
+    # These are created on first use, because a run without a screen needs none of them.
 
     @property
     def counter(self) -> "TokenCounter":
@@ -286,12 +292,12 @@ class Agent:
         return worker
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
-        """Append entries: now or, during a run, before its next step.
+        """Append entries at once or, during a run, before its next step.
 
         They must not come between a tool call and its result. ``then`` updates state that depends
         on the entries. It is called once they are stored, before their events are emitted; during a
-        run it is called at once. Raises StoreError, and changes nothing, if no run is in progress
-        and the entries can't be stored.
+        run it is called immediately. Raises StoreError, and changes nothing, if no run is in
+        progress and the entries can't be stored.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -315,7 +321,7 @@ class Agent:
 
     @property
     def stands_in_for(self) -> str | None:
-        """The model that the user chose, if a fallback model answers now; None otherwise."""
+        """The model that the user chose, if a fallback model answers instead; None otherwise."""
         return self.context.stands_in_for
 
     @property
@@ -332,8 +338,8 @@ class Agent:
     def session_cost(self) -> float | None:
         """Return the US dollars spent on all branches of the session.
 
-        None if nothing was spent or no prices are known; for a long session, also before `warm` has
-        added up the costs.
+        None if nothing was spent or no prices are known; for a long session, also None until `warm`
+        has added up the costs.
         """
         if not self._are_costs_read:
             return None
@@ -355,7 +361,7 @@ class Agent:
     # -- the user's actions -----------------------------------------------------------------------------------
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Send a message from the user: start a run with it, or queue it during a run.
+        """Start a run with a message from the user, or queue the message if a run is in progress.
 
         A queued message is sent with the run's next step or, with ``follow_up``, when the run's
         work is done.
@@ -377,7 +383,7 @@ class Agent:
         return tuple(rows)
 
     def switch_for(self, prepared: Prepared) -> None:
-        """Change to the model and mode that a prepared message asks for, if any."""
+        """Change to the model and the mode that a prepared message asks for, if it names any."""
         if prepared.model is not None:
             self.change_model(prepared.model)
         if prepared.mode is not None:
@@ -420,7 +426,7 @@ class Agent:
         return True
 
     def interrupt(self) -> None:
-        """Cancel the run, compactions and the user's shell commands; stop the repeated message.
+        """Cancel the run, compactions and the user's shell commands, and stop repeated messages.
 
         Also cancels a summary that is being prepared.
         """
@@ -438,9 +444,9 @@ class Agent:
         self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
-        """Start a run that continues from the leaf, with queued messages if any.
+        """Start a run that continues from the leaf and sends any queued messages.
 
-        Does nothing during a run.
+        Does nothing while a run is in progress.
         """
         if self.running:
             return
@@ -452,7 +458,7 @@ class Agent:
         self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
-        """Start to scan the project when the model begins to write the run's first tool call.
+        """Start scanning the project when the model begins to write the run's first tool call.
 
         Runs without tool calls don't need the scan.
         """
@@ -463,7 +469,7 @@ class Agent:
                 self.ports.sandbox.get_ready(self.ports.project, self.ports.environment)
 
     def change_model(self, model: str) -> None:
-        """Use another model from the next request on; does nothing if it is the current one."""
+        """Use another model from the next request on. Does nothing if it is already in use."""
         if model == self.model:
             return
 
@@ -474,7 +480,7 @@ class Agent:
         self.context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
-        """Use a reasoning effort from the next request on; None selects the settings' effort."""
+        """Use a reasoning effort from the next request on; None stands for the settings' effort."""
         if effort == self.context.chosen_effort:
             return
 
@@ -520,7 +526,7 @@ class Agent:
         if self.running:
             self.context.pending = focus or ""
             self.channel.say(
-                "The history is compacted before the next step, or at the end of the run."
+                "The history will be compacted before the next step or at the end of the run."
             )
             return Postponed()
         self._compacting = asyncio.ensure_future(
@@ -532,9 +538,9 @@ class Agent:
             self._compacting = None
 
     async def prune(self) -> int:
-        """Clear old tool outputs now and return the tokens freed; 0 if there are none to clear.
+        """Clear old tool outputs now, and return how many tokens that freed (possibly 0).
 
-        During a run only warn the user and return 0.
+        During a run, this only warns the user and returns 0.
         """
         if self.running:
             self.channel.say("The agent is working; interrupt it first.", "warning")
@@ -551,8 +557,8 @@ class Agent:
         ``interrupt`` ends the command; its entry then has the output so far.
         """
         if not self.running and resolve(self.session.active_path()).mode is None:
-            # Until there is a head, only this entry records the mode, and the mode in the settings
-            # may change.
+            # Until the path has a head entry, only this entry records the mode, and the mode in the
+            # settings may change.
             self._journal.append(ModeChangeEntry(mode=self.mode))
         recorder = self.files.recorder if restorable else None
         work = run_shell(command, self.ports, self.channel, recorder, excluded=excluded)
@@ -587,7 +593,7 @@ class Agent:
         self.keep(*(ContextEditEntry(target=one, action=action, text=text) for one in targets))
 
     async def warm(self) -> None:
-        """Load in advance what the first request needs: knowledge, tools, hooks, modules.
+        """Load in advance what the first request needs, such as instructions, tools and hooks.
 
         Starts the MCP servers without waiting for them. For a long session, also adds up its costs.
         """

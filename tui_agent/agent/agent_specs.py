@@ -27,7 +27,7 @@ from tui_agent.tools.skill import Skill
 from tui_agent.whole_numbers import whole_number
 
 FILE_BYTES = 64 * 1024
-"""Maximum bytes read of an agent's file."""
+"""Maximum number of bytes that are read of an agent's file."""
 
 AgentMode = Literal["primary", "subagent", "all"]
 
@@ -52,7 +52,7 @@ _FIELDS = frozenset(
         "permissionMode",
     ]
 )
-"""Fields of an agent's file that have an effect, or are ignored without a report."""
+"""Fields of an agent's file that are used, or are ignored without a warning to the user."""
 _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 
 
@@ -61,10 +61,11 @@ class AgentSpec:
     """One kind of agent.
 
     ``mode`` says whether it is a primary agent, a subagent, or both. ``prompt`` replaces the
-    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, the conversation's
-    is used. ``tools`` are names or globs of the tools it may use, None for all; ``without`` are
-    tools it must not use. ``rules`` are permission rules added after the user's rules; a project's
-    agent has only rules that deny. ``max_steps`` is None for the default number of steps.
+    program's system prompt; None keeps it. If ``model`` or ``effort`` is None, that of the
+    conversation is used. ``tools`` are names or globs of the tools that the agent may use, None for
+    all; ``without`` are tools that it must not use. ``rules`` are permission rules added after the
+    user's rules; a project's agent has only rules that deny. ``max_steps`` is the maximum number of
+    steps in a run, None for the default.
     """
 
     name: str
@@ -88,7 +89,7 @@ class AgentSpec:
     unused: tuple[str, ...] = ()
     """Fields of the agent's file that have no effect in this program."""
     is_style: bool = False
-    """Whether this is an output style: the main agent with other instructions for its answers."""
+    """Whether this is an output style, that is, the main agent with other instructions."""
 
     @property
     def primary(self) -> bool:
@@ -203,10 +204,10 @@ def _document(path: Path, files: FileCache) -> Document | None:
 def _style(
     stem: str, document: Document, folder: Folder, prompt: Callable[[str], str]
 ) -> AgentSpec:
-    """Return the agent for an output style.
+    """Return the agent that represents an output style.
 
-    Its text replaces the program's system prompt or, with the field ``keep-coding-instructions``,
-    is added to it.
+    The style's text replaces the program's system prompt or, with the field
+    ``keep-coding-instructions``, is added to it.
     """
     text = document.body
     if document.is_true("keep-coding-instructions"):
@@ -319,7 +320,7 @@ def _with_skills(
 
 
 def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
-    """Return the fields without effect: unknown ones, and those whose value is not supported."""
+    """Return the fields without effect, which are unknown or have an unsupported value."""
     fields = list(document.unused(_FIELDS))
     model = document.text("model")
     if model not in {"", "inherit"} and document.model(folder.whose) is None:

@@ -25,7 +25,7 @@ _NAMES = {"session": "in this session", "day": "today"}
 
 @frozen
 class Allowance:
-    """The budgets of one session (its subagents included) and of the day, in US dollars."""
+    """The money budgets, in US dollars, of one session with its subagents, and of the day."""
 
     session: Session
     ports: AgentPorts
@@ -82,18 +82,18 @@ class Allowance:
         return True
 
     def limit(self, period: Period) -> float | None:
-        """Return the budget that is set for a period, in US dollars; None if there is no limit."""
+        """Return the budget set for a period in US dollars; None if there is no limit."""
         budget = self.ports.budget
         return budget.session if period == "session" else budget.day
 
     def spent(self, period: Period) -> float:
-        """Return the US dollars spent in the session, or today in all sessions; reads the store."""
+        """Return the US dollars spent in the session, or today in all sessions, from the store."""
         if period == "session":
             return (self.session.reader.own_cost() or 0.0) + self.session.info.side_cost
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
 
     def refresh(self) -> None:
-        """Read from the store what other sessions spent today, for `today`.
+        """Read what other sessions spent today from the session store, so that `today` can add it.
 
         May be called in any thread; does nothing without a budget for the day.
         """
@@ -111,7 +111,7 @@ class Allowance:
         return self.ports.meter.elsewhere + self.spent("session")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each budget that is set: "$1.20 of $5.00 today"; reads the store."""
+        """Yield a line such as "$1.20 of $5.00 today" for each budget that is set."""
         for period in PERIODS:
             limit = self.limit(period)
             if limit is not None:

@@ -65,7 +65,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.records import DraftText, Purpose
 
 DRAFT_SECONDS = 0.2
-"""Seconds that streamed text may wait before it is saved as a draft.
+"""Maximum number of seconds before streamed text is saved as a draft.
 
 The documented limit is 0.25.
 """
@@ -85,13 +85,13 @@ class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so fa
 
 @dataclass
 class _Attempt:
-    """One attempt at an answer, with what was streamed so far."""
+    """One attempt to get an answer, with what was streamed so far."""
 
     model: str
     estimate: int
-    """The program's own count of the request's tokens."""
+    """The number of tokens in the request as counted by this program."""
     started_at: int
-    """When the request was sent, in milliseconds since the epoch, like ``first_token_at``."""
+    """Time when the request was sent, in milliseconds since the epoch; so is ``first_token_at``."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     writing: dict[int, ToolCallProgress] = field(default_factory=dict)
@@ -104,11 +104,11 @@ class _Attempt:
     """Names of the request's tools; used to recognise tool calls that the model wrote as text."""
     stops_repetition: bool = False
     unchecked: int = 0
-    """Characters streamed since the last check for repetition."""
+    """Number of characters streamed since the text was last checked for repetition."""
     repetition: Repetition | None = None
 
     def write(self, piece: ToolCallDelta) -> ToolCallProgress:
-        """Add a streamed piece to its tool call; return the part of the call written so far."""
+        """Add a streamed piece to its tool call, and return the part of the call written so far."""
         before = self.writing.get(piece.index) or ToolCallProgress("", "", "")
         call_id = piece.call_id or before.call_id
         tool = plain_name(piece.tool) or before.tool
@@ -117,7 +117,7 @@ class _Attempt:
         return progress
 
     def take_as_reasoning(self) -> str:
-        """Turn the text so far into reasoning; return that text."""
+        """Turn the text streamed so far into reasoning, and return that text."""
         text = "".join(self.text)
         self.reasoning.append(text)
         self.text.clear()
@@ -221,9 +221,9 @@ class _Retries:
     """Counts the attempts to get one answer."""
 
     number: int = 1
-    """Number of the current attempt; attempts that found the model loading don't count."""
+    """Number of the current attempt, without those made while the server loaded the model."""
     loading: float = 0.0
-    """Seconds waited so far for a server that is loading the model."""
+    """Number of seconds for which the client has waited for a server to load the model."""
 
 
 class Answerer:
@@ -237,16 +237,16 @@ class Answerer:
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unstored: tuple[int | None, AssistantEntry] | None = None
-        """An answer that could not be stored, with its parent's id; None if there is none."""
+        """The answer that could not be stored, with its parent's id; None if there is none."""
         self.text_call_problem = ""
-        """The reason why tool calls in the text of the last answer can't be read.
+        """Why the tool calls that the model wrote in the text of its last answer can't be read.
 
-        "" if they can be read or there are none.
+        The reason is "" if they can be read or there are none.
         """
 
     @property
     def live(self) -> LiveAnswer | None:
-        """The part of the answer streamed so far; None between answers."""
+        """The part of the answer that was streamed so far; None if no answer is being streamed."""
         if (attempt := self._attempt) is None:
             return None
         return LiveAnswer(
@@ -293,7 +293,7 @@ class Answerer:
                 raise
             except ModelError as error:
                 await self._wait_for_retry(attempt, error, retries)
-            except Exception as error:  # A defect or a full disk: keep what was streamed.
+            except Exception as error:  # Keep what was streamed after a defect or a full disk.
                 self._finish(attempt.entry(error=f"{type(error).__name__}: {error}"))
                 raise
             else:
@@ -302,7 +302,7 @@ class Answerer:
     async def _wait_for_retry(
         self, attempt: _Attempt, error: ModelError, retries: _Retries
     ) -> None:
-        """Announce the next attempt and wait until it is due.
+        """Announce the next attempt at a request, and wait until it is due.
 
         If the request is not retried, append the failed answer and raise the error.
         """
@@ -404,13 +404,13 @@ class Answerer:
             )
 
     def _warn_about_quota(self, model: str, seen: protocol.PlanSeen) -> None:
-        """Warn the user each time the used share of their provider's quota passes a threshold."""
+        """Warn the user each time the used part of their provider's quota reaches a threshold."""
         quota = self._ports.directory.plan
         for sentence in quota.take(model, seen.windows, now=self._ports.clock() / 1000):
             self._channel.say(sentence, "warning")
 
     def _leave_out(self, refused: PartLeftOut) -> None:
-        """Report the parts that the provider refused, and leave them out of later requests."""
+        """Tell the user which parts of the request were refused, and omit them from now on."""
         for message in refused.messages:
             self._channel.say(message)
         for edit in edits_without(self._session.active_path(), refused):
@@ -430,7 +430,7 @@ class Answerer:
             self._session.save_draft(draft)
 
     def store_again(self) -> None:
-        """Append the answer that could not be stored, unless the leaf has moved since."""
+        """Append the answer that could not be stored, unless the session's leaf has moved since."""
         if self._unstored is not None:
             leaf, entry = self._unstored
             self._unstored = None
@@ -475,7 +475,10 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Yield the event, in pieces if its text is long: repetition is checked once for each piece."""
+    """Yield the event, in pieces if its text is long, because each piece is checked once.
+
+    The check looks for text that repeats itself.
+    """
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event
         return

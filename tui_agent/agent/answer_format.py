@@ -16,7 +16,7 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import one_line
 
 ANSWER_FORMAT = "answer_format"
-"""Name of the prompt that asks for the format."""
+"""Name of the prompt that asks the model for an answer format."""
 _MAX_PROBLEMS = 5
 """Maximum number of mismatches that are reported for an answer."""
 _PROBLEM_CHARS = 300
@@ -35,13 +35,13 @@ class AnswerFormatError(UserFacingError):
 
 @frozen
 class AnswerFormat:
-    """The JSON Schema that a run's last answer has to match."""
+    """The JSON Schema that the last answer of a run has to match."""
 
     schema: Mapping[str, Any] | bool
 
     @classmethod
     def parse(cls, text: str) -> "AnswerFormat":
-        """Return the format for a JSON Schema.
+        """Return the answer format that a JSON Schema describes.
 
         Raises:
             SchemaError: the text is not JSON or not a schema, or refers to a schema that it doesn't
@@ -87,7 +87,7 @@ class AnswerFormat:
         from referencing import Registry
         from referencing.exceptions import Unresolvable
 
-        # An empty registry: a reference to an address is never fetched.
+        # The registry is empty, so that a reference to an address is never fetched.
         validator = validators.validator_for(self.schema)(self.schema, registry=Registry())
         problems: list[str] = []
         try:
@@ -135,7 +135,7 @@ def _check_references(schema: Any) -> None:
 
 
 def _json_of(answer: str) -> Any:
-    """Return the JSON value of a text or, if it isn't JSON, of its last code block."""
+    """Return the JSON value of a text or, if the text isn't JSON, of its last code block."""
     candidates = [answer.strip()]
     blocks = [found[2] for found in _FENCED.finditer(answer)]
     candidates += blocks[-1:]

@@ -1,4 +1,4 @@
-"""Reads a session's past for the ``recall`` tool: entries of every branch, with full outputs.
+"""Reads a session's entries for the ``recall`` tool: those of all branches, with full outputs.
 
 Also reads single entries of other sessions if a message or a line of the memory names them
 (`entry_named`). Changes nothing.
@@ -30,17 +30,17 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.whole_numbers import whole_number
 
 _NEAR = 64
-"""How many entries before a result are searched for its call, or after a call for its results."""
+"""Number of entries searched before a result for its call, or after a call for its results."""
 PASSAGE_LINES = 8
-"""Maximum lines shown of each entry found."""
+"""Maximum number of lines shown of each entry that was found."""
 _CALL_CHARS = 120
-"""Maximum characters of a call's arguments that are shown with its result."""
+"""Maximum number of characters of a call's arguments that are shown with its result."""
 _CUT_SEARCHED = 100
 """Maximum number of a branch's shortened outputs that are searched in full, newest first."""
 _READ_AT_ONCE = 256
-"""Number of tool results read from the store at a time, to find the shortened ones."""
+"""Number of tool results that are read from the store at once, to find shortened ones."""
 _SEARCHED = 4
-"""Number of hits to request from the store per hit to return, because some are left out."""
+"""Number of hits requested from the store for each hit to return, because some are left out."""
 
 
 class SessionArchive:
@@ -61,9 +61,9 @@ class SessionArchive:
         self._sources = sources
 
     def text(self, entry_id: int) -> str | None:
-        """Return an entry's whole text, with the full output of a tool and the user's edit.
+        """Return an entry's whole text, with a tool's full output and the user's edit of it.
 
-        None if there is no such entry, it is damaged, or it is never sent to a model.
+        None if there is no such entry, if it is damaged, or if it is never sent to a model.
         """
         try:
             entry = self._session.entry(entry_id)
@@ -88,7 +88,7 @@ class SessionArchive:
         return next((one for one in view.entries if one.id == entry.id), entry)
 
     def remembered(self, topic: str) -> str | None:
-        """Return the text of the entry that the memory's line on a topic comes from.
+        """Return the text of the entry from which the memory's line on a topic was taken.
 
         The entry may belong to another session. None if the line or its entry is unknown.
         """
@@ -108,7 +108,7 @@ class SessionArchive:
         return [image for image in entry.images if not (is_read and image.is_document)]
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return names, paths and the like in the context, with scores for their likely reuse."""
+        """Return names, paths and similar words in the context, scored by their likely reuse."""
         return names_in_use(resolve(self._session.active_path()), tool_traits())
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
@@ -150,7 +150,7 @@ class SessionArchive:
         return found
 
     def _cut_with(self, query: str) -> list[int]:
-        """Return the ids of shortened results whose full output contains words of a query.
+        """Return the ids of shortened tool results whose full output contains words of a query.
 
         Results with the most words come first. Only the newest shortened results of this branch
         are searched.
@@ -165,14 +165,14 @@ class SessionArchive:
         return sorted(held, key=lambda entry_id: (-held[entry_id], -entry_id))
 
     def _results(self) -> Iterator[Entry]:
-        """Yield the tool results of this branch, newest first."""
+        """Yield the tool results on the current branch, newest first."""
         ids = self._session.path_outline().of_kind("tool_result")
         for end in range(len(ids), 0, -_READ_AT_ONCE):
             batch = ids[max(0, end - _READ_AT_ONCE) : end]
             yield from reversed(self._session.reader.load(batch))
 
     def _beside(self, entry: Entry) -> str:
-        """Return a line about a result's call, or about the results of an answer's calls.
+        """Return a line about a tool result's call, or about the results of an answer's calls.
 
         "" for other entries, and if no call or result is found nearby.
         """
@@ -195,9 +195,9 @@ def _is_cut(entry: Entry) -> bool:
 
 
 def _call_of(answer: Entry, result: Entry) -> ToolCallPart | None:
-    """Return the call of ``answer`` that ``result`` belongs to.
+    """Return the tool call in ``answer`` that ``result`` belongs to.
 
-    None if it belongs to another answer, or the entries are of other kinds.
+    None if the result belongs to another answer, or the entries are of other kinds.
     """
     if isinstance(answer, AssistantEntry) and isinstance(result, ToolResultEntry):
         for call in answer.tool_calls:

@@ -42,7 +42,7 @@ from tui_agent.web.settings import FetchSettings, SearchSettings
 
 @frozen
 class ModelSources:
-    """The sources of facts about models, and of their addresses and API keys.
+    """Where facts about models, and the models' addresses and API keys, come from.
 
     ``environ`` is the environment, whose variables may hold API keys. ``models`` and ``providers``
     are the settings of models and providers, by name. ``learnt`` is the file of facts learnt about
@@ -58,7 +58,7 @@ class ModelSources:
 
 
 class Models:
-    """The program's access to models: facts about them, addresses, API keys, and their client."""
+    """The program's access to models: facts about them, addresses, API keys, and the client."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
     code: CodeSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
-    """Return the ports of an agent that works in the directory ``cwd``.
+    """Return the ports, that is, everything besides the session that an agent in ``cwd`` needs.
 
     ``prompt`` returns the text of a prompt by its name. ``web`` are web tools to add to the
     built-in ones; ``more`` are further fields of `AgentPorts`.

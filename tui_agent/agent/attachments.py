@@ -1,4 +1,4 @@
-"""Loads what a message names: files, directories, pictures, PDFs, entries (``#12``), sessions.
+"""Loads what messages name: files, directories, pictures, PDFs, entries (``#12``), sessions.
 
 Also loads the files to send again after a compaction (`files_back`). Returns parts of messages and
 stores the bytes of pictures and PDFs; nothing is appended. ``mentions`` finds the names in a text.
@@ -61,29 +61,29 @@ from tui_agent.tools.registry import tool_traits
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
 """Returns the message parts for the name of a subagent or MCP resource; empty if unknown."""
 FILE_BYTES = 50 * 1024
-"""Maximum bytes of a file's text that are attached to a message."""
+"""Maximum number of bytes of a file's text that are attached to a message."""
 MAX_NAMES = 300
-"""Maximum names in the listing of a directory that is attached to a message."""
+"""Maximum number of names in the listing of a directory that is attached to a message."""
 
 _MOST_FILES = 5
-"""Maximum files sent again after a compaction."""
+"""Maximum number of files that are sent again after a compaction."""
 PDF_SECONDS = 10
-"""Maximum seconds for extracting the text of an attached PDF.
+"""Maximum number of seconds for extracting the text of an attached PDF.
 
 If it takes longer, only a note is attached, and the model has to read the PDF with a tool.
 """
 _PDF_LINES = 20_000
-"""Maximum lines extracted from an attached PDF."""
+"""Maximum number of lines extracted from an attached PDF."""
 
 _LARGEST = 1_000_000
 """Largest file, in bytes, that is sent again after a compaction."""
 
 LOOKED_AT = 400
-"""Number of newest entries searched for the files to send again after a compaction."""
+"""Number of newest entries that are searched for files to send again after a compaction."""
 
 _LEADS_OUT = "the command came with the project and names files outside it"
 _LEAST_ROOM = 500
-"""Minimum free tokens for another file to be sent again after a compaction."""
+"""Number of tokens that must still be free for another file to be sent after a compaction."""
 
 
 @frozen
@@ -102,7 +102,7 @@ class Prepared:
 
 @frozen
 class Naming:
-    """A text to search for file names, and the files that it may name.
+    """A text that is searched for file names, and the files that it may name.
 
     If ``project`` is set, the text came with that project (a command's template) and may name only
     the project's files and those that the user named in ``typed``. If it is None, the user wrote
@@ -116,7 +116,7 @@ class Naming:
 
 @frozen
 class _Image:
-    """An image that was read and is not in the store yet."""
+    """An image that was read, but is not stored yet."""
 
     path: str
     picture: Picture
@@ -124,7 +124,7 @@ class _Image:
 
 @frozen
 class _Document:
-    """A PDF that was read; how to send it is not decided yet."""
+    """A PDF that was read, before it is decided how the PDF is sent to the model."""
 
     path: str
     data: bytes
@@ -139,7 +139,7 @@ async def load_message(
     naming: Naming | None = None,
     named: LoadNamed | None = None,
 ) -> Prepared:
-    """Return a message's parts: its text, then the files, entries and sessions that it names.
+    """Return a message's parts: its text, then the files, entries and sessions named in it.
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
     ``cwd``. ``named`` returns the parts for other names, such as subagents. These parts take
@@ -186,7 +186,7 @@ async def load_message(
 
 
 def _entries(text: str, session: Session) -> Iterator[FilePart]:
-    """Yield a note for the model on each entry that a text names by its number."""
+    """Yield a note for the model on each session entry that a text names by its number."""
     for number in entry_mentions(text):
         note = _entry(number, session)
         if note is not None:
@@ -194,13 +194,13 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Return True if a mention is in the project, both as written and without line numbers."""
+    """Return True if a mentioned path is in the project, as written and without line numbers."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
 
 def _entry(number: int, session: Session) -> FilePart | None:
-    """Return a note for the model on an entry: its number and first line.
+    """Return a note for the model with the number and the first line of a session entry.
 
     None if there is no such entry, or if it is damaged or has no text.
     """
@@ -326,7 +326,7 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF as a `Picture`, which is sent to the model unchanged.
+    """Return a PDF as a `Picture`, so that it is sent to the model unchanged.
 
     None if its text can't be read in time or contains secrets, or if it has too many pages.
     """
@@ -345,7 +345,7 @@ def _to_be_read(name: str, size: int) -> FilePart:
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
-    """Return the maximum tokens of files sent again after a compaction; 0 in small windows."""
+    """Return how many tokens of files may be sent again after a compaction; 0 in small windows."""
     compaction = settings.compaction
     if size.budget < compaction.files_budget:
         return 0
@@ -358,10 +358,10 @@ def files_back(
 ) -> tuple[FilePart, ...]:
     """Return the files to send again after a compaction: those read or edited last, newest first.
 
-    ``recent`` are the path's last ``LOOKED_AT`` entries, including those before the compaction. The
-    files take at most ``room`` tokens together; a file that doesn't fit is reduced to the lines
-    with names in use. Files that were only read, and that the model still sees whole, are left out.
-    Reads the disk.
+    ``recent`` are the path's last ``LOOKED_AT`` entries, including those before the compaction.
+    Together, the files take at most ``room`` tokens; a file that doesn't fit is reduced to the
+    lines with names that the conversation uses. Files that were only read, and that the model still
+    sees whole, are left out. Reads the disk.
     """
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []
@@ -376,7 +376,7 @@ def files_back(
 
 
 def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
-    """Yield the names of files read or edited, newest first, each once.
+    """Yield the names of files that were read or edited, newest first, without duplicates.
 
     Files that were only read are left out if the model still sees them whole.
     """
@@ -395,9 +395,9 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
 
 
 def _part(name: str, project: Path, names: dict[str, float], room: int) -> FilePart | None:
-    """Return a project file with numbered lines, reduced to fit about ``room`` tokens.
+    """Return a project file with numbered lines, shortened to about ``room`` tokens.
 
-    None if it is outside the project, too large, empty or not text.
+    None if the file is outside the project, too large, empty or not text.
     """
     path = project / name
     try:

@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from tui_agent.context.request import ModelRequest
 
 MOST_PINGS = 2
-"""Maximum pings in one pause; in 382 recorded pauses, two saved the most."""
+"""Maximum number of pings in one pause. In 382 recorded pauses, two pings saved the most."""
 
 USUAL_CHANCE = 0.3
-"""Chance that a user returns in the time that one ping adds to the cache's life.
+"""Usual chance that a user returns in the time that one ping adds to the cache's life.
 
-Measured in recorded pauses.
+The value was measured in recorded pauses.
 """
 
 USUAL_WEIGHT = 4
-"""Weight of `USUAL_CHANCE`: it counts as much as this number of the session's own pauses."""
+"""Number of the session's own pauses that have as much weight as `USUAL_CHANCE`."""
 
 LEAST_GAIN = 0.01
 """Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""
 
 SECONDS = 30.0
-"""Timeout of a ping, in seconds."""
+"""Number of seconds after which a ping is given up."""
 
 MOST_CHARACTERS = 200
-"""Characters after which a ping's answer is cut off; some providers ignore the token limit."""
+"""Maximum characters of a ping's answer, because some providers ignore the token limit."""
 
 
 @frozen
@@ -71,9 +71,9 @@ class Forecast:
 
 
 class CachePings:
-    """Sends the pings of one session.
+    """Sends one session's pings, which keep the provider's prompt cache warm.
 
-    ``prices`` has the price of each ping since the last answer, in US dollars.
+    ``prices`` contains the price of each ping since the last answer, in US dollars.
     """
 
     def __init__(
@@ -128,10 +128,10 @@ class CachePings:
         return Forecast(chance, price, saving)
 
     async def ping(self) -> bool:
-        """Send a ping if it pays and settings and budgets allow it; return True if it is answered.
+        """Send a ping if it saves money and is allowed; return True if it is answered.
 
-        In one pause, sends at most `MOST_PINGS`, and none after a ping that failed or found no
-        cached tokens; a notice reports the failure.
+        The settings and the budgets have to allow it. In one pause, sends at most `MOST_PINGS`, and
+        none after a ping that failed or found no cached tokens; a notice reports the failure.
         """
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:
@@ -174,7 +174,7 @@ class CachePings:
     async def _send(self, request: ModelRequest) -> UsageReport | None:
         """Send a ping and return its usage report.
 
-        None if the answer ended or was cut off without one.
+        None if the answer ended, or was cut off, before the report came.
         """
         written = 0
         client = self._ports.client
@@ -222,7 +222,7 @@ def chance_of_return(earlier: Sequence[float], away: float, cold: float, until: 
     """Return the chance that an absent user returns between ``cold`` and ``until``.
 
     The user has been away for ``away``. All times are in seconds since the last answer. The chance
-    is the share of such returns among the ``earlier`` pauses longer than ``away``, mixed with
+    is the fraction of such returns among the ``earlier`` pauses longer than ``away``, mixed with
     `USUAL_CHANCE` (which counts as `USUAL_WEIGHT` more pauses).
     """
     as_long = [pause for pause in earlier if pause > away]

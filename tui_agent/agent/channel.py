@@ -1,4 +1,4 @@
-"""Connects an agent with its frontends, by events and questions, and stores a session's entries.
+"""Connects an agent to its frontends by events and questions, and stores a session's entries.
 
 Entries are appended through `Journal`, which stores them in the session and then emits their
 events. Entries of other branches (failed attempts, side questions, subagents) are appended to the
@@ -50,7 +50,7 @@ class EventChannel:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call ``subscriber`` with every event from now on; return a function that ends this."""
+        """Call ``subscriber`` with every event from now on; return a function that unsubscribes."""
         return register(self._subscribers, subscriber)
 
     def emit(self, event: AgentEvent) -> None:
@@ -81,10 +81,10 @@ class Questions:
         self._lock = asyncio.Lock()
         self._answer: asyncio.Future[PermissionAnswer] | None = None
         self.open: PermissionRequest | None = None
-        """The question that the user is asked now; None if there is none."""
+        """The permission question that the user is asked now; None if no question is open."""
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask the user a question of this agent and return the answer.
+        """Ask the user a question of this agent, and return the user's answer.
 
         A note that comes with an approval is submitted as a message. Cancelling this withdraws the
         question.
@@ -115,7 +115,7 @@ class Questions:
                 self._channel.emit(PermissionSettled(request.call_id, decision))
 
     def answer(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Answer the question about a call; does nothing if that question is not open."""
+        """Answer the permission question about a call; does nothing if the question isn't open."""
         is_open = self.open is not None and self.open.call_id == call_id
         if is_open and self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
@@ -123,7 +123,7 @@ class Questions:
     def relay(
         self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
     ) -> Callable[[], None]:
-        """Have ``ask`` answer every question from now on; return a function that stops that.
+        """Have ``ask`` answer every question from now on; return a function that ends this.
 
         A running ``ask`` is cancelled if its question is withdrawn or answered in another way, or
         if the returned function is called.
@@ -154,13 +154,13 @@ class Questions:
 
 @frozen
 class Journal:
-    """Stores a session's entries and the costs of model calls that have no entry; emits events."""
+    """Stores a session's entries and the costs of calls without entries, and emits events."""
 
     session: Session
     channel: EventChannel
 
     def append(self, entry: EntryT, then: Callable[[], None] = lambda: None) -> EntryT:
-        """Append an entry below the leaf, emit its event and return it as stored.
+        """Append an entry below the leaf, emit its event and return the stored entry.
 
         See `append_many`.
         """
@@ -181,7 +181,7 @@ class Journal:
         return saved
 
     def add_cost(self, dollars: float, purpose: Purpose) -> None:
-        """Add the US dollars of model calls without an entry to the session's cost.
+        """Add the cost in US dollars of model calls that have no entry to the session's cost.
 
         A negative amount removes the cost of calls that have an entry now. Raises StoreError.
         """

@@ -1,7 +1,8 @@
 """Sends each request to the demo's client or the providers' client, depending on its model.
 
-Also sends single requests outside the conversation and returns their whole answers. Nothing here
-retries. `complete_in_time` adds the cost to the session; callers of `complete` have to do so.
+Also sends single requests outside the conversation and returns their whole answers. Failed requests
+are not retried here. `complete_in_time` adds the cost to the session; callers of `complete` have to
+do so.
 """
 
 import asyncio
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from tui_agent.agent.ports import AgentPorts
 
 NO_MODEL = ""
-"""The name used for the model until the user chooses one."""
+"""The name that stands for the model until the user chooses one."""
 
 
 class RoutedClient:
-    """A ``ModelClient`` that sends the demo's requests to its script, and others to providers."""
+    """A ``ModelClient`` that sends the demo's requests to a script, and others to providers."""
 
     def __init__(self, providers: ProviderClient, demo: DemoClient) -> None:
         self._providers = providers
@@ -67,7 +68,7 @@ class RoutedClient:
 
 @dataclass
 class CallCost:
-    """The total usage and cost of some model calls; ``cost`` is in US dollars, None if unknown."""
+    """The total usage and cost of some model calls. ``cost`` is in US dollars, None if unknown."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -75,21 +76,21 @@ class CallCost:
 
 @dataclass
 class Completion:
-    """A whole answer. ``finish`` says why it ended; "error" if the stream broke off."""
+    """A complete answer. ``finish`` says why it ended; it is "error" if the stream broke off."""
 
     text: str = ""
     finish: str = "error"
     tool_calls: int = 0
     """Number of tool calls in the answer."""
     is_thinking: bool = False
-    """Whether the answer has reasoning."""
+    """Whether the answer contains reasoning."""
     item: str | None = None
-    """JSON text to send back: the reasoning or, if requested, the provider's own compaction.
+    """JSON text that is sent back: the reasoning or, if requested, the provider's compaction.
 
-    None if the answer has neither.
+    None if the answer contains neither.
     """
     pages: list[PageFound] = field(default_factory=list)
-    """Pages that the provider's own search found or the answer cites."""
+    """Web pages that the provider's own search found, or that the answer cites."""
 
 
 async def complete(

@@ -20,14 +20,14 @@ from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.path_queries import newest
 
 CHECK_FAILED = "check_failed"
-"""Name of the prompt for a failed check.
+"""Name of the prompt that tells the model that the project's check failed.
 
-Also stored in ``UserEntry.synthetic`` of the message made from the prompt.
+The name is also stored in ``UserEntry.synthetic`` of the message made from the prompt.
 """
 FORMAT_MISSED = "format_missed"
-"""Name of the prompt for an answer that doesn't match the schema.
+"""Name of the prompt that tells the model that its answer doesn't match the schema.
 
-Also stored in ``UserEntry.synthetic`` of the message made from the prompt.
+The name is also stored in ``UserEntry.synthetic`` of the message made from the prompt.
 """
 FORMAT_ROUNDS = 3
 """Maximum number of times in a run that an answer is sent back because of its format."""
@@ -45,9 +45,9 @@ class ClosingCheck:
         self._recorder = recorder
         self._failed = 0
         self.has_called = False
-        """Whether a tool was called in this run; without calls there is nothing to check."""
+        """Whether a tool was called in this run. Without a tool call there is nothing to check."""
         self.ended: Literal["passed", "failed"] | None = None
-        """Result of this run's last check; None if none ran."""
+        """The result of the last check of this run; None if no check ran."""
 
     def begin(self) -> None:
         """Forget the calls and checks of the previous run; called when a run begins."""
@@ -80,7 +80,7 @@ class ClosingCheck:
 
 
 class FormatCheck:
-    """Checks the last answer of each run of a session, if a format was asked for."""
+    """Checks the last answer of each of a session's runs if the user asked for a format."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -92,10 +92,10 @@ class FormatCheck:
         self._missed = 0
 
     def demand_more(self) -> bool:
-        """Append a message that says what is wrong with the last answer's format; return True.
+        """Append a message that says what is wrong with the format of the last answer.
 
-        Returns False, without a message, if nothing is wrong, if the answer can't be checked, or
-        after ``FORMAT_ROUNDS`` such messages in a run.
+        Returns True if the message was appended. Returns False if nothing is wrong, if the answer
+        can't be checked, or after ``FORMAT_ROUNDS`` such messages in a run.
         """
         wanted = self._ports.answer_format
         path = self._journal.session.active_path()
@@ -105,7 +105,8 @@ class FormatCheck:
         try:
             wanted.value(answer.text)
         except SchemaError:
-            # The model can't fix the user's schema; the frontend says what is wrong with it.
+            # The model can't fix the user's schema, so the frontend tells the user what is wrong
+            # with it.
             return False
         except AnswerFormatError as error:
             self._missed += 1

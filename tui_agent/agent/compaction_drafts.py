@@ -58,7 +58,7 @@ from tui_agent.tools.registry import tool_traits
 log = logging.getLogger(__name__)
 
 _SHORTEST = "…"
-"""The shortest summary. If even this doesn't make enough room, no summary is requested."""
+"""The shortest possible summary, which tests whether a summary can make enough room at all."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ class SummaryCalls:
     spent: CallCost = field(default_factory=CallCost)
 
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
-        """Send the requests that ``conversation`` yields; return the summary, or why there is none.
+        """Send the requests that ``conversation`` yields; return the summary, or why it failed.
 
         The requests of one round are sent in parallel. A ModelError is not raised, but passed to
         ``conversation`` as the answer to its request.
@@ -137,7 +137,7 @@ class CompactionOrder:
 
 @frozen
 class Draft:
-    """A planned compaction and its summary, which can still be edited; not committed yet."""
+    """A planned compaction and its summary, which is not committed yet and can still be edited."""
 
     order: CompactionOrder
     plan: CompactionPlan
@@ -148,11 +148,11 @@ class Draft:
     spent: CallCost = field(default_factory=CallCost)
     style: Literal["summary", "native", "hook"] = "summary"
     item: str | None = None
-    """The provider's own compaction of the same messages, as JSON text; None if there is none."""
+    """The provider's own compaction of the same messages as JSON text; None if it made none."""
     hook_details: str = ""
-    """Details that a hook stores with the entry, as JSON text."""
+    """Details that a hook stores with the compaction's entry, as JSON text."""
     as_planned: bool = False
-    """Whether only the plan's cut may be committed, because the summary covers nothing later."""
+    """Whether only the cut of the plan may be used, because the summary covers nothing later."""
     prepared: bool = False
     """Whether the summary was written during the run, before it was needed."""
 
@@ -168,10 +168,10 @@ class Drafter:
         self._prompts = SummaryPrompts.load(ports.prompt)
         self._templates = Templates.load(ports.prompt)
         self._not_native: set[str] = set()
-        """Models whose provider has no compaction of its own; none is requested from it again."""
+        """Models whose provider can't compact the history, so it isn't asked for that again."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
-        """Return the plan of a compaction, or the reason why there is none.
+        """Return the plan for a compaction, or the reason why there is no plan.
 
         Changes nothing and calls no model.
         """
@@ -190,7 +190,7 @@ class Drafter:
         return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
-        """Return the places on the path where the user may cut for a compaction, oldest first."""
+        """Return the entries on the session path before which the user may cut, oldest first."""
         count = self._ports.directory.counter(model).entry
         return await in_thread(boundaries, self._session.active_path(), count)
 
@@ -206,7 +206,7 @@ class Drafter:
         return await self._draft(plan, order)
 
     async def draft_by_rule(self, order: CompactionOrder) -> Draft | Refusal:
-        """Plan a compaction, and put its summary together by rules, without a model."""
+        """Plan a compaction and put its summary together by rules, without a model."""
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return plan
@@ -248,11 +248,11 @@ class Drafter:
     async def forecast(
         self, plan: CompactionPlan, order: CompactionOrder, summary: str = ""
     ) -> Commit | Refusal:
-        """Return what a plan would commit with a given summary, or why it can't be committed."""
+        """Return what would be committed for a plan with a given summary, or why it can't be."""
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what a draft would commit on the current path, or why it can't be committed.
+        """Return what would be committed for a draft on the current path, or why it can't be.
 
         ``summary`` is the user's edited text; None for the draft's own.
         """
@@ -271,12 +271,12 @@ class Drafter:
         )
         if draft.as_planned and isinstance(weighed, Commit) and _moves_cut(weighed, draft.plan):
             return Refusal(
-                RefusalReason.NO_PROGRESS, "More has to be removed than the summary covers."
+                RefusalReason.NO_PROGRESS, "More entries must be removed than the summary covers."
             )
         return weighed
 
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return why not even the shortest summary would make enough room; "" if it would."""
+        """Return why even the shortest summary wouldn't make enough room; "" if it would."""
         weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
@@ -361,7 +361,7 @@ class Drafter:
         )
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return the previous summary, if any, and a rule-based digest of the plan's entries."""
+        """Return the previous summary, if any, followed by a digest of the plan's entries."""
         count = self._ports.directory.counter(order.model).text
         earlier = ""
         if plan.previous_summary:
@@ -385,7 +385,7 @@ class Drafter:
             live = request_before(order.live, end)
         if live is None or order.model in self._not_native:
             return None
-        # The opening is sent with every request, so it must not be compacted.
+        # System messages are sent with every request, so they must not be compacted.
         head = {message.origin for message in live.messages if message.role == "system"}
         asked = replace(
             live,
@@ -409,7 +409,7 @@ class Drafter:
         return None
 
     def book_cost(self, spent: CallCost, sign: int) -> None:
-        """Add a summary's cost to the totals of session and run; subtract it if ``sign`` is -1."""
+        """Add a summary's cost to the session's and run's totals; subtract it if ``sign`` is -1."""
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if not spent.cost:
             return
@@ -425,7 +425,7 @@ class Drafter:
         return overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
-        """Return the size of the next request to a model, for ``path`` or else the current path."""
+        """Return the size of the next request, built from ``path`` or else the current path."""
         path = self._session.active_path() if path is None else path
         return self._ports.context_meter(model).measure(path)
 
@@ -435,13 +435,14 @@ class Drafter:
         fixed = self.size(model).fixed
 
         def size_of(path: Sequence[Entry]) -> int:
-            # Both sizes are estimated: the provider has only counted a request that was sent.
+            # Both sizes are estimated, because the provider has only counted a request that was
+            # sent.
             return max(0, estimate_tokens(path, meter.limits, counter) - fixed)
 
         return Measures(size_of, counter.text, counter.entry, self._templates)
 
 
 def _moves_cut(commit: Commit, plan: CompactionPlan) -> bool:
-    """Return True if the commit removes entries that the plan keeps and the summary leaves out."""
+    """Return True if the commit removes entries that the plan keeps, and so the summary lacks."""
     made = [entry for entry in commit.entries if isinstance(entry, CompactionEntry)]
     return any(entry.first_kept_id != plan.first_kept_id for entry in made)

@@ -5,26 +5,26 @@ from tui_agent.lazy import frozen
 
 @frozen
 class _Done:
-    """A compaction without a problem; ``steps`` describes what was done, for the user."""
+    """A compaction without a problem. ``steps`` tells the user what was done."""
 
     steps: tuple[str, ...] = ()
 
     @property
     def problem(self) -> None:
-        """Always None, because nothing went wrong."""
+        """The problem, which is always None here because nothing went wrong."""
         return None
 
 
 class Compacted(_Done):
-    """A summary now replaces the history; ``steps`` describes further measures that made room."""
+    """A summary now replaces the history. ``steps`` describes what else made room."""
 
 
 class Cleared(_Done):
-    """Room was made without a summary: outputs were cleared or shortened."""
+    """The history was made smaller without a summary, by clearing or shortening tool outputs."""
 
 
 class Postponed(_Done):
-    """Nothing was done yet: the run in progress compacts the history before its next step."""
+    """Nothing was done yet, because the run compacts the history before its next step."""
 
 
 @frozen
@@ -36,15 +36,15 @@ class _Undone:
 
 
 class NothingToDo(_Undone):
-    """There was nothing to compact; not a failure."""
+    """There was nothing to compact, which is not a failure."""
 
 
 class Cancelled(_Undone):
-    """A hook of the user cancelled the compaction."""
+    """A hook that the user set up cancelled the compaction."""
 
 
 class Failed(_Undone):
-    """The compaction failed, was interrupted, or was not tried because it is off or paused."""
+    """The compaction failed, was interrupted, or wasn't tried because it is off or paused."""
 
 
 CompactionOutcome = Compacted | Cleared | Postponed | NothingToDo | Cancelled | Failed

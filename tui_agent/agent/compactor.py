@@ -1,4 +1,4 @@
-"""Carries out compactions: has them drafted, measures the result and appends it.
+"""Carries out compactions: has each one drafted, measures the result and appends it.
 
 `ContextKeeper` decides when; the dialog ``ui.screens.compact`` calls the steps one by one
 (`Compactor.plan`, ``draft``, ``commit``). `Drafter` plans and has the summary written,
@@ -46,14 +46,14 @@ _PLAIN = "Compacted without a model, because summarising failed. The log has the
 class Compactor(Drafter):
     """Compacts one session.
 
-    ``failures`` counts the failures in a row; after several, automatic compaction pauses.
+    ``failures`` counts the failures in a row. After several failures, automatic compaction pauses.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         super().__init__(journal, ports)
         self.failures: FailureRecord = NO_FAILURES
         self.prepared = PreparedSummary(self, journal, ports)
-        """The next compaction's summary, written before it is needed."""
+        """The summary for the next compaction, which is written before it is needed."""
 
     async def compact(
         self, order: CompactionOrder, *, without_model: bool = False
@@ -84,7 +84,7 @@ class Compactor(Drafter):
             case Compacted() | Cleared():
                 self.failures = NO_FAILURES
             case Postponed() | NothingToDo() | Cancelled():
-                # These outcomes say nothing about the next compaction.
+                # Postponed, needless and cancelled compactions say nothing about the next one.
                 return outcome
         return outcome
 
@@ -171,7 +171,7 @@ class Compactor(Drafter):
         return await self._draft_by_rule(plan, order)
 
     def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
-        """Compact without a model and with as little code as possible, after an internal error.
+        """Compact after an internal error, without a model and with as little code as possible.
 
         Returns `Failed` if no compaction makes enough room.
         """
@@ -200,7 +200,7 @@ class Compactor(Drafter):
         )
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
-        """Clear old outputs and cut long texts instead of a refused compaction.
+        """Clear old tool outputs and cut long texts if a compaction was refused.
 
         Changes nothing if a hook cancelled the compaction, if the compaction is manual and the
         refusal offers no prune, if clearing would not make enough room, or if the path changed
@@ -266,13 +266,15 @@ class Compactor(Drafter):
         if not lost:
             return
         words = "1 of your rules no longer fits" if lost == 1 else f"{lost} rules no longer fit"
-        self._channel.say(f"{words} beside the summary: /rules shows which.", "warning")
+        self._channel.say(
+            f"{words} in the context beside the summary. /rules shows which.", "warning"
+        )
 
 
 def _end_of(plan: CompactionPlan) -> int:
-    """Return the id of the first entry that a plan keeps.
+    """Return the id of the first entry that a compaction plan keeps.
 
-    If it keeps none, return the id of the last entry that it drops.
+    If the plan keeps no entry, return the id of the last entry that it drops.
     """
     if plan.first_kept_id is not None:
         return plan.first_kept_id

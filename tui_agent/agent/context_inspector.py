@@ -46,7 +46,7 @@ ROOM_KINDS = kinds(lambda kind: kind.frees_room)
 
 @frozen
 class RoomMade:
-    """The numbers of compactions and prunes on a path, and the tokens that the prunes freed.
+    """How often a session path was compacted and pruned, and the tokens that pruning freed.
 
     ``newest`` is the last compaction; None if there is none.
     """
@@ -58,7 +58,7 @@ class RoomMade:
 
     @property
     def sentence(self) -> str:
-        """A sentence for the user about compactions and prunes; "" if there are none."""
+        """A sentence for the user about the compactions and prunes so far; "" without any."""
         parts = []
         if self.newest is not None:
             times = _times(self.compactions)
@@ -75,7 +75,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return how often a path was compacted and pruned, and what that freed."""
+    """Return how often a session path was compacted and pruned, and the tokens that were freed."""
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):
@@ -107,7 +107,7 @@ class ContextInspector:
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
-        """Return the map of the next request: its blocks, with sizes and context status."""
+        """Return the map of the next request, that is, its blocks with sizes and context status."""
         meter = self._ports.context_meter(self._context.model)
         state = self._context.cache_state()
         cached: frozenset[int] = frozenset()
@@ -116,7 +116,7 @@ class ContextInspector:
         return context_map(self._context.path(), meter, cached=cached, size=self._context.size())
 
     async def timeline(self) -> list[Step]:
-        """Return the requests of the path, oldest first; the last one is the next request.
+        """Return the requests of the session path, oldest first. The last one is the next request.
 
         Requests of unknown size, as in imported sessions, are left out.
         """
@@ -147,7 +147,7 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     async def left_steps(self) -> list[Step]:
-        """Return the answered requests of all other branches, including subagents and runners.
+        """Return the answered requests of all other branches, including subagents and race runners.
 
         Requests are grouped by branch: the branch with the newest answer comes first. Within a
         branch, the oldest request comes first.
@@ -160,7 +160,8 @@ class ContextInspector:
         requests = {request.id: request for request in reader.requests()}
         found: list[Step] = []
         for leaf in sorted(requests, reverse=True):
-            # Begin with the request before the branch: the branch's first one is compared with it.
+            # Begin with the request before the branch, because the branch's first request is
+            # compared with it.
             ids: list[int] = []
             at: int | None = leaf
             while at is not None and not (at in seen and at in requests):
@@ -189,7 +190,7 @@ class ContextInspector:
         return steps_of(shape, scale_of, cold_seconds)
 
     async def map_of(self, step: Step) -> ContextMap:
-        """Return the context map of the request that a step of the timeline stands for."""
+        """Return the context map of the request at one step of the timeline."""
         if step.answer is None:
             return self.map()
         meter = self._ports.context_meter(step.model)
@@ -220,7 +221,7 @@ class ContextInspector:
         return model, context_map(path, self._ports.context_meter(model))
 
     def request_of(self, step: Step) -> ModelRequest:
-        """Return a request of the timeline, rebuilt from the path to its last entry."""
+        """Return a request of the timeline, rebuilt from the session path up to its last entry."""
         return project(
             self._session.reader.load_active(step.leaf),
             self._ports.directory.traits(step.model),
@@ -228,7 +229,7 @@ class ContextInspector:
         )
 
     def block_of(self, entry_id: int) -> ContextBlock | None:
-        """Return an entry's block in the next request; None if it has none."""
+        """Return the block of an entry in the next request; None if the request lacks the entry."""
         asked = self._session.leaf, self._context.model
         if self._blocks is None or self._blocks[0] != asked:
             blocks: dict[int, ContextBlock] = {}
@@ -239,12 +240,12 @@ class ContextInspector:
         return self._blocks[1].get(entry_id)
 
     def standings(self) -> Standings:
-        """Return the context status of the path's entries."""
+        """Return the context status of the entries on the session path."""
         self._standings = self._standings.grown(self._session.active_path())
         return self._standings
 
     def shares(self) -> Mapping[Standing, int]:
-        """Return the history's tokens by context status; entries sent unchanged are not counted."""
+        """Return the history's tokens by context status, without blocks that are sent unchanged."""
         found = self.standings()
         model = self._context.model
         counter = self._ports.directory.counter(model)
@@ -260,12 +261,12 @@ class ContextInspector:
         return self._shares[1]
 
     def room_made(self) -> RoomMade:
-        """Return the numbers of compactions and prunes on the current path."""
+        """Return how many compactions and prunes there are on the current session path."""
         outline = self._session.path_outline()
         return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
     def next_request(self) -> ModelRequest:
-        """Return the next request; the same object while nothing changes."""
+        """Return the next request, which is the same object as before if nothing has changed."""
         asked = (
             self._session.leaf,
             self._context.model,
@@ -287,8 +288,8 @@ class ContextInspector:
         """Return the tokens that the provider has to read again because its cache is cold.
 
         0 if the cache is warm, if the provider never reported a cache, if the setting
-        ``cache.warn_tokens`` is 0, or if there are fewer tokens than it says. Outputs that will be
-        pruned before the request don't count.
+        ``cache.warn_tokens`` is 0, or if there are fewer tokens than it says. Tool outputs that
+        will be pruned before the request don't count.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens
@@ -299,7 +300,7 @@ class ContextInspector:
         return left if left >= least else 0
 
     def cached_tokens(self, *, warm: bool = True) -> int:
-        """Return the tokens of the whole next request if the cache is warm, else 0.
+        """Return the tokens of the whole next request if the provider's cache is warm, else 0.
 
         With ``warm`` False, return them if the cache is cold, else 0. Also 0 if the provider never
         reported a cache, if the setting ``cache.warn_tokens`` is 0, or if there are fewer tokens

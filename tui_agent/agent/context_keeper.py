@@ -1,8 +1,9 @@
 """Builds and measures a session's requests, and keeps them within the context window.
 
-Pure rules in ``tui_agent.context`` decide; this module applies them to the path and appends the
-resulting entries. The cheapest way to make room comes first: prune old outputs, then summarise,
-then end the run and offer choices. When to compact is decided here, how in ``compactor``.
+Pure rules in ``tui_agent.context`` decide; this module applies them to the session path and appends
+the resulting entries. The cheapest way to make room comes first: prune old tool outputs, then
+summarise, then end the run and offer choices. When to compact is decided here, how in
+``compactor``.
 
 Owns the model, mode and effort of the next request (`Agent` sets the user's choice), the change to
 a fallback model and back, and what is known of the provider's cache. Teaches ``directory`` the
@@ -102,13 +103,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ESTIMATE_ERROR = 0.02
-"""Largest relative error of a calibrated estimate."""
+"""Largest relative error that a calibrated estimate of tokens may have."""
 _LEAST_WINDOW = 4_000
 """Smallest window, in tokens, that is assumed after an overflow error without numbers."""
 _FIRST = 50
-"""Number of entries at a path's beginning that are searched for a head.
+"""Number of entries at the beginning of a session path that are searched for a head.
 
-Imported sessions have no head.
+A head entry records the system prompt and the tools. Imported sessions have none.
 """
 
 _WAYS_OUT = {
@@ -120,9 +121,9 @@ _WAYS_OUT = {
 
 
 class ContextKeeper:
-    """Builds one session's requests, makes room for them, and keeps its model, mode and effort.
+    """Builds a session's requests, makes room for them, and keeps its model, mode and effort.
 
-    ``model``, ``mode`` and ``effort`` apply until an entry on the path changes them.
+    ``model``, ``mode`` and ``effort`` apply until an entry on the session path changes them.
     """
 
     def __init__(
@@ -146,24 +147,27 @@ class ContextKeeper:
         self._known_meter: Meter | None = None
         self._availability = Availability()
         self.first_mode = mode
-        """The mode until an entry on the path sets one."""
+        """The permission mode that applies until an entry on the session path sets another."""
         self._first_effort = effort
         self.model = model
         """The model of the next request."""
         self.mode = mode
-        """The mode of the next request."""
+        """The permission mode of the next request."""
         self.chosen_effort: Effort | None = None
-        """The effort that the user chose on this path; None for the effort in the settings."""
+        """The reasoning effort chosen on the session path; None for the effort in the settings."""
         self.follow_path()
         self.pending: str | None = None
-        """Focus of the compaction that the user requested during a run; "" for no focus.
+        """What the compaction that the user requested during a run should focus on; "" for nothing.
 
         None if no compaction was requested.
         """
         self.sent: SentRequest | None = None
-        """The last request sent; None before the first."""
+        """The last request that was sent; None before the first request."""
         self._pinged = 0, 0
-        """Id of the answer whose request was last pinged, and when, in epoch milliseconds."""
+        """Id of the answer whose request was pinged last, and the time of the ping.
+
+        The time is in milliseconds since the epoch.
+        """
         self.watch = CacheWatch(journal.session, journal.channel)
         """Reports misses of the provider's cache."""
 
@@ -174,7 +178,7 @@ class ContextKeeper:
         return Compactor(self._journal, self._ports)
 
     def follow_path(self) -> None:
-        """Take model, mode and effort from the path; called after a move.
+        """Take model, mode and effort from the path, after the user has moved to another entry.
 
         A path in yolo mode continues in build mode, unless the current mode is yolo.
         """
@@ -200,7 +204,7 @@ class ContextKeeper:
         )
 
     def announce_effort(self) -> None:
-        """Warn, once, if the model can't think as much as it is asked to."""
+        """Warn the user once if the model doesn't support the requested reasoning effort."""
         problem = self.effort.shortfall
         if problem is not None and self._said.remember(problem):
             self._channel.say(problem, "warning")
@@ -224,7 +228,7 @@ class ContextKeeper:
         self._is_warm = True
 
     def ensure_head(self) -> None:
-        """Append a head if the path needs another one, and the user's effort if the path has none.
+        """Append a head if the path needs a new one, and the user's effort if the path has none.
 
         See `Head.ensure` for when a head is needed.
         """
@@ -233,9 +237,10 @@ class ContextKeeper:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head that the session's first request will have, without appending it.
+        """Return the head of the session's first request, without appending it to the session.
 
         None before ``warm`` has ended, and if the path has a head already or more than 50 entries.
+        The head records the system prompt and the tools.
         """
         begin = self._session.active_path()[: _FIRST + 1]
         if not self._is_warm or len(begin) > _FIRST:
@@ -245,7 +250,7 @@ class ContextKeeper:
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
-        """Return the next request's entries: the path, with the head from `preview` before it."""
+        """Return the next request's entries: the session path after the head from `preview`."""
         path = self._session.active_path()
         head = self.preview()
         if head is None:
@@ -273,7 +278,7 @@ class ContextKeeper:
         return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
-        """Process the answer to the last request: its token usage corrects later estimates.
+        """Process the answer to the last request, whose token usage corrects later estimates.
 
         A cache miss is reported, and the user is warned, once, if the usage can't be right.
         """
@@ -287,7 +292,7 @@ class ContextKeeper:
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
-        """Return the next request, for the path as it is; nothing is appended or remembered."""
+        """Return the next request for the current path; nothing is appended or remembered."""
         traits = self._ports.directory.traits(self.model)
         request = project(self.path(), traits, self._templates)
         blobs: dict[str, bytes] = {}
@@ -308,7 +313,7 @@ class ContextKeeper:
         )
 
     def _room_for_answer(self) -> int:
-        """Return the maximum tokens of the next answer.
+        """Return the maximum number of tokens of the next answer.
 
         This is the model's own limit, but at most the room: the free tokens of the window or half
         the reserve, whichever is larger. If the model's limit is unknown, the reserve is used
@@ -333,7 +338,7 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return the tokens by which the next request may grow before a compaction is due.
+        """Return how many tokens the next request may grow by before a compaction is due.
 
         Negative if one is due.
         """
@@ -341,16 +346,17 @@ class ContextKeeper:
         return size.limit - size.total
 
     async def make_room(self) -> None:
-        """Make the next request fit: prune, then compact. Append a head if one is needed.
+        """Make the next request fit the context window by pruning, then by compacting.
 
-        Also starts to prepare the next summary in the background when it is time. Raises
+        Also appends a head (the system prompt and the tool definitions) if one is needed, and
+        starts to prepare the next summary in the background when it is time. Raises
         ContextFullError if the request does not fit even then, and CompactedError as `compact`
         does.
         """
         self._overflows = 0
         self._prune_images()
         await self.compact_as_asked()
-        # A prepared compaction prunes too; pruning before it would break the cache twice.
+        # A prepared compaction prunes, too, and pruning before it would break the cache twice.
         if self.prepared is None or not self.prepared.holds(self.model):
             await self.prune(
                 Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold())
@@ -399,11 +405,11 @@ class ContextKeeper:
         return not missing_meanwhile(self.size())
 
     async def _plan_bridge(self, missing: int, size: ContextSize) -> PrunePlan | None:
-        """Return a prune that frees ``missing`` tokens and, if possible, room for one more step.
+        """Return a prune that frees ``missing`` tokens and, if possible, room for another step.
 
-        None if it would free less than ``missing``, or if the path changed meanwhile. With the
-        prune, the run can go on while a summary is written; the summary still covers the cleared
-        outputs.
+        None if it would free less than ``missing``, or if the path changed meanwhile. A prune
+        clears old tool outputs. With it, the run can go on while a summary is written; the summary
+        still covers the cleared outputs.
         """
         leaf = self._session.leaf
         wanted = missing + round(step_sizes(self._session.active_path()).mean)
@@ -439,7 +445,7 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        """The next compaction's summary: not begun yet, in progress, or finished.
+        """The state of the next compaction's summary: not begun, in progress, or finished.
 
         None before the first use of the compactor.
         """
@@ -449,7 +455,7 @@ class ContextKeeper:
 
     @property
     def has_summary(self) -> bool:
-        """Whether a prepared summary is finished and can be used."""
+        """Whether the prepared summary is complete and can be used."""
         prepared = self.prepared
         return prepared is not None and prepared.ready is not None and prepared.holds(self.model)
 
@@ -461,7 +467,7 @@ class ContextKeeper:
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn the window from an overflow error, and compact so that the request can be resent.
+        """Learn the context window from an overflow error, and compact so that resending works.
 
         Raises ContextFullError if no room can be made or at the second overflow in a row, and
         CompactedError as `compact` does.
@@ -594,7 +600,7 @@ class ContextKeeper:
         return outcome
 
     async def prune(self, moment: Moment) -> int:
-        """Clear old outputs if the settings ask for that now; return the tokens freed, or 0."""
+        """Clear old tool outputs if the settings ask for it now; return the tokens freed, or 0."""
         leaf = self._session.leaf
         plan = await self.plan_prune(moment)
         if plan is None or leaf != self._session.leaf:
@@ -630,7 +636,7 @@ class ContextKeeper:
                 self._channel.say(f"{left} not sent: {limits} (settings: images).", "warning")
 
     async def ahead(self, model: str) -> SwitchAhead:
-        """Return the next request's size now, and after a switch to ``model``.
+        """Return the size of the next request now, and after a switch to ``model``.
 
         The size after the switch is given with and without the pruning that a switch causes.
         """
@@ -653,12 +659,12 @@ class ContextKeeper:
         size: ContextSize | None = None,
         wanted: int | None = None,
     ) -> PrunePlan | None:
-        """Return the plan of a prune.
+        """Return the plan for clearing old tool outputs (a prune).
 
-        None if the settings ask for none now, if too little would be freed, or after an internal
-        error, which is logged. ``model`` and ``size`` describe the request, by default the next
-        one. ``wanted`` is the number of tokens to free, by default as the settings say. The plan is
-        made in a thread.
+        None if the settings ask for no prune now, if too little would be freed, or after an
+        internal error, which is logged. ``model`` and ``size`` describe the request, by default the
+        next one. ``wanted`` is the number of tokens to free, by default as the settings say. The
+        plan is made in a thread.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -686,12 +692,12 @@ class ContextKeeper:
         )
         try:
             return await in_thread(plan_prune, view, rules, reason)
-        except Exception:  # A defect here must not end the run: a compaction makes room too.
+        except Exception:  # A defect must not end the run, because compacting makes room, too.
             log.exception("nothing was pruned")
             return None
 
     async def after_run(self) -> None:
-        """Clear images beyond the limits; prune if the settings want that at the end of a run."""
+        """Clear images beyond the limits, and prune if the settings ask for that after a run."""
         self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
@@ -748,7 +754,7 @@ class ContextKeeper:
         self._journal.append(reminder(path, "continue", self._ports.prompt("continue"), back))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
-        """Return why a compaction is not allowed for this trigger now; None if it is allowed."""
+        """Return why this trigger may not start a compaction now; None if it may."""
         return hold(
             self._session.active_path(),
             self.settings().compaction,
@@ -770,14 +776,14 @@ class ContextKeeper:
     # -- from the path ----------------------------------------------------------------------------------------
 
     def settings(self) -> ContextSettings:
-        """Return the context settings for the current model."""
+        """Return the settings of the context window for the current model."""
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        """Return the model's meter.
+        """Return the meter that counts the tokens of the current model's requests.
 
-        While limits and settings are the same, the last meter is returned again, because it has
-        counted most of the path already.
+        As long as the limits and settings stay the same, the previous meter is returned again,
+        because it has already counted most of the session path.
         """
         new = self._ports.context_meter(self.model)
         known = self._known_meter
@@ -800,9 +806,10 @@ class ContextKeeper:
         )
 
     def _model_switched(self) -> bool:
-        """Return True if the last answer came from another model than the current one.
+        """Return True if the last answer came from a model other than the current one.
 
-        An answer that was imported from another program doesn't count; there is no head before it.
+        An answer that was imported from another program doesn't count, because there is no head
+        (the system prompt and the tools) before it.
         """
         last = self.last_answer()
         if last is None or last.model == self.model:
@@ -821,11 +828,11 @@ class ContextKeeper:
         return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self.cache_ttl())
 
     def pinged(self, answer: AssistantEntry) -> None:
-        """Record that a ping has just repeated ``answer``'s request, to keep the cache warm."""
+        """Record that a ping has just repeated the request of ``answer`` to keep the cache warm."""
         self._pinged = answer.id, self._ports.clock()
 
     def cache_ttl(self, now: int | None = None) -> CacheTtl:
-        """Return the cache lifetime that a request made at ``now`` asks the provider for.
+        """Return the provider's cache lifetime that a request made at ``now`` asks for.
 
         ``now`` is in milliseconds since the epoch. If it is None, the time of the last request is
         used.
@@ -839,7 +846,7 @@ class ContextKeeper:
 
 
 class ContextFullError(UserFacingError):
-    """Raised when the next request does not fit the window.
+    """Raised when the next request does not fit the model's context window.
 
     The message is the sentence ``why``, with the ``size`` if given, and a list of commands that
     help. With ``compacted``, /compact is left out, because a compaction was just tried.
@@ -855,10 +862,10 @@ class ContextFullError(UserFacingError):
 
 
 class CompactedError(UserFacingError):
-    """Raised after a compaction in the middle of a turn if the settings end the run there."""
+    """Raised after a compaction in the middle of a turn if the settings end the run then."""
 
     def __init__(self) -> None:
-        super().__init__("Compacted; compaction.resume is off, so send a message to continue.")
+        super().__init__("Compacted. Send a message to continue, because compaction.resume is off.")
 
 
 @frozen
@@ -879,7 +886,7 @@ class SentRequest:
 class CacheWatch:
     """Finds cache misses from the usage that providers report for a session's requests.
 
-    Reports them by events.
+    Reports each miss by an event.
 
     ``miss`` is the miss of the last answered request; None if it had none.
     """
@@ -894,8 +901,8 @@ class CacheWatch:
         """Set ``miss`` by comparing the request's usage with the usage of the request before.
 
         A miss is also emitted as an event, unless ``least`` is 0, the miss is below ``least``
-        tokens, or it is no surprise for the user. A miss is no surprise after a compaction, after
-        a change of model or effort, and if the cache was cold when the user sent the message.
+        tokens, or the user expects it. A miss is expected after a compaction, after a change of
+        model or effort, and if the cache was cold when the user sent the message.
         """
         before = self._answered
         self._answered = (sent, answer.usage)
@@ -927,7 +934,7 @@ class CacheWatch:
         return CacheMiss(*found, None)
 
     def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
-        """Return where and why ``new`` does not begin like ``sent``'s request; None if it does."""
+        """Return where and why ``new`` doesn't begin like ``sent``'s request; None if it does."""
         path = self._session.active_path()
         on_path = sent.leaf is None or self._session.on_path(sent.leaf)
         since = [entry for entry in path if entry.id > (sent.leaf or 0)]
@@ -941,6 +948,6 @@ async def _never() -> bool:
 def _fits(size: ContextSize) -> bool:
     """Return True if the request leaves enough room for an answer.
 
-    That is a tenth of the window or the reserve, whichever is smaller.
+    Enough is a tenth of the context window or the reserve, whichever is smaller.
     """
     return size.total <= size.window - min(size.reserve, size.window // 10)

@@ -1,7 +1,7 @@
 """Computes the map of a request: its blocks with their sizes, ages and context status.
 
-A block also has the cost of changing it: the tokens that the provider would read again. Also
-compares two maps. Changes nothing.
+Each block also states the cost of changing it, in tokens that the provider would have to read
+again. Also compares two maps. Changes nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,19 +24,20 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.previews import preview_of
 
 _CACHED_SLACK = 1.02
-"""Factor by which blocks may exceed the tokens read from the cache and still count as cached."""
+"""Factor by which cached blocks may exceed the tokens that were read from the cache."""
 
 
 @frozen
 class ContextBlock:
-    """One block of a request: an entry, or a part of the head. Tokens are estimates for the model.
+    """One block of a request: an entry, or a part of the head.
 
-    ``kind`` is the kind of the entry, or ``system`` or ``tool_schema`` for the head. ``origin`` has
-    the entry's id. ``tool`` and ``path`` are a result's tool and file. ``age_entries`` and
-    ``age_steps`` count the entries and answers after the block. ``hidden`` is how many more tokens
-    the block would take if restored. ``following`` are the request's tokens from the block's start
-    on, which the provider reads again if the block is changed while its cache is warm.
-    ``standing`` is the block's context status.
+    The head consists of the system prompt and the tool definitions. Token counts are estimates for
+    the model. ``kind`` is the kind of the entry, or ``system`` or ``tool_schema`` for a part of the
+    head. ``origin`` has the entry's id. ``tool`` and ``path`` are the tool and the file of a tool
+    result. ``age_entries`` and ``age_steps`` count the entries and answers after the block.
+    ``hidden`` is how many more tokens the block would take if its full content were restored.
+    ``following`` are the request's tokens from the block's start on, which the provider reads again
+    if the block is changed while its cache is warm. ``standing`` is the block's context status.
     """
 
     label: str
@@ -53,34 +54,37 @@ class ContextBlock:
     following: int = 0
     standing: Standing = Standing.SENT
     edited: bool = False
-    """Whether the user changed the entry's content."""
+    """Whether the user changed the content of the entry."""
 
     @property
     def address(self) -> tuple[str, tuple[int, ...], str]:
-        """A key of the block that is the same in the maps of all requests."""
+        """A key that identifies the block in the maps of all requests."""
         return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
     def is_head(self) -> bool:
-        """Whether the block is part of the head, which the user can't edit."""
+        """Whether the block is part of the head, that is, of the system prompt or the tools.
+
+        The user can't edit such a block.
+        """
         return self.kind in {"system", "tool_schema"}
 
 
 @frozen
 class ContextMap:
-    """All blocks of a request in order, hidden ones included, and its measured size."""
+    """All blocks of a request in order, including hidden ones, and the request's measured size."""
 
     blocks: tuple[ContextBlock, ...]
     size: ContextSize
 
     @property
     def estimate(self) -> int:
-        """The sum of the blocks' tokens."""
+        """The sum of the tokens of all blocks."""
         return sum(block.tokens for block in self.blocks)
 
     @property
     def shares(self) -> dict[Standing, int]:
-        """The tokens of the history's blocks by context status."""
+        """The tokens of the history's blocks, by the blocks' context status."""
         found: dict[Standing, int] = {}
         for block in self.blocks:
             if not block.is_head:
@@ -135,7 +139,7 @@ def context_map(
     cached: frozenset[int] = frozenset(),
     size: ContextSize | None = None,
 ) -> ContextMap:
-    """Return the map of the request that follows a path.
+    """Return the map of the request that would follow a session path.
 
     ``cached`` are the ids of the entries that are probably in the provider's cache
     (``cache.cached_origins``). ``size`` is the request's size; None to measure it.
@@ -166,7 +170,7 @@ def context_map(
 def _within(
     rows: Sequence[tuple[ContextBlock, float]], size: ContextSize
 ) -> list[tuple[ContextBlock, float]]:
-    """Return the blocks, scaled down if their estimates exceed the request's known size."""
+    """Return the blocks, with sizes scaled down if they add up to more than the request's size."""
     estimate = sum(tokens for _, tokens in rows)
     share = 1.0
     if size.is_known and 0 < size.total < estimate:
@@ -177,7 +181,7 @@ def _within(
 def _head_rows(
     view: ContextView, weights: Weights, counter: TokenCounter
 ) -> Iterator[tuple[ContextBlock, float]]:
-    """Yield the parts of the head, each with its tokens; one block for all if these are unknown."""
+    """Yield a block for each part of the head, or one block if its parts have unknown sizes."""
     total = counter.calibration.apply(weights.head())
     system = view.system
     parts = []
@@ -251,7 +255,7 @@ def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
 
 
 def _files_of_calls(view: ContextView) -> dict[int, str | None]:
-    """Return, by a result's id, the file that its call names; None if the call names none."""
+    """Map the id of each tool result to the file that its call names; None if it names none."""
     files: dict[int, str | None] = {}
     for entry in view.entries:
         if isinstance(entry, AssistantEntry):

@@ -1,8 +1,9 @@
-"""Detects doom loops: repeated tool calls that bring nothing new.
+"""Detects doom loops: tool calls that the model repeats without learning anything new.
 
-Detection is a pure function of the path, so it works the same after a restart. Only calls since the
-user's last message count. They are a loop if many of them have had only a few different results,
-whatever was called and in whatever order. ``calls.repetition`` decides what happens to a loop.
+Detection is a pure function of the entries on the session path, so it works the same after a
+restart. Only calls since the user's last message count. They count as a doom loop if many of them
+have returned only a few different results, whichever tools were called and in whichever order.
+``calls.repetition`` decides what happens to a loop.
 """
 
 from collections.abc import Hashable, Sequence
@@ -21,20 +22,24 @@ from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import Entry, ToolStatus
 
 CYCLE_LENGTHS = (1, 2, 3)
-"""Lengths, in calls, of the sequences that count as loops even if their results change."""
+"""Lengths of the call sequences that count as doom loops even if their results change."""
 STALE_ROUNDS = 3
-"""Rounds of equal calls without a new result, including the current one, that make a loop."""
-AIM_ROUNDS = 5
-"""Number of rounds without a new result that make a loop even if something changed in between.
+"""Number of rounds of equal calls without a new result after which they count as a doom loop.
 
-Failed attempts to change one file make a loop at this number, too.
+The current call is counted, too.
+"""
+AIM_ROUNDS = 5
+"""Rounds without a new result that count as a doom loop even if files changed in between.
+
+This is also the number of failed attempts to change one file that count as a doom loop.
 """
 VARIED_ROUNDS = 6
-"""Number of rounds without a new result that make a loop if the calls differ."""
+"""Number of rounds without a new result after which differing calls count as a doom loop."""
 CHANGING_CALLS = 20
-"""Number of rounds of equal calls that make a loop even if the results differ.
+"""Number of rounds of equal calls that count as a doom loop even if their results differ.
 
-Each multiple of this number is reported as a loop again. Polling usually ends earlier.
+Each multiple of this number is reported as a loop again. An agent that polls something usually
+stops before that.
 """
 
 
@@ -53,7 +58,7 @@ class DoomLoop:
 
     @property
     def pattern(self) -> str:
-        """The repeated calls as one text; ``doom_loop`` rules are matched against it."""
+        """The repeated calls as one text, against which ``doom_loop`` rules are matched."""
         return " → ".join(self.keys)
 
 
@@ -134,18 +139,18 @@ class _Stretch:
 
     newest: Call
     calls: list[Call] = field(default_factory=list)
-    """The calls that count, newest first."""
+    """The calls that count towards a doom loop, newest first."""
     marks: set[Hashable] = field(default_factory=set)
-    """The different contents of the counted calls' results."""
+    """The different contents of the results of the calls in `calls`."""
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
-    """Pairs of an answer and a result's content.
+    """Pairs that identify an answer and the content of one of its results.
 
-    Different calls of one answer with equal results count once.
+    With them, different calls of one answer with equal results are counted only once.
     """
     equal: int = 0
-    """Number of the counted calls that are equal to the newest one."""
+    """Number of calls in `calls` that are equal to the newest call."""
     is_changed: bool = False
-    """Whether one of the examined calls changed something."""
+    """Whether one of the examined calls changed a file or something else."""
 
     def add(self, one: ComparedCall) -> None:
         if one.mark is None:
@@ -167,7 +172,7 @@ class _Stretch:
 
     @property
     def loop(self) -> DoomLoop | None:
-        """The loop that the newest call would continue; None if the calls are no loop yet."""
+        """The doom loop that the newest call would continue; None if there is no doom loop yet."""
         if not self.calls:
             return None
         known = len(self.marks)
@@ -184,7 +189,7 @@ class _Stretch:
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call was made twice before, or the oldest call with its aim failed."""
+        """Whether the newest call was made twice before, or the oldest failed with the same aim."""
         if self.equal > 1:
             return True
         first = self.calls[-1]
@@ -220,9 +225,9 @@ class _Stretch:
 
 
 def _changing(calls: Sequence[Call]) -> DoomLoop | None:
-    """Return the loop of equal calls with differing results.
+    """Return the doom loop of equal calls whose results differ.
 
-    None if there is none, or if its rounds are not a multiple of `CHANGING_CALLS`.
+    None if there is no such loop, or if its number of rounds is not a multiple of `CHANGING_CALLS`.
     """
     for length in CYCLE_LENGTHS:
         keys = [call.key for call in calls[-length:]]
@@ -240,7 +245,7 @@ def _changing(calls: Sequence[Call]) -> DoomLoop | None:
 
 
 def _rounds(calls: Sequence[Call], last: Sequence[str]) -> int:
-    """Return how many times in a row, up to now, the calls with the keys ``last`` were made."""
+    """Return how many times in a row the calls with the keys ``last`` were made, up to now."""
     rounds = 0
     for end in range(len(calls), len(last) - 1, -len(last)):
         if [call.key for call in calls[end - len(last) : end]] != last:

@@ -50,7 +50,7 @@ class PromptProgress:
 
 @frozen
 class AnswerDelta:
-    """The next piece of the answer."""
+    """The next piece of the model's answer."""
 
     text: str
 
@@ -123,12 +123,12 @@ class Decision(StrEnum):
     """Allow in this project, in later sessions too. Offered if the request has ``rules``."""
     DENY = "deny"
     STOP = "stop"
-    """Deny and end the run. Offered if the request has a ``loop``."""
+    """Deny the call and end the run. Offered if the request has a ``loop``."""
 
 
 @frozen
 class PermissionAnswer:
-    """The user's decision, with a ``note`` for the model.
+    """The user's answer to a permission question: a decision, with a ``note`` for the model.
 
     After a denial, the note says what to do instead, and is part of the call's result. After an
     approval, it is sent with the run's next step, as a message from the user.
@@ -143,7 +143,7 @@ class PermissionAnswer:
 
 @frozen
 class PermissionRequest:
-    """A question to the user: whether a call may run, or a run may go on (budget, repetition).
+    """A question to the user: may a call run, or may a run go on (budget, repetition)?
 
     ``reason`` says why the user is asked, as a clause. ``rules`` are the texts of the rules that
     are created if the user allows the call for the session or project; if there are none, the call
@@ -157,18 +157,18 @@ class PermissionRequest:
     reason: str
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
-    """Outputs of a doom loop's calls, oldest first, or the text that an answer repeats (twice).
+    """The outputs of a doom loop's calls, oldest first, or, twice, the text that an answer repeats.
 
     Empty if the question is about something else.
     """
     question: str = ""
-    """The text of the question; "" to describe ``needs`` instead."""
+    """The text of the question; if it is "", the question describes ``needs``."""
     once: str = "run it once more"
-    """Label of the answer that allows a doom loop once."""
+    """Label of the user's answer that lets a doom loop continue once."""
     command: str = ""
     """The call's command line; ``needs`` may concern only parts of it. "" if it runs no command."""
     again: bool = False
-    """Whether the command has already run, and failed because it lacked these ``needs``."""
+    """Whether the command has already run, and failed without the permissions in ``needs``."""
 
 
 @frozen
@@ -344,7 +344,7 @@ class RaceStarted:
 
 @frozen
 class RunnerChanged:
-    """A runner's state, check or figures changed. ``number`` counts the runners from 1."""
+    """The state, check or figures of a race's runner changed. ``number`` counts from 1."""
 
     race: str
     number: int

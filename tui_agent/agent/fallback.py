@@ -13,7 +13,7 @@ from tui_agent.session.path_queries import newest
 
 _OVERLOADED_SECONDS = 300.0
 _QUOTA_SECONDS = 3_600.0
-"""Seconds until a failed model is tried again, unless the provider named a longer time."""
+"""Seconds until a failed model is tried again, unless the provider names a longer time."""
 _AWAY = {
     ErrorKind.OVERLOADED: ("is overloaded", _OVERLOADED_SECONDS),
     ErrorKind.RATE_LIMIT: ("limits the rate of requests", _OVERLOADED_SECONDS),
@@ -21,14 +21,14 @@ _AWAY = {
     ErrorKind.NOT_FOUND: ("is no longer available", math.inf),
     ErrorKind.AUTH: ("has no valid API key", math.inf),
 }
-"""Errors after which a fallback model is used, each with a verb phrase for the notice.
+"""Errors after which a fallback model is used, each with a verb phrase for the user's notice.
 
-The number is the seconds until the failed model is tried again.
+The number says after how many seconds the failed model is tried again.
 """
 
 
 class Availability:
-    """Remembers which models failed and when they may be tried again, for the agent's lifetime."""
+    """Remembers, as long as the agent exists, which models failed and when to try them again."""
 
     def __init__(self) -> None:
         self._away_until: dict[str, float] = {}
@@ -49,12 +49,12 @@ class Availability:
         return now >= self._away_until.get(model, 0.0)
 
     def first_of(self, models: Sequence[str], now: int) -> str | None:
-        """Return the first model that may be used now; None if there is none."""
+        """Return the first of ``models`` that may be used now; None if none of them may."""
         return next((model for model in models if self.is_back(model, now)), None)
 
 
 def stands_in_for(path: Sequence[Entry]) -> str | None:
-    """Return the model that the user chose, if a fallback model answers at the path's end.
+    """Return the model that the user chose, if a fallback model answers now.
 
     None if the chosen model answers.
     """

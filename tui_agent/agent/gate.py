@@ -1,9 +1,9 @@
-"""Decides whether a tool call may run: by rules and mode, or by asking hooks and then the user.
+"""Decides whether a tool call may run, by rules and mode or by asking hooks and then the user.
 
-``permissions`` defines how rules decide; the gate applies them to one session and keeps the user's
+``permissions`` defines how rules decide; `Gate` applies them to one session and keeps the user's
 answers as rules. Subagents and race runners share its list of the session's rules. Rules for the
-project are also saved in the user's settings, through ``ports.keep_here``. The gate also says what
-the sandbox shows and opens for a call. ``calls.stages`` carries the decision out.
+project are also saved in the user's settings, through ``ports.keep_here``. The gate also decides
+what the sandbox shows a call and lets it change. ``calls.stages`` carries out the decision.
 """
 
 import asyncio
@@ -54,29 +54,33 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput
 _HOOK_RULE = Rule("*", "*", Action.ASK)
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
-"""Directories that are replaced by private ones for a command in the sandbox."""
+"""Directories in whose place a command in the sandbox sees private directories."""
 
 
 @frozen
 class HookVerdict:
-    """The hooks' decision on a call."""
+    """What the hooks decided about a tool call."""
 
     allows: bool = False
-    """Whether the call may run without asking the user."""
+    """Whether the tool call may run without asking the user."""
     asks: str = ""
-    """Why a hook wants the user to be asked in any case; "" if no hook does."""
+    """Why a hook demands that the user is asked in any case; "" if no hook does."""
 
 
 @frozen
 class _Place:
-    """Where a removed rule was: its index among the session's rules or the settings' rules."""
+    """The former place of a removed rule: its index in the session's or the settings' rules."""
 
     index: int
     of_session: bool
 
 
 class Gate:
-    """Decides about the calls of one session, and keeps the rules that the user made in it."""
+    """Decides whether a session's tool calls may run, and keeps the rules the user made in it.
+
+    A call has needs, that is, the permissions that it requires. Rules, hooks or the user decide
+    about each.
+    """
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class Gate:
         mode: Callable[[], str],
         said: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """Make the gate.
+        """Create the gate that decides whether the session's tool calls may run.
 
         ``mode`` returns the current mode, and ``said`` returns the user's messages on the path.
         """
@@ -98,11 +102,11 @@ class Gate:
         # Parallel calls ask one after the other, because one answer may settle the next question.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
-        """Rules that the user made by allowing a call for the session or the project."""
+        """The rules that the user made by allowing a call for the session or the project."""
         self._removed: dict[Rule, _Place] = {}
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return all rules in force: built-in ones, then those of settings, agent and session.
+        """Return all rules that apply: built-in rules, then those of settings, agent and session.
 
         Of rules with the same source, a later one overrides an earlier one.
         """
@@ -140,7 +144,7 @@ class Gate:
         return True
 
     def restore(self, rule: Rule) -> None:
-        """Put a removed rule back at its old place, because the order of rules matters.
+        """Put a removed rule back at its former position, because the order of rules matters.
 
         Does nothing for a rule that was not removed.
         """
@@ -154,7 +158,7 @@ class Gate:
             self._ports.rules = (*before, rule, *self._ports.rules[place.index :])
 
     def remove_again(self) -> None:
-        """Remove again the rules that the user had removed, after the settings were reread.
+        """After the settings were reread, remove the rules again that the user had removed.
 
         Rules from the user's own config.toml are not removed again; they apply as written there.
         """
@@ -162,7 +166,7 @@ class Gate:
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
-        """Return the rule that decides about a need in the current mode.
+        """Return the rule that decides about a needed permission in the current mode.
 
         ``tool`` is the name of the call's tool. Web pages whose address the user wrote are allowed
         if only a built-in rule would ask.
@@ -174,28 +178,32 @@ class Gate:
         return rule
 
     def _rules_to_apply(self) -> tuple[Rule, ...]:
-        """Return the rules in force, and the relative forms of rules about absolute project paths.
+        """Return the rules in force, with absolute paths in the project also as relative paths.
 
-        Needs name the project's files by relative paths.
+        The permissions that a call needs name the project's files by relative paths.
         """
         project = self._ports.stands_for or self._ports.project
         return tuple(also_relative(self.rules(), project))
 
     def _mode_in_force(self) -> str:
-        """Return the session's mode.
+        """Return the permission mode that applies to the session's calls.
 
-        In a race's copy, modes other than plan and yolo are replaced by auto-edit.
+        In the copy of the project that a race's runner works in, modes other than plan and yolo are
+        replaced by auto-edit.
         """
         mode = self._mode()
         in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
         return Mode.AUTO_EDIT if in_copy else mode
 
     def view(self) -> View:
-        """Return what the model's commands in the sandbox can see, change and reach now."""
+        """Return the sandbox view that applies to the model's commands now.
+
+        A view says what commands can see, change and reach.
+        """
         return view_in_mode(self._rules_to_apply(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
-        """Return the sandbox grants for a call whose needs are allowed.
+        """Return the sandbox grants for a call whose needed permissions are all allowed.
 
         ``tool`` is the tool's name. In plan mode the grants allow no changes.
         """
@@ -220,7 +228,7 @@ class Gate:
         wanted: Grants,
         context: ToolContext,
     ) -> Grants | str:
-        """Ask the user for the grants that a command lacked when it failed, unless rules decide.
+        """Ask the user for the sandbox grants that a failed command lacked, unless rules decide.
 
         Returns ``wanted`` if they were allowed, otherwise a text for the model that says why not.
         """
@@ -254,7 +262,7 @@ class Gate:
 
         Asks the user if necessary. If a hook allows the call, the user is not asked, but a rule
         that denies the call still applies. ``again`` says that the call has already run, and failed
-        because these needs were not granted.
+        because the permissions ``needs`` were not granted.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -276,9 +284,9 @@ class Gate:
     def _asked(
         self, tool: str, needs: Sequence[PermissionNeed]
     ) -> list[tuple[PermissionNeed, Rule]] | str:
-        """Return the needs to ask about, each with its rule.
+        """Return the permissions that the user must be asked for, each with the rule that decides.
 
-        If a need is denied, returns a text for the model instead.
+        If a rule denies one of the needed permissions, returns a text for the model instead.
         """
         asked = []
         for need in needs:
@@ -351,7 +359,7 @@ class Gate:
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return the permissions that a call needs; a command line has the needs of all its commands.
+    """Return the permissions that a call needs; a command line needs those of all its commands.
 
     Of a command in the sandbox, only the needs that `needs_inside` yields are returned. Reading a
     file that a command line names is a need, too, if a rule asks about it or denies it. Reads the
@@ -384,7 +392,10 @@ def needs_of(
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
-    """Return a need that makes the gate ask the user, as a hook demands; no rule can allow it."""
+    """Return a needed permission that makes the gate ask the user because a hook demands it.
+
+    No permission rule can allow it.
+    """
     return PermissionNeed(
         Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}"
     )
@@ -397,11 +408,12 @@ def _denied(rule: Rule) -> str:
 def needs_inside(
     needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs that a command still has in the sandbox: to run, and to use hidden paths.
+    """Yield the permissions that a command needs even in the sandbox: to run and use hidden paths.
 
-    Such a path is named by the command, but the sandbox hides it or discards what is written there.
-    The command might not even fail, so the user is asked before it runs. Writing a file outside the
-    project needs its directory, too, because rules about edits concern the project's files.
+    A hidden path is named by the command, but the sandbox hides it or discards what is written
+    there. The command might not even fail, so the user is asked before it runs. Writing a file
+    outside the project also needs permission for its directory, because rules about edits concern
+    the project's files.
     """
     project = Path(os.path.realpath(project))
     needs = tuple(needs)
@@ -431,7 +443,7 @@ def needs_inside(
 def _written_outside(
     needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
 ) -> frozenset[str]:
-    """Return the files outside the project that a command writes but the sandbox would discard."""
+    """Return the files outside the project that a command writes, but the sandbox discards."""
     found = set[str]()
     for need in needs:
         is_outside = need.permission is Permission.EDIT and need.pattern.startswith("/")
@@ -451,13 +463,13 @@ def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a path outside the project exists, but is not shown in the sandbox."""
+    """Return True if a path outside the project exists but the sandbox doesn't show it."""
     own = is_among(path, _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 
 def grants_of(need: PermissionNeed, project: Path) -> Grants:
-    """Return the sandbox grants for a command whose need is allowed; most needs open nothing."""
+    """Return the sandbox grants that an allowed permission opens; most permissions open none."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
     grants = Grants()
@@ -485,9 +497,10 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
 def _needs_of_grants(
     wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield the needs that must be allowed before a command is given the grants ``wanted``.
+    """Yield the permissions needed before a command is given the sandbox grants ``wanted``.
 
-    ``parts`` are the needs to run the command's parts; there is at least one.
+    ``parts`` are the permissions needed to run the parts of the command line; there is at least
+    one.
     """
     changes: list[Change] = []
     if wanted.sources:

@@ -1,4 +1,4 @@
-"""Owns a session's goal: when the model stops, a small model judges whether the goal is reached.
+"""Owns a session's goal. When the model stops, a small model judges if the goal is reached.
 
 If not, a message sends the model back to work; because the message is an entry, the user can branch
 from every round. The goal is given up after a number of rounds, or after rounds without anything
@@ -24,25 +24,25 @@ from tui_agent.session.path_queries import newest
 from tui_agent.session.records import Purpose
 
 GOAL_MISSED = "goal_missed"
-"""Name of the prompt for a goal that is not reached.
+"""Name of the prompt that tells the model that the goal is not reached.
 
-Also stored in ``UserEntry.synthetic`` of the message made from the prompt.
+The name is also stored in ``UserEntry.synthetic`` of the message made from the prompt.
 """
 MAX_ROUNDS = 20
-"""Maximum rounds of work towards a goal."""
+"""Maximum number of rounds of work towards a goal."""
 IDLE_ROUNDS = 3
-"""Number of rounds in a row without anything new after which the goal is given up."""
+"""Number of rounds in a row that bring nothing new after which the goal is given up."""
 DIGEST_TOKENS = 3_000
-"""Maximum tokens of the digest of the work that is sent to the judge."""
+"""Maximum number of tokens of the digest of the work that is sent to the judging model."""
 ANSWER_CHARS = 6_000
-"""Maximum characters of the last answer that are sent to the judge, from its end."""
+"""Maximum number of characters, from the end of the last answer, for the judging model."""
 SECONDS = 60.0
-"""Timeout of the judge, in seconds."""
+"""Timeout of the judging model, in seconds."""
 
 
 @frozen
 class Judgement:
-    """The judging model's verdict on whether the goal is reached, and its reason."""
+    """The judging model's verdict on whether the goal is reached, and the reason for it."""
 
     is_reached: bool
     reason: str
@@ -56,11 +56,11 @@ class Goals:
         self._ports = ports
         self._model = model
         self.goal = ""
-        """The goal; "" if there is none."""
+        """The text of the goal; "" if there is no goal."""
         self.rounds = 0
-        """Number of times the model was sent back to work for the goal."""
+        """Number of times that the model was sent back to work because the goal wasn't reached."""
         self.ended = ""
-        """Sentence that says why the last goal was given up.
+        """A sentence that says why the last goal was given up.
 
         "" if the goal was reached or removed by the user, or if it is still being worked on.
         """
@@ -74,9 +74,9 @@ class Goals:
         self._idle = 0
 
     def drop(self, why: str = "") -> None:
-        """Remove the goal.
+        """Remove the session's goal.
 
-        ``why`` is a sentence that says why it was given up, "" if it wasn't given up.
+        ``why`` is a sentence that says why it was given up, or "" if it wasn't given up.
         """
         self.goal = ""
         self.ended = why
@@ -105,7 +105,7 @@ class Goals:
         try:
             judged = await self._judge(path)
         except (ModelError, TimeoutError) as error:
-            why = getattr(error, "message", "") or "the judge took too long"
+            why = getattr(error, "message", "") or "the judging model took too long"
         if self.goal != goal:
             # The user dropped or replaced the goal while it was judged.
             return await self.demand_more()
@@ -126,7 +126,7 @@ class Goals:
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
-        """Remove the goal after too many rounds, or too many in a row without anything new.
+        """Remove the goal after too many rounds, or too many rounds in a row without progress.
 
         Returns True, after a notice, if it was removed.
         """
@@ -169,13 +169,13 @@ class Goals:
 
 
 def read_judgement(text: str) -> Judgement:
-    """Parse the answer of the judging model: a line that begins with yes or no, then the reason.
+    """Parse the judging model's answer: a line that begins with yes or no, then the reason.
 
     An answer that does not begin with yes or no counts as no.
     """
     lines = [line.strip(" \t*#`>-") for line in text.strip().splitlines() if line.strip()]
     if not lines:
-        return Judgement(is_reached=False, reason="the judge said nothing")
+        return Judgement(is_reached=False, reason="the judging model said nothing")
     verdict, _stop, rest = lines[0].partition(" ")
     word = verdict.strip(".,:;!—-").lower()
     reason = " ".join([rest.strip(" .,:;—-"), *lines[1:]]).strip()

@@ -1,4 +1,4 @@
-"""Turns the user's waiting messages into entries, at the start of a run and between its steps.
+"""Turns the user's queued messages into entries, when a run begins and between its steps.
 
 `Agent.submit` puts the messages into the queue. Hooks may refuse a message or add text for the
 model. `nothing_left` decides for the loop whether the model has finished its turn.
@@ -20,22 +20,22 @@ from tui_agent.session.path_queries import newest_message
 
 
 class Intake:
-    """Owns a session's queue of the user's messages, and appends the messages that are due."""
+    """Holds the user's messages that wait to be sent, and appends them when they are due."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
         self._ports = ports
         self.queue = MessageQueue()
-        """The waiting messages."""
+        """The user's messages that wait to be sent."""
         self._greeting = ""
-        """Text from the hooks that ran at the session's start; sent with the first message."""
+        """Text of the hooks that ran when the session began. It is sent with the first message."""
 
     def nothing_left(self) -> bool:
         """Return True if the current path has no message, or if its last turn has ended."""
         return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
-        """Append the waiting messages for the next step.
+        """Append the queued messages for the next step to the session.
 
         If there were none and the work is done, append the oldest follow-up. If no message came
         after an interrupted answer, ask the model to continue it. ``step`` is the number of the
@@ -56,7 +56,7 @@ class Intake:
             self._journal.channel.emit(self.queue.snapshot())
 
     async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
-        """Append the messages that no hook refuses, each followed by the hooks' text for the model.
+        """Append the messages that no hook refuses, each followed by the text of the hooks.
 
         If a message can't be stored, or its hooks are interrupted, that message and the rest return
         to the front of the queue. Raises StopRunError if all messages are refused before the run's
@@ -77,7 +77,7 @@ class Intake:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     async def _admit_one(self, message: QueuedMessage, *, mid_run: bool) -> str:
-        """Append a message unless a hook refuses it.
+        """Append a user's message to the session unless a hook refuses it.
 
         Return why it was refused; "" if it was appended.
         """
@@ -95,14 +95,14 @@ class Intake:
         if note:
             told = TextPart(text=f"<hook-context>\n{note}\n</hook-context>")
             entries.append(UserEntry(parts=(told,), synthetic="hook"))
-        # Append both or none: a message that was stored must not wait in the queue, too.
+        # Append both or none, because a message that was stored must not stay in the queue.
         self._journal.append_many(entries)
         self._greeting = ""
         return ""
 
 
 def nothing_left(path: Sequence[Entry]) -> bool:
-    """Return True if a path has no message, or ends with an answer that ends its turn."""
+    """Return True if a session path has no message, or if its last answer ends the turn."""
     entry = newest_message(path)
     if isinstance(entry, AssistantEntry):
         return not entry.tool_calls and verdict_on(entry) in ENDS_TURN

@@ -1,7 +1,8 @@
-"""Reports a session's jobs: to the frontends by events, and to the model by an entry when they end.
+"""Reports a session's background jobs to the frontends by events, and to the model by entries.
 
-Also finds the jobs that ended with the program that ran them. The jobs themselves are run by
-``processes.jobs``; `Loop` appends the entry before its next step.
+The model receives an entry when a job ends. Also finds the jobs that ended with the program that
+ran them. The jobs themselves are run by ``processes.jobs``; `Loop` appends the entry before its
+next step.
 """
 
 import re
@@ -22,19 +23,20 @@ from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResul
 from tui_agent.tools.job import job_line
 
 JOB_ENDED = "job"
-"""Value of ``UserEntry.synthetic`` in the entries made here."""
+"""Value of ``UserEntry.synthetic`` in the entries that this module creates."""
 
 _ENDED = LazyPattern(r"^Job (\d+) (?:ended|no longer runs)\b", re.MULTILINE)
-"""Matches the lines of the reports made here; see `job_line`."""
+"""Matches a line about a job in the entries that this module creates; see `job_line`."""
 _UNKNOWN = "its command is not known"
 _COMMAND_CHARS = 100
-"""Maximum characters shown of a lost job's command."""
+"""Maximum number of characters shown of a lost job's command."""
 
 
 def make_jobs(emit: Callable[[AgentEvent], None], sandbox: Sandbox | None) -> Jobs:
-    """Return an empty collection of jobs, which emits an event when a job changes or ends.
+    """Return an empty collection of background jobs that emits an event when a job changes.
 
-    It also emits one when a job begins to listen on a port in the ``sandbox``.
+    It also emits an event when a job ends, and when a job begins to listen on a port in the
+    ``sandbox``.
     """
 
     def report_change() -> None:
@@ -65,27 +67,28 @@ def ended_jobs(jobs: Jobs) -> UserEntry | None:
 
 
 class LostJobs:
-    """Reports lost jobs: the path says they are running, but the program that ran them has ended.
+    """Reports background jobs that were lost because the program that ran them has ended.
 
-    Use it before this program starts its first job, because job numbers then begin at 1 again.
+    The entries on the session path say that such jobs still run. Use it before this program starts
+    its first job, because job numbers then begin at 1 again.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts, jobs: Jobs) -> None:
         self._journal = journal
-        # Jobs of the session's main agent may still run while a subagent or runner works.
+        # Jobs of the session's main agent may still run while a subagent or a race's runner works.
         self._is_main = ports.is_main
         self._jobs = jobs
         self._said = SayOnce()
         self._ledger = _JobLedger()
         self._read_up_to = 0
-        """Id of the last entry that the ledger has read; 0 before the first."""
+        """Id of the last entry that was read; 0 before the first."""
 
     def tell(self) -> None:
-        """Show the user a notice for each lost job, once."""
+        """Show the user one notice for each lost job."""
         self._tell(self._lines())
 
     def entry(self) -> UserEntry | None:
-        """Return an entry that names the lost jobs, and tell the user; None if there are none."""
+        """Return an entry that names the lost jobs, and notify the user; None if no job is lost."""
         lines = self._lines()
         if not lines:
             return None
@@ -101,9 +104,10 @@ class LostJobs:
             self._journal.channel.say(line, "warning")
 
     def _lines(self) -> list[str]:
-        """Return a line for each lost job; reads only the entries that came since the last call.
+        """Return a line for each lost job. Reads only the entries that are new since the last call.
 
-        [] in a subagent, a runner or a read-only session, and once this program has started a job.
+        The list is empty in a subagent, a race runner or a read-only session, and once this program
+        has started a job.
         """
         session = self._journal.session
         if not self._is_main or session.read_only or any(True for _job in self._jobs):
@@ -120,16 +124,16 @@ class LostJobs:
 
 
 class _JobLedger:
-    """The jobs that are running according to a path's entries.
+    """The background jobs that are still running according to the entries of a session path.
 
     Pass the entries to `take`, in order.
     """
 
     def __init__(self) -> None:
         self._running: dict[int, str] = {}
-        """The arguments of the call that started each running job, by the job's number."""
+        """The arguments of the call that started each running job, by the number of the job."""
         self._arguments: dict[str, str] = {}
-        """The arguments of each tool call, by the call's id."""
+        """The arguments of each tool call, by the id of the call."""
 
     def take(self, entry: Entry) -> None:
         if isinstance(entry, AssistantEntry):

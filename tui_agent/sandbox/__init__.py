@@ -1,4 +1,4 @@
-"""The sandbox that commands run in: it limits what each one sees, and judges its changes.
+"""The sandbox in which commands run: it limits what each one sees, and judges its changes.
 
 - ``detection``: finds the kind of sandbox that works on this machine.
 - ``view``: what a command may change and reach; ``settings``: the table ``[sandbox]``.

@@ -1,4 +1,4 @@
-"""Issues the TLS certificates with which the sandbox's proxy intercepts connections to some hosts.
+"""Issues TLS certificates with which the sandbox's proxy intercepts connections to some hosts.
 
 These are the hosts named in ``[sandbox.mask]``: in requests to them the proxy replaces a
 credential's placeholder with its value. Nothing stays on disk; a host's key is in a temporary file
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 LIFETIME = dt.timedelta(days=30)
-"""How long the certificates are valid. Sessions are usually shorter."""
+"""How long the certificates are valid, which is longer than most sessions last."""
 
 _REPLACING = in_order(
     """
@@ -30,10 +30,10 @@ _REPLACING = in_order(
     CARGO_HTTP_CAINFO NIX_SSL_CERT_FILE
     """
 )
-"""Environment variables that name the file with all certificates that a program trusts."""
+"""Environment variables that name a file with all certificates that a program trusts."""
 
 _ADDING = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
-"""Environment variables that name a file of certificates to trust in addition to the usual ones."""
+"""Environment variables that name a file with certificates to trust besides the usual ones."""
 
 _OF_SYSTEMS = in_order(
     """
@@ -46,27 +46,27 @@ _LEAF_NAME = "tui-agent sandbox proxy"
 
 
 class Authority:
-    """A certificate authority for one sandbox; its private key stays in this program's memory."""
+    """A certificate authority for one sandbox. Its private key stays in this program's memory."""
 
     def __init__(self) -> None:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     @cached_property
     def certificate(self) -> bytes:
-        """The authority's certificate, as PEM."""
+        """The certificate of the authority, in PEM format."""
         from cryptography.hazmat.primitives.serialization import Encoding
 
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return a TLS context for acting as ``host``, with a certificate of this authority.
+        """Return a TLS context that acts as ``host`` with a certificate of this authority.
 
-        Takes a few milliseconds for a new host.
+        This takes a few milliseconds for a new host.
         """
         if host not in self._contexts:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.set_alpn_protocols(["http/1.1"])
-            # The library loads keys only from files.
+            # The library can load keys only from files.
             with tempfile.NamedTemporaryFile() as file:
                 file.write(self._issued(host))
                 file.flush()
@@ -100,7 +100,7 @@ class Authority:
         return key, builder.sign(key, hashes.SHA256())
 
     def _issued(self, host: str) -> bytes:
-        """Return a new key and a certificate for a host, as PEM."""
+        """Return a new key and a certificate for a host, in PEM format."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -156,10 +156,10 @@ def _builder(
 
 
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
-    """Return the certificates for commands to trust, as PEM: the usual ones and the authority's.
+    """Return the certificates for commands, in PEM format: the usual ones and the authority's.
 
-    The usual ones are in the files that variables in ``environ`` name. The system's certificates
-    are added unless one of these variables replaces them.
+    The usual certificates are in the files that variables in ``environ`` name. The system's
+    certificates are added unless one of these variables replaces them.
     """
     texts = [path.read_bytes().strip() for path in _trusted(environ)]
     return b"\n".join([*texts, authority.certificate])

@@ -1,8 +1,9 @@
-"""Decides which of a command's changes the project keeps, and which grants the others need.
+"""Decides which of a command's changes to keep, and which grants the others would need.
 
-Changes on a layer are judged before they reach the project (`judge`); the judge process then
-applies the decision with ``layer``. Changes made in the project itself are judged afterwards: this
-module renames or removes dangerous files (`DirectChanges.set_aside_dangerous`).
+Changes on a layer, that is, a directory that receives a command's changes, are judged before they
+reach the project (`judge`); the judge process then applies the decision with ``layer``. Changes
+made in the project itself are judged afterwards: this module renames or removes dangerous files
+(`DirectChanges.set_aside_dangerous`).
 """
 
 import contextlib
@@ -43,13 +44,13 @@ from tui_agent.sandbox.project_scan import (
 from tui_agent.sandbox.view import Grants, View
 
 MAX_NAME_BYTES = 230
-"""Maximum length of a name before ``.not-kept`` is added; file systems allow 255 bytes."""
+"""Maximum bytes of a name before ``.not-kept`` is added, as file systems allow 255 bytes."""
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
-"""The fate of a change, and the grants that the change needs.
+"""What happens to a change, and the sandbox grants that the change needs.
 
-The fate names the list in `JudgedChanges` to which the change is added; None if the change is
-discarded without a note.
+The first item names the list in `JudgedChanges` to which the change is added; it is None if the
+change is discarded without a note.
 """
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
@@ -58,7 +59,7 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 
 @frozen
 class KnownPaths:
-    """What git and the checkpoints know about some paths, which are relative to the project.
+    """What git and the checkpoints know about some paths, relative to the project.
 
     ``shared`` are files that git doesn't ignore, so that checkpoints can restore them,
     ``directories`` the directories around such files, and ``tracked`` the files that git tracks.
@@ -70,7 +71,7 @@ class KnownPaths:
 
 
 class ProjectFacts:
-    """The facts about a project that are needed to judge changes in it.
+    """What is known about a project, to judge a command's changes in it.
 
     ``root`` is the project, ``rules`` are the ignore rules that it inherits from directories above,
     ``layout`` is what the command saw, and ``known`` is what git and the checkpoints know.
@@ -84,9 +85,9 @@ class ProjectFacts:
         self._programs: dict[str, bool] = {}
 
     def is_program(self, target: str) -> bool:
-        """Return True if a link's absolute target is a program that commands see but can't change.
+        """Return True if the absolute target of a link is a program that commands can't change.
 
-        Virtual environments have such links to Python.
+        Commands see such a program. Virtual environments contain such links to Python.
         """
         if target not in self._programs:
             real = Path(os.path.realpath(target))
@@ -112,7 +113,7 @@ class ProjectFacts:
 
 @dataclass
 class JudgedChanges:
-    """A command's changes by verdict.
+    """The changes of a command, sorted by what happens to them.
 
     ``outputs`` and ``sources`` are kept, as build output and as source files. ``lost`` are
     discarded with a note, because the command probably meant to make them; ``wanted`` are the
@@ -125,7 +126,7 @@ class JudgedChanges:
     wanted: Grants = Grants()
 
     def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
-        """Add a change to the list that ``into`` names; with None, to no list.
+        """Add a change to the list that ``into`` names; None drops the change.
 
         A kept change inside a ``whole`` directory isn't added, because it is kept with the
         directory.
@@ -140,9 +141,9 @@ class JudgedChanges:
 
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
-    """Return the verdicts on all changes in a layer.
+    """Return what happens to each of the changes in a layer.
 
-    ``changes`` must be in the order of `changes_in`; ``view`` is the view of the command.
+    ``changes`` must be in the order of `changes_in`; ``view`` says what the command may do.
     """
     judged = JudgedChanges()
     stays = set[str]()
@@ -172,7 +173,7 @@ def _is_never_kept(path: PurePosixPath) -> bool:
 def _judge(
     change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts
 ) -> ChangeVerdict:
-    """Return the verdict on one change. The caller judges links and special files."""
+    """Return what happens to one change. Links and special files are judged by the caller."""
     made_again = _DROPPED
     if view.writes_outputs:
         made_again = _OUTPUT
@@ -196,7 +197,7 @@ def _judge(
 
 
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
-    """Return the verdict on a change that needs grants because of its path.
+    """Return what happens to a change that needs sandbox grants because of its path.
 
     ``steering`` are these grants, the result of `_steering`.
     """
@@ -207,12 +208,12 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
         return "lost", steering
     if not view.writes_outputs:
         return _DROPPED
-    # Installed packages contain such entries, but don't need them, so the user isn't asked.
+    # Installed packages contain such entries but don't need them, so the user isn't asked.
     return "lost", Grants(repository=steering.repository)
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return the outermost directory that contains a path but no shared files, as an absolute path.
+    """Return, as an absolute path, the outermost directory around a path without shared files.
 
     If every directory around the path contains shared files, the path itself is returned.
     """
@@ -223,7 +224,7 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return the grants that a change needs because of its path; empty if it needs none.
+    """Return the sandbox grants that a change needs because of its path; empty if it needs none.
 
     Grants are needed for git's own files, files with secrets, files that other programs run or read
     as settings, and new files that some program may read as settings.
@@ -252,8 +253,8 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
     """Return the new part of a path that some program may read as settings; None if there is none.
 
-    That is the outermost part of the path that doesn't exist yet and whose name begins with a dot,
-    or else a file in the project's root whose name is usual for settings.
+    The new part is the outermost part of the path that doesn't exist yet and whose name begins with
+    a dot, or else a file in the project's root whose name is usual for settings.
     """
     for depth, part in enumerate(path.parts, 1):
         place = root.joinpath(*path.parts[:depth])
@@ -265,7 +266,7 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Return True if a new link is safe. Also True for anything that isn't a link.
+    """Return True if a new link is safe, or if the new file isn't a link.
 
     A link is safe if it leads into the project, or by an absolute path to a program outside it that
     commands see. A target with ``..`` after another name isn't safe, because that name may be a
@@ -303,9 +304,9 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 @dataclass
 class DirectChanges:
-    """The directories that a command changes without a layer, to be checked for dangerous files.
+    """Directories that a command changes directly, in which dangerous files are searched for.
 
-    These are ``outputs`` and, if ``in_place``, the whole project except the directories
+    The directories are ``outputs`` and, if ``in_place``, the whole project except the directories
     ``besides``. ``repositories`` are the project's git directories, checked if the command may
     change them. ``before`` are the dangerous entries that existed when the command began.
     """
@@ -332,7 +333,7 @@ class DirectChanges:
         return found
 
     def set_aside_dangerous(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Rename or remove the dangerous entries that a command made without grants for them.
+        """Rename or remove the dangerous files that a command made without grants for them.
 
         Returns two sorted lists of paths relative to the project: those that were renamed or
         removed, and dangerous new ones that stay. Entries stay only if the command may change
@@ -341,7 +342,7 @@ class DirectChanges:
         """
         aside = set[Path]()
         kept = set[Path]()
-        # A renamed directory is checked again under its new name, for files in it.
+        # A renamed directory is checked again under its new name, to find dangerous files in it.
         renamed = set[Path]()
         for _ in range(MAX_DEPTH):
             new = self._planted() - renamed
@@ -360,7 +361,7 @@ class DirectChanges:
         return _names(aside, self.root), _names(kept, self.root)
 
     def _planted(self) -> set[Path]:
-        """Return the dangerous entries that are new and that the command's grants don't allow.
+        """Return the new dangerous directory entries that the command's grants don't allow.
 
         Removes the setuid and setgid bits of dangerous new files. A file that nothing else makes
         dangerous is not returned.
@@ -373,7 +374,7 @@ class DirectChanges:
         return found
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
-        """Return the paths that control a repository which the command itself has created.
+        """Return the paths that control a git repository which the command itself has created.
 
         No program uses such a repository yet.
         """
@@ -383,7 +384,7 @@ class DirectChanges:
 
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
-    """Return the paths that are tracked, contain tracked files, or belong to new repositories."""
+    """Return paths that git tracks, that contain tracked files, or belong to new repositories."""
     kept: set[Path] = set()
     for path in paths:
         if any(Path(name).is_relative_to(path) for name in tracked):
@@ -394,7 +395,7 @@ def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
 
 
 def _is_in_bare(path: Path) -> bool:
-    """Return True if a path is in a bare repository; False if its directory is gone."""
+    """Return True if a path is in a bare git repository; False if its directory is gone."""
     try:
         return is_bare_repository(row.name for row in path.parent.iterdir())
     except OSError:
@@ -408,7 +409,7 @@ def _names(paths: set[Path], root: Path) -> list[str]:
 def _drop_setuid(path: Path) -> bool:
     """Remove a file's setuid and setgid bits; return True if nothing else made it dangerous.
 
-    False if the file isn't a regular file with such bits, or can't be changed.
+    Returns False if the file isn't a regular file with such bits, or can't be changed.
     """
     runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
@@ -433,7 +434,7 @@ def _set_aside(path: Path) -> Path | None:
             return None
         mode = os.fstat(parent).st_mode
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            # The command has taken away the owner's access.
+            # The command has removed the owner's access to the directory.
             os.fchmod(parent, stat.S_IMODE(mode) | stat.S_IRWXU)
         if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             os.unlink(path.name, dir_fd=parent)
@@ -447,10 +448,10 @@ def _set_aside(path: Path) -> Path | None:
 
 
 def _named_aside(name: str, number: str = "") -> str:
-    """Return the new name of a file that is set aside, short enough for every file system."""
+    """Return the new name of a dangerous file, which is short enough for every file system."""
     beginning = os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
     aside = f"{beginning}.not-kept{number}"
     if steers_programs(aside):
-        # Programs look for the beginning of the name.
+        # Programs look for names with this beginning.
         return f"not-kept{number}{beginning}"
     return aside

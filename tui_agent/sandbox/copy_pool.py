@@ -1,4 +1,4 @@
-"""Keeps unused copies of projects for later commands."""
+"""Keeps the copies of projects that no command uses at the moment, for later commands."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from tui_agent.sandbox.layer import Layer
 
 
 class CopyPool:
-    """A session's unused copies of projects. May be used from any thread.
+    """The copies of projects that no command of a session uses. May be used from any thread.
 
     Copies with only the output directories (``live``) are kept apart from copies of whole projects.
     """
@@ -20,11 +20,11 @@ class CopyPool:
         self._first = threading.Lock()
 
     def making_first(self) -> AbstractContextManager[object]:
-        """Return a context manager for making the session's first copy; `take` waits for it."""
+        """Return a context manager for making the session's first copy, for which `take` waits."""
         return self._first
 
     def take(self, root: Path, *, live: bool) -> Layer | None:
-        """Take an unused copy of a project out of the pool; None if there is none.
+        """Take an unused copy of a project out of the pool; None if there is no such copy.
 
         With ``live``, the copy has only the output directories.
         """
@@ -39,7 +39,7 @@ class CopyPool:
             self._free.setdefault((layer.project, layer.live), []).append(layer)
 
     def clear(self) -> None:
-        """Delete all unused copies from the disk."""
+        """Delete all unused copies of projects from the disk."""
         with self._lock:
             unused = [layer for layers in self._free.values() for layer in layers]
             self._free.clear()

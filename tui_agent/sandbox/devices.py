@@ -1,4 +1,4 @@
-"""Restores the permissions of device files after a command.
+"""Restores the permissions of device files after a command has run.
 
 Under bubblewrap, commands see the machine's own ``/dev/null`` and similar devices. A command that
 root runs could change their permissions for the whole machine.
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from tui_agent.word_lists import in_order
 
 DEVICES = in_order("/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty")
-"""The device files that commands see."""
+"""The device files that commands in the sandbox see."""
 
 
 class DevicePermissions:
-    """Records the permissions of `DEVICES`, to restore them after a command.
+    """Records the permissions of `DEVICES`, so that they can be restored after a command.
 
     Does nothing unless this program runs as root, because only root's commands can change them.
     """
@@ -24,7 +24,7 @@ class DevicePermissions:
         self._known = _permissions() if devices is None else devices
 
     def restore(self) -> None:
-        """Set each device's permissions to those it had when this object was made."""
+        """Set the permissions of each device to those recorded when this object was created."""
         for path, permissions in self._known.items():
             if _permissions_of(path) != permissions:
                 _set_permissions(path, permissions)

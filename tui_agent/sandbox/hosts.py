@@ -1,4 +1,4 @@
-"""Decides which addresses commands may connect to: public ones, and private ones in the settings.
+"""Decides which addresses commands may connect to: public ones, and private ones of the settings.
 
 The proxy (``network``) applies this to every connection, after asking the user about the host.
 
@@ -33,9 +33,9 @@ PRIVATE = (
 
 
 class PrivateHosts:
-    """The private hosts and networks that the settings open to commands.
+    """The private hosts and networks to which the settings let commands connect.
 
-    ``entries`` are those of ``[sandbox] hosts``, such as ``npm.corp``, ``*.corp`` or
+    ``entries`` are the entries of ``[sandbox] hosts``, such as ``npm.corp``, ``*.corp`` or
     ``10.1.2.0/24``.
     """
 
@@ -43,7 +43,7 @@ class PrivateHosts:
         self._entries = frozenset(entries)
 
     def names(self, host: str) -> bool:
-        """Return True if an entry names the host or, if it is an IP address, its network."""
+        """Return True if an entry names the host or, for an IP address, the address's network."""
         return any(matches_host(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:

@@ -1,10 +1,10 @@
-"""The main program of the judge, a separate process that applies `change_policy` to changes.
+"""The main program of the judge, the process that decides which changes by commands are kept.
 
-It finds a command's changes, has ``change_policy`` decide, moves allowed changes into the project
-and discards the others. It runs in the sandbox and sees only one project, the layers over it, and
-programs, so a malicious file that it reads can't harm anything else. Each line of its standard
-input is a request, a JSON object whose ``do`` names a method of `Judge`; each answer is a line of
-JSON.
+It finds a command's changes, lets ``change_policy`` decide about each, moves allowed changes into
+the project and discards the others. It runs in the sandbox and sees only one project, the layers
+over it, and programs, so a malicious file that it reads can't harm anything else. Each line of its
+standard input is a request, a JSON object whose ``do`` names a method of `Judge`; each answer is a
+line of JSON.
 """
 
 import json
@@ -39,11 +39,11 @@ from tui_agent.sandbox.project_copy import ProjectCopy
 from tui_agent.sandbox.view import Grants, View, Writes
 
 MAX_NAMES = 20
-"""Maximum discarded changes that an answer names; the others are only counted."""
+"""Maximum number of discarded changes that an answer names. The others are only counted."""
 
 
 def grants_from(row: Mapping[str, Any]) -> Grants:
-    """Return the grants in a request or an answer; ``row`` has the form of `grants_row`."""
+    """Return the grants in a request or an answer; ``row`` is in the form of `grants_row`."""
     return Grants(
         sources=row.get("sources") is True,
         repository=row.get("repository") is True,
@@ -56,7 +56,7 @@ def grants_from(row: Mapping[str, Any]) -> Grants:
 
 
 def grants_row(grants: Grants) -> dict[str, Any]:
-    """Return grants as a JSON object for a request or an answer: booleans and sorted lists."""
+    """Return grants as a JSON object of booleans and sorted lists, for a request or an answer."""
     row: dict[str, Any] = {}
     for one in fields(grants):
         value = getattr(grants, one.name)
@@ -66,7 +66,7 @@ def grants_row(grants: Grants) -> dict[str, Any]:
 
 @dataclass
 class _Case:
-    """One command's changes on a layer, stored between the requests about them.
+    """One command's changes on a layer, which are kept between the requests about them.
 
     ``sources`` are the allowed changes, which the request "keep" will move into the project.
     """
@@ -77,7 +77,7 @@ class _Case:
 
 
 class Judge:
-    """Answers the requests about one project; each public method is one kind of request."""
+    """Answers the requests about one project. Each public method handles one kind of request."""
 
     def __init__(self, project: Path) -> None:
         self._project = project
@@ -89,7 +89,7 @@ class Judge:
         return {}
 
     def refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring the project's copy at ``place`` up to date, or make it.
+        """Bring the project's copy at ``place`` up to date, or create the copy.
 
         For ``parts``, ``left_out`` and ``bounded`` see `ProjectCopy.refresh`. Answers with the
         bounded paths that are too ``large`` to copy, relative to the project.
@@ -174,7 +174,7 @@ class Judge:
         return _Case(layer, changes_in(layer, frozenset(asked["outputs"]), is_ignored, made))
 
     def keep(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Move the sources that `judge` allowed at ``place`` into the project.
+        """Move the source files that `judge` allowed in the layer at ``place`` into the project.
 
         Answers with the files that could not be moved, as ``failed``.
         """
@@ -183,7 +183,7 @@ class Judge:
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Record, as ``name``, dangerous entries in directories that a command changes directly.
+        """Record, as ``name``, the dangerous files in directories that a command changes directly.
 
         Send it before the command starts: `tidy` later renames or removes only new entries.
         Dangerous entries are, for example, files that other programs run or read as settings,
@@ -204,7 +204,7 @@ class Judge:
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename or remove the dangerous entries that a command has made since it was watched.
+        """Rename or remove the dangerous files that a command has made since the watch began.
 
         ``name`` is the name in the request "watch", which is forgotten if the command has
         ``ended``. Answers with the paths that were renamed or removed (``aside``), and with
@@ -219,7 +219,7 @@ class Judge:
 
 
 def _unknown(changes: list[LayerChange]) -> list[str]:
-    """Return the changed and deleted paths outside output directories."""
+    """Return the changed and deleted paths that are outside output directories."""
     return [
         change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output
     ]

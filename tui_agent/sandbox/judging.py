@@ -1,8 +1,8 @@
 """Starts the judge process, sends it requests, and checks its answers.
 
 The judge (``judge_program``) decides which changes of commands are kept. It runs in the sandbox and
-keeps running. Its answers aren't trusted, because it reads files that commands wrote: paths must be
-in the project, and an answer's size, number of names and time are limited.
+keeps running. Its answers aren't trusted, because it reads files that commands wrote. So paths must
+be in the project, and an answer's size, number of names and time are limited.
 """
 
 import contextlib
@@ -27,32 +27,32 @@ from tui_agent.sandbox.layer import MAX_CHANGES
 from tui_agent.sandbox.view import Grants, View, Writes
 
 JUDGE_SECONDS = 600.0
-"""Seconds that the judge may take for one answer. Copying a large output directory is slow."""
+"""Maximum seconds for one answer of the judge, because copying a large directory takes long."""
 MAX_ANSWER_BYTES = 64 * 1024**2
 _MAX_PATH = 4_096
 _PIECE = 1 << 18
 _SHOWN = 5
 _MAX_QUOTED = 300
-"""Maximum characters of the error output that an error quotes."""
+"""Maximum number of characters of the judge's error output that an error message quotes."""
 
 Started = tuple[Sequence[str], Sequence[int]]
-"""An argument list, and the descriptors of this program that the started process reads.
+"""An argument list, and the descriptors of this program from which the new process reads.
 
 `JudgeProcess` closes the descriptors after the process has ended.
 """
 
 
 class JudgeError(Exception):
-    """The judge gave no answer, an invalid one, or an error; the message says why."""
+    """The judge gave no answer or an invalid answer, or reported an error. The message says why."""
 
 
 class JudgeEndedError(JudgeError):
-    """The judge ended before it answered."""
+    """The judge process ended before it answered."""
 
 
 @contextlib.contextmanager
 def checking_answer() -> Iterator[None]:
-    """In a block that reads an answer, turn errors (ValueError, KeyError, …) into JudgeError."""
+    """In a block that reads an answer, convert errors (ValueError, KeyError, …) to JudgeError."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -61,7 +61,7 @@ def checking_answer() -> Iterator[None]:
 
 @frozen
 class Names:
-    """The relative paths of the first few changes, and how many changes there are in all."""
+    """The relative paths of the first few changes, and the number of all changes."""
 
     names: tuple[str, ...] = ()
     count: int = 0
@@ -70,18 +70,19 @@ class Names:
         more = ""
         if self.count > _SHOWN:
             more = f" and {self.count - _SHOWN} more"
-        # A command chose the names: a line break in one must not look like a line of this program.
+        # A command chose the names, so a line break in a name must not look like a line of this
+        # program.
         return ", ".join(map(one_line, self.names[:_SHOWN])) + more
 
 
 @frozen
 class Verdict:
-    """The judge's verdict on a command's changes. Paths are relative to the project.
+    """The judge's verdict on the changes of a command. Paths are relative to the project.
 
     If ``needs`` has paths, there is no verdict yet: the judge needs to know what git and the
     checkpoints know about them. ``sources`` are the source files to keep; ``keeps`` is True if
     there are source files or directories to keep, so that the request "keep" has to follow.
-    ``lost`` are the discarded changes, ``wanted`` the grants that they need.
+    ``lost`` are the discarded changes, and ``wanted`` are the sandbox grants that they would need.
     """
 
     needs: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ class Verdict:
     wanted: Grants = Grants()
 
     def notes(self, view: View) -> list[str]:
-        """Return a note for the model on the discarded changes, in a list; [] if there are none."""
+        """Return a list with a note for the model on discarded changes; [] if there are none."""
         done = "Not kept"
         if view.writes is Writes.NOTHING:
             done = "Thrown away"
@@ -101,7 +102,7 @@ class Verdict:
 
 
 class JudgeProcess:
-    """The judge of one project: started by the first request, and again after a failure."""
+    """The judge process of one project, started by the first request and again after a failure."""
 
     def __init__(self, start: Callable[[], Started]) -> None:
         self._start = start
@@ -123,7 +124,7 @@ class JudgeProcess:
             try:
                 row = self._answer(request)
             except JudgeEndedError:
-                # The judge was killed, maybe long ago; a new process can answer instead.
+                # The judge was killed, maybe long ago, but a new process can answer instead.
                 row = self._answer(request)
         if "error" in row:
             raise JudgeError(one_line(str(row["error"]))[:_MAX_PATH])
@@ -151,7 +152,7 @@ class JudgeProcess:
                 self._errors = (self._errors + piece)[-_MAX_PATH:]
 
     def _last_error(self) -> str:
-        """Return the last line that the process wrote to its error output; "" for none."""
+        """Return the last line that the process wrote to its error output; "" for no output."""
         self._read_errors()
         lines = self._errors.decode("utf-8", "replace").split("\n")
         return next((one_line(line)[:_MAX_QUOTED] for line in reversed(lines) if line.strip()), "")
@@ -162,7 +163,7 @@ class JudgeProcess:
             self._process = None
 
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
-        """Return the judge's standard input and output; starts the judge if it isn't running."""
+        """Return the judge's standard input and output. Starts the judge if it isn't running."""
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = self._start_process()
@@ -194,14 +195,14 @@ class JudgeProcess:
 
 
 def judge_words(project: Path) -> tuple[str, ...]:
-    """Return the command line of a project's judge; the caller adds the sandbox's arguments."""
+    """Return the command line of a project's judge, to which the caller adds the sandbox's."""
     paths = [str(place) for place in _packages()]
     code = f"import sys; sys.path[:0] = {paths!r}; from tui_agent.sandbox.judge_program import main; main()"
     return (sys.executable, "-I", "-S", "-B", "-c", code, str(project))
 
 
 def judge_places() -> list[Path]:
-    """Return the existing directories of Python, this program and the libraries the judge needs."""
+    """Return the existing directories of Python, this program and the judge's libraries."""
     found = (*map(Path, (sys.prefix, sys.base_prefix)), *_packages())
     return list(dict.fromkeys(place for place in found if place.is_dir()))
 
@@ -270,9 +271,9 @@ def _wait(until: float, *, reading: int | None = None, writing: int | None = Non
 
 
 def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
-    """Return the verdict in an answer to the request "judge".
+    """Return the verdict from the judge's answer to the request "judge".
 
-    Raises JudgeError if the answer has the wrong form, or a path outside the project.
+    Raises JudgeError if the answer has the wrong form, or contains a path outside the project.
     """
     with checking_answer():
         wanted = grants_from(row.get("wanted", {}))
@@ -289,7 +290,7 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
 
 
 def names_from(row: Mapping[str, Any]) -> Names:
-    """Return the names and the count in a part of an answer.
+    """Return the names, and their count, from a part of the judge's answer.
 
     Raises ValueError, TypeError or KeyError if the part has another form or too many names.
     """
@@ -305,7 +306,7 @@ def names_from(row: Mapping[str, Any]) -> Names:
 
 
 def paths_from(names: Any) -> tuple[str, ...]:
-    """Return the paths in a part of an answer.
+    """Return the paths from a part of the judge's answer.
 
     Raises ValueError or TypeError unless ``names`` is a list of at most `MAX_CHANGES` relative
     paths without ``..``.

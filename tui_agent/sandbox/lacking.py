@@ -1,4 +1,4 @@
-"""Finds the grants that a failed command lacked, from the paths in its error messages."""
+"""Finds the sandbox grants that a failed command lacked, by the paths in its error messages."""
 
 import errno
 import os
@@ -14,17 +14,17 @@ from tui_agent.sandbox.project_scan import ProjectScan
 from tui_agent.sandbox.view import Grants, View
 
 _LINES = 200
-"""Number of lines at the end of an output that are searched for error messages."""
+"""Number of lines at the end of a command's output that are searched for error messages."""
 
 _REFUSALS = (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)
 _WORDS = {
     **{os.strerror(number): number for number in (*_REFUSALS, errno.EPERM)},
     **{errno.errorcode[number]: number for number in _REFUSALS},
 }
-"""Error numbers that the sandbox can cause, by the system's message and by the error's name."""
+"""Maps the messages and names of the errors that the sandbox can cause to the error numbers."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
-"""Matches the start of an error message of the shell itself: its name and the line number."""
+"""Matches the start of the shell's own error messages, that is, its name and a line number."""
 _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
@@ -37,12 +37,12 @@ def lacking(
     shows: Callable[[Path], bool],
     large: Sequence[Path] = (),
 ) -> Grants:
-    """Return the grants that a failed command lacked, judging by its output. Looks at files.
+    """Return the sandbox grants that a failed command lacked, according to its output.
 
-    The grants are for paths on lines with one of the system's error messages, if the sandbox may
-    have caused the error. Relative paths are relative to ``cwd``. ``shows`` returns True if
-    commands see a path outside the project; ``large`` are the paths in the project that were too
-    large to copy.
+    Looks at files. The grants are for paths on lines with one of the system's error messages, if
+    the sandbox may have caused the error. Relative paths are relative to ``cwd``. ``shows`` returns
+    True if commands see a path outside the project; ``large`` are the paths in the project that
+    were too large to copy.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
@@ -58,7 +58,7 @@ def lacking(
 
 
 def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
-    """Yield each path on a line with a system error, and the error's number.
+    """Yield each path that is on a line with a system error, with the number of the error.
 
     Searches the output's last lines. The paths are absolute, with links not resolved; relative
     paths in the output are relative to ``cwd``.
@@ -118,7 +118,7 @@ def _could_write(path: Path) -> bool:
 
 
 def files_named_in(output: str, files: tuple[Path, ...], root: Path) -> frozenset[Path]:
-    """Return the project's files whose relative paths occur in a command's output."""
+    """Return those of the project's files whose relative paths occur in a command's output."""
     names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
     return frozenset(
         path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)

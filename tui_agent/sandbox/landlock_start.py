@@ -1,8 +1,9 @@
-"""The program that runs a command under Landlock and a system call filter, as separate processes.
+"""The program that runs a command, as a separate process, under Landlock and a call filter.
 
 Landlock doesn't cover permissions and times of files: a command that may only read a file could
-still make it writable for everybody. So the system calls that change them wait for this program,
-the command's parent, which makes the change only where the command may write.
+still make it writable for everybody. So the filter makes the system calls that change permissions
+and times wait for this program, the command's parent, which makes the change only where the command
+may write.
 
 Without a process namespace, the kernel doesn't end all processes of a command when the first one
 ends. So this program uses two processes: the first only waits, and the second is the command's
@@ -44,7 +45,7 @@ _EPERM = 1
 _EACCES = 13
 _EOPNOTSUPP = 95
 _X32 = 0x40000000
-"""Bit that marks the system call numbers of x32 programs on x86-64."""
+"""The bit that marks the system call numbers of x32 programs on x86-64."""
 
 _MACHINES = {
     "x86_64": (
@@ -69,7 +70,7 @@ _MACHINES = {
         """,
     ),
 }
-"""For each machine: the kernel's number for its architecture, and the system calls.
+"""The kernel's numbers for the architecture and for its system calls, by machine.
 
 The number is ``AUDIT_ARCH_…``; the names and numbers of the calls are from unistd.h.
 """
@@ -78,9 +79,9 @@ _KEYRINGS_OF_32_BITS = {
     "x86_64": (0x40000003, (286, 287, 288)),
     "aarch64": (0x40000028, (309, 310, 311)),
 }
-"""For each machine: numbers for its 32-bit programs.
+"""The numbers that apply to 32-bit programs, by machine (processor architecture).
 
-These are the kernel's number for their architecture, and the numbers of their keyring calls.
+These are the kernel's number of the 32-bit architecture, and the numbers of its keyring calls.
 """
 
 _ASKED = {
@@ -90,7 +91,7 @@ _ASKED = {
     "fchmodat2": (0, 1, 2),
     "utimensat": (0, 1, 2),
 }
-"""System calls that this program makes for a command, each with the positions of three arguments.
+"""System calls that this program makes for a command, with the positions of three arguments.
 
 The arguments are a descriptor, a path below it, and the new value; -1 if the call has no such
 argument.
@@ -116,11 +117,14 @@ The two processes of this program ignore them.
 
 _SET_FILTER = 1
 _NEW_LISTENER = 8
-"""Operation and flag of seccomp(2): set a filter, and return a descriptor for waiting calls."""
+"""The operation and flag of seccomp(2) that set a filter and return its descriptor."""
 
 _RECEIVE = 0xC0502100
 _SEND = 0xC0182101
-"""``SECCOMP_IOCTL_NOTIF_RECV`` and ``SECCOMP_IOCTL_NOTIF_SEND``: take a waiting call, answer it."""
+"""``SECCOMP_IOCTL_NOTIF_RECV`` and ``SECCOMP_IOCTL_NOTIF_SEND``.
+
+They take a system call that waits, and answer it.
+"""
 
 _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
@@ -128,13 +132,13 @@ _ANSWER = struct.Struct("=QqiI")
 _SOL_SOCKET = 1
 _SCM_RIGHTS = 1
 _PAGE = 4_096
-"""Size of a memory page, in bytes."""
+"""The size of a memory page, in bytes."""
 
 
 def calls_of(machine: str) -> dict[str, int]:
     """Return the numbers of the system calls that the filters handle, by name.
 
-    {} for an unknown ``machine`` (processor architecture).
+    Returns {} for an unknown ``machine`` (processor architecture).
     """
     _architecture, table = _MACHINES.get(machine, (0, ""))
     words = table.replace(",", " ").split()
@@ -146,7 +150,8 @@ def filter_of(machine: str) -> bytes:
 
     It refuses sockets, io_uring, keyrings, ptrace, extended attributes, older calls that set times,
     and memory and messages shared with other processes. Changing a file's owner succeeds but has no
-    effect. The calls in `_ASKED` wait for this program. Raises KeyError for an unknown machine.
+    effect. The system calls in `_ASKED` wait for this program. Raises KeyError for an unknown
+    machine.
     """
     architecture = _MACHINES[machine][0]
     rows = [
@@ -176,7 +181,7 @@ def filter_of(machine: str) -> bytes:
 
 
 def keyring_filter_of(machine: str) -> bytes:
-    """Return a seccomp filter that refuses only the system calls for the kernel's keyrings.
+    """Return a seccomp filter that refuses only system calls for the kernel's keyrings.
 
     For an unknown machine, the filter allows everything.
     """
@@ -203,7 +208,7 @@ def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
 
 
 def restrict(grants: list[tuple[str, str]]) -> int:
-    """Drop all rights of this process that are not granted. This can't be undone.
+    """Give up all rights of this process that are not granted. This can't be undone.
 
     ``grants`` are the result of `landlock_grants`. Returns the descriptor from which waiting system
     calls are read; see `serve`. Raises OSError if the kernel refuses the restriction, KeyError on
@@ -245,7 +250,7 @@ def restrict(grants: list[tuple[str, str]]) -> int:
 
 
 def _opened(path: str) -> int:
-    """Return a descriptor of an absolute path, following links only in ``/proc``.
+    """Return a descriptor for an absolute path, following links only in ``/proc``.
 
     Raises OSError if the path doesn't exist or if, outside ``/proc``, it contains a link, which a
     command may have made.
@@ -266,9 +271,10 @@ def _opened(path: str) -> int:
 
 
 def _filter(rows: bytes) -> int:
-    """Drop root's capabilities, set a seccomp filter, and return the descriptor for waiting calls.
+    """Drop root's capabilities, set a seccomp filter, and return its descriptor.
 
-    Raises OSError if the kernel refuses the filter.
+    System calls that wait for this program are read from the descriptor. Raises OSError if the
+    kernel refuses the filter.
     """
 
     class Program(ctypes.Structure):
@@ -291,10 +297,11 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
-    """Carry out the waiting system calls of a command, until one of two processes ends.
+    """Make the system calls of a command that wait for this program, until a process ends.
 
-    ``listener`` is the descriptor for waiting calls, ``ends`` are pidfds of the two processes.
-    Calls for paths that begin with one of ``writable`` are carried out, others fail.
+    ``listener`` is the descriptor for waiting calls. ``ends`` are pidfds of two processes, and the
+    function returns when one of them ends. Calls for paths that begin with one of ``writable`` are
+    carried out, others fail.
     """
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
@@ -314,7 +321,7 @@ def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> No
 
 
 def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]) -> int:
-    """Carry out the system call ``call`` for the process ``pid`` if its path is in ``writable``.
+    """Make the system call ``call`` for the process ``pid`` if its path is in ``writable``.
 
     Returns the error number for the process, 0 for success.
     """
@@ -362,7 +369,7 @@ def _path_at(pid: int, address: int) -> str:
 def _end_others() -> None:
     """Kill all descendants of this process and wait for their end.
 
-    Otherwise they could make changes that nobody judges, after the command's end.
+    Otherwise they could make changes after the command's end, which would not be judged.
     """
     while True:
         try:
@@ -383,7 +390,7 @@ def _ignore_signals() -> None:
 
 
 def _end_like(status: int) -> None:
-    """End this process with the exit code or signal in another process's wait status."""
+    """End this process with the exit code or signal from another process's wait status."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with contextlib.suppress(OSError):
@@ -412,7 +419,7 @@ def _wait_for_supervisor() -> int:
 
 
 def _become(command: list[str], grants: list[tuple[str, str]], channel: _socket.socket) -> None:
-    """Replace this process with the command, which has no rights except the grants.
+    """Replace this process with the command, which has no rights except those granted.
 
     First sends the descriptor for waiting calls through ``channel``. Prints an error and exits with
     1 if the command can't be started.

@@ -1,4 +1,4 @@
-"""Makes copy-on-write layers for commands, finds their changes, and keeps or discards these.
+"""Makes copy-on-write layers for commands, finds their changes, and keeps or discards them.
 
 The kernel's overlay shows the project with the command's changes over it. The changes go into a
 separate directory. When all processes of the command have ended, ``change_policy`` judges each
@@ -54,24 +54,24 @@ from tui_agent.sandbox.project_scan import (
 _HEAD_BYTES = 16
 _PIECE = 1 << 18
 MAX_CHANGES = 200_000
-"""Maximum changes of one command; if it makes more, none of them is kept."""
+"""Maximum number of changes of one command. If it makes more, none of them is kept."""
 
 
 IsIgnored = Callable[[str], bool]
-"""Takes a directory's path relative to the project; returns True if git ignores it."""
+"""Takes a directory's path relative to the project, and returns True if git ignores it."""
 
 Stamp = tuple[int, ...]
-"""Values from an entry's status that change if a file is changed or a directory is recreated."""
+"""Values from a file's status that change if the file is changed or the directory recreated."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
-"""The entries that a copy of the project had when a command began, by directory and by name.
+"""The files in a copy of the project when a command began, by directory and by name.
 
 The directory is a relative path that ends with a slash, "" for the top.
 """
 
 
 class ChangeKind(Enum):
-    """How a path changed."""
+    """How the command changed a path."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -82,16 +82,17 @@ class ChangeKind(Enum):
 class LayerChange:
     """One path, relative to the project, that a command created, changed or deleted.
 
-    Each entry of a new directory is a change of its own, unless the directory is ``whole``.
+    Each file or directory in a new directory is a change of its own, unless the new directory is
+    ``whole``.
     """
 
     path: str
     kind: ChangeKind
     directory: bool = False
     size: int = 0
-    """Size of the previous entry in bytes; 0 for a new one."""
+    """Size of the previous file in bytes; 0 if the file is new."""
     regular: bool = True
-    """False if the previous or the new entry is a link or a special file."""
+    """False if the path is or was a link or a special file."""
     head: bytes = b""
     """The first 16 bytes of a new file, or of a changed file's previous version."""
     whole: bool = False
@@ -100,34 +101,34 @@ class LayerChange:
     Entries in it that must be judged separately are further changes, marked ``inside``.
     """
     output: bool = False
-    """Whether the path is in an output directory, which may be new itself."""
+    """Whether the path is in an output directory, which may itself be new."""
     inside: bool = False
-    """Whether the entry is in a ``whole`` directory, and kept with it unless it is discarded."""
+    """Whether the path is in a ``whole`` directory, and is kept with it unless it is discarded."""
     link: str | None = None
-    """Target of the new entry if it is a symbolic link, otherwise None."""
+    """The target of the new symbolic link; None if the path isn't a link now."""
     special: bool = False
-    """Whether the new entry is of a kind that is never kept.
+    """Whether the path is now of a kind that is never kept.
 
     These are pipes, sockets and devices, files with setuid, setgid or huge holes, and directories
     that can't be read.
     """
     repository: bool = False
-    """Whether the entry belongs to git, in a directory that git takes for a bare repository."""
+    """Whether the path belongs to git, in a directory that git takes for a bare repository."""
 
 
 @frozen
 class Layer:
-    """The directory ``place`` with one command's changes.
+    """A layer, that is, the directory ``place`` that receives one command's changes.
 
-    Its subdirectory ``upper`` has the changes; the kernel's overlay needs ``work``. If ``is_copy``
-    is True, ``upper`` is instead a copy of the project, on which the command works.
+    Its subdirectory ``upper`` contains the changes, and ``work`` is needed by the kernel's overlay.
+    If ``is_copy`` is True, ``upper`` is instead a copy of the project, on which the command works.
     """
 
     project: Path
     place: Path
     is_copy: bool = False
     live: bool = False
-    """Whether only output directories are on the layer.
+    """Whether the layer receives only the changes in output directories.
 
     The command then sees the rest of the project as it is, including later changes.
     """
@@ -141,7 +142,7 @@ class Layer:
         return self.place / "work"
 
     def make_directories(self, name: Path) -> tuple[Path, Path]:
-        """Create the overlay's two directories for one directory of the project.
+        """Create the two directories that an overlay over one directory of the project needs.
 
         ``name`` is its relative path. Returns the directory for changes, with the permissions of
         the project's directory, and the work directory that the kernel needs.
@@ -155,7 +156,7 @@ class Layer:
 
 
 def name_for(path: Path) -> str:
-    """Return the file name (16 hex digits) under which this program stores data about a path."""
+    """Return the name, of 16 hex digits, under which this program stores data about a path."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
@@ -212,7 +213,7 @@ def changes_in(
     is_ignored: IsIgnored = lambda _path: False,
     made: Made | None = None,
 ) -> list[LayerChange]:
-    """Return what a command created, changed and deleted, at most `MAX_CHANGES` + 1 changes.
+    """Return what a command created, changed and deleted: at most `MAX_CHANGES` + 1 changes.
 
     The contents of a new directory follow it, those of a deleted one precede it. To keep the list
     short, a new or deleted directory is a single change if it is an output directory or in one;
@@ -251,7 +252,7 @@ class _Place:
 
     @property
     def before(self) -> Mapping[str, Stamp]:
-        """Entries that the copy had here when the command began; empty for an overlay."""
+        """The files that the copy contained here when the command began; empty for an overlay."""
         if self.made is None or self.opaque:
             return {}
         return self.made.get(self.prefix, {})
@@ -268,7 +269,7 @@ class _Place:
 
 
 def _changes(place: _Place) -> Iterator[LayerChange]:
-    """Yield the changes below a directory of the layer."""
+    """Yield the changes of a command that are below a directory of the layer."""
     if place.prefix.count("/") > MAX_DEPTH:
         raise RecursionError(place.prefix)
     rows = sorted(entries(place.upper), key=lambda row: row.name)
@@ -289,7 +290,7 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
 
 
 def _marked(change: LayerChange, prefix: str) -> LayerChange:
-    """Return a change in a bare repository, marked ``repository`` if it concerns git's own entries.
+    """Return a change in a bare repository, marked ``repository`` if the path is git's own.
 
     Other files in such a directory may be the user's work.
     """
@@ -353,7 +354,7 @@ def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
 
 
 def _whole(top: int, path: str) -> Iterator[LayerChange]:
-    """Yield a new directory as one change, then the entries in it that must be judged separately.
+    """Yield a new directory as one change, then those files in it that are judged separately.
 
     ``top`` is the directory's descriptor. Also removes the setuid and setgid bits of the directory
     and its subdirectories, and gives the owner access to the subdirectories.
@@ -382,17 +383,18 @@ def _whole(top: int, path: str) -> Iterator[LayerChange]:
 
 
 def _unjudged(path: str, *, output: bool) -> LayerChange:
-    """Return the change that stands for a directory that can't be read, and so can't be judged."""
+    """Return the change for a directory that can't be read, and therefore can't be judged."""
     return LayerChange(
         path, ChangeKind.NEW, directory=True, special=True, output=output, inside=output
     )
 
 
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
-    """Yield a directory's entries that are judged separately, and its other subdirectories.
+    """Yield the contents of a directory that are judged separately, and its other subdirectories.
 
-    The entries are marked ``inside``. The subdirectories are not marked; the caller walks through
-    them. Gives the owner access to a subdirectory whose permissions deny it.
+    Contents that are judged separately are marked ``inside``. The other subdirectories are not
+    marked; the caller walks through them. Gives the owner access to a subdirectory whose
+    permissions deny it.
     """
     rows = entries(directory)
     is_bare = is_bare_repository({row.name for row in rows})
@@ -443,7 +445,7 @@ def _target(parent: int, name: str, now: os.stat_result) -> str | None:
 def _file(
     name: str, now: os.stat_result, was: os.stat_result | None, place: _Place
 ) -> Iterator[LayerChange]:
-    """Yield the change of a file, if there is one.
+    """Yield the change of a file if the command changed the file.
 
     In output directories a new time is a change, too, because build tools compare times.
     """
@@ -473,7 +475,7 @@ def _file(
 
 
 def _deletions(place: _Place, name: str, was: os.stat_result) -> Iterator[LayerChange]:
-    """Yield the deletions of an entry of the project: first those of its contents, then its own.
+    """Yield the deletion of a path in the project, after the deletions of its contents.
 
     A deleted output directory is a single change.
     """
@@ -494,7 +496,7 @@ def _deletions(place: _Place, name: str, was: os.stat_result) -> Iterator[LayerC
 
 
 def _deleted_beside(place: _Place, kept: set[str]) -> Iterator[LayerChange]:
-    """Yield the deletions of all entries of the project's directory except those in ``kept``."""
+    """Yield the deletions of everything in the project's directory except the names in ``kept``."""
     for row in sorted(entries(place.lower), key=lambda row: row.name):
         was = state_at(place.lower, row.name)
         if was is not None and row.name not in kept:
@@ -548,7 +550,7 @@ def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]
     """Return the changes to files that someone else changed in the project after the command did.
 
     The project's version is newer, so that version has to stay. Status change times are compared,
-    because programs can set the other times. Outputs and directories are left out.
+    because programs can set the other times. Build outputs and directories are left out.
     """
     found: list[LayerChange] = []
     with opened(layer) as (root, upper):
@@ -565,20 +567,20 @@ def overtaken(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]
 
 
 def state_below(top: int, path: str) -> os.stat_result | None:
-    """Return the status of the entry ``path`` below the directory ``top``; None if missing."""
+    """Return the status of the file ``path`` below the directory ``top``; None if it is missing."""
     with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
         return state_at(parent, name)
     return None
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Apply changes to the project. Returns those that failed.
+    """Apply changes to the project, and return the changes that failed.
 
     Links in the project are never followed, because another process may have made them.
     """
     failed = []
     with opened(layer) as (root, upper):
-        # Deletions first, innermost first; then new entries, outermost first.
+        # Deletions come first, the innermost first; then new files, the outermost first.
         for change in changes:
             if change.kind is ChangeKind.DELETED and not _delete(root, change):
                 failed.append(change)
@@ -592,7 +594,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy new and changed files into the project while a command still works on the layer.
 
     Deletions, links, repositories and files that control programs wait for the command's end,
-    because the command may replace an entry after it was judged. Failures are ignored.
+    because the command may replace a file after it was judged. Failures are ignored.
     """
     with opened(layer) as (root, upper):
         for change in changes:
@@ -601,7 +603,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
-    """Remove entries from the layer, so that they aren't kept with the directory around them."""
+    """Remove files from the layer, so that they aren't kept together with their directory."""
     with opened(layer) as (_root, upper):
         for change in changes:
             with parent_beneath(upper, change.path) as (here, name):
@@ -610,7 +612,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    """Yield the descriptors of the project and of the layer's ``upper``; close them afterwards."""
+    """Yield descriptors of the project and of the layer's ``upper``, and close them afterwards."""
     with (
         using(os.open(layer.project, DIRECTORY)) as root,
         using(os.open(layer.upper, DIRECTORY)) as upper,
@@ -671,7 +673,7 @@ def _move(there: int, here: int, name: str) -> None:
 
 
 def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
-    """Copy the entry ``name``, with everything in it, from the directory ``there`` into ``here``.
+    """Copy ``name``, with everything in it, from the directory ``there`` to the directory ``here``.
 
     Before the command has ``ended``, these are skipped: links, files that control programs, and
     files that were copied already.

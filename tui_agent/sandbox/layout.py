@@ -1,7 +1,7 @@
-"""The mounts that make up what a command sees, and their translation for each kind of sandbox.
+"""The mounts that make up what a command sees, translated for each kind of sandbox.
 
-They become options for bubblewrap, a profile for sandbox-exec, and grants for Landlock. ``plan``
-decides which mounts a command has.
+The mounts become options for bubblewrap, a profile for sandbox-exec, and grants for Landlock.
+``plan`` decides which mounts a command has.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ from tui_agent.sandbox.devices import DEVICES
 from tui_agent.word_lists import in_order
 
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
-"""Paths at which root can change kernel settings even without capabilities."""
+"""Paths at which root can change settings of the kernel even without capabilities."""
 
-# Landlock allows a process the named paths, directories with all their contents, and nothing else.
-# It can't show a path elsewhere nor exclude one from an allowed directory. To exclude a path, its
-# siblings are named one by one, and then nothing new can be created beside it. A filter of system
-# calls blocks the whole network.
+# Landlock allows a process to use the named paths, with the contents of directories, but nothing
+# else. It can't show a path elsewhere nor exclude one from an allowed directory. To exclude a path,
+# its siblings are named one by one, and then nothing new can be created beside it. A filter of
+# system calls blocks the whole network.
 MIN_LANDLOCK = 3
-"""Oldest usable Landlock version: earlier ones let a command truncate read-only files."""
+"""Oldest usable version of Landlock. Earlier ones let a command truncate read-only files."""
 
 _OF_KERNEL = in_order(
     """
@@ -35,14 +35,14 @@ _OF_KERNEL = in_order(
     partitions interrupts crypto sys self
     """
 )
-"""Entries of ``/proc`` that commands see under Landlock.
+"""Names in ``/proc`` that commands see under Landlock.
 
-They are about the kernel and about the command's first process. The entries of other processes may
-show passwords.
+These files describe the kernel and the command's first process. Those of other processes may show
+passwords.
 """
 
 _OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-"""Bubblewrap's options for the namespaces of each command.
+"""Options of bubblewrap for the namespaces of each command.
 
 The process namespace hides the environments of other processes, which may contain API keys.
 """
@@ -54,18 +54,18 @@ _STARTER = Path(__file__).with_name("landlock_start.py")
 
 
 class MountKind(Enum):
-    """How a path appears to a command."""
+    """How a path appears to a command in the sandbox."""
 
     READ = "read"
-    """The existing entry, read-only."""
+    """The existing file or directory, which the command can only read."""
     WRITE = "write"
-    """The existing entry, writable."""
+    """The existing file or directory, which the command can change."""
     EMPTY = "empty"
     """A new, empty, writable directory, whose contents are lost when the command ends."""
     PRIVATE = "private"
-    """A writable directory of this program, shown instead of the existing one."""
+    """A writable directory of this program, which is shown instead of the existing directory."""
     LAYER = "layer"
-    """The existing directory; what the command writes is stored elsewhere."""
+    """The existing directory, but what the command writes to it is stored elsewhere."""
     HIDDEN_FILE = "hidden file"
     HIDDEN_DIRECTORY = "hidden directory"
     LINK = "link"
@@ -94,7 +94,7 @@ class Mount:
 
     @property
     def content(self) -> Path | None:
-        """The existing path that a read, write or layer mount shows; None for other kinds."""
+        """The existing path that a read, write or layer mount shows; None for other mounts."""
         match self.kind:
             case MountKind.READ | MountKind.WRITE:
                 return self.source or self.place
@@ -104,13 +104,13 @@ class Mount:
                 return None
 
     def shown_at(self, place: Path) -> "Mount":
-        """Return a mount that shows the same content at another place."""
+        """Return a mount that shows the same content at another path."""
         if self.kind is MountKind.LAYER:
             return replace(self, place=place, below=self.content)
         return replace(self, place=place, source=self.source or self.content)
 
     def moved(self, root: Path, to: Path) -> "Mount":
-        """Return the mount with its place moved from the directory ``root`` to ``to``.
+        """Return the mount, with its path moved from the directory ``root`` to ``to``.
 
         A mount outside ``root`` is returned unchanged.
         """
@@ -120,13 +120,13 @@ class Mount:
 
 
 def mounted(places: Iterable[Path], kind: MountKind) -> Iterator[Mount]:
-    """Yield a mount of the kind ``kind`` for each place, without a source."""
+    """Yield a mount of the kind ``kind``, without a source, for each of ``places``."""
     for place in places:
         yield Mount(place, kind)
 
 
 def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
-    """Return the mounts, with the links on the way to each mount's place resolved.
+    """Return the mounts with the links in each mount's path resolved.
 
     Bubblewrap can't mount on a path with a link that the command sees, so such a mount is moved to
     where the link leads. It is left out if that place has a mount already or is in the project
@@ -149,7 +149,7 @@ def at_real_places(mounts: Iterable[Mount], root: Path) -> list[Mount]:
 
 
 def _without_links(place: Path, made: Mapping[Path, Mount], root: Path) -> Path:
-    """Return a place with its links resolved as a command with the mounts ``made`` sees them.
+    """Return a path with its links resolved as a command with the mounts ``made`` sees them.
 
     Links in the project ``root`` are not resolved, because a command may have made them. A path
     with too many links is returned unchanged.
@@ -173,7 +173,7 @@ def _without_links(place: Path, made: Mapping[Path, Mount], root: Path) -> Path:
 
 
 def _link_at(place: Path, made: Mapping[Path, Mount], *, is_last: bool) -> Path | None:
-    """Return the target of the link that a command sees at a place; None if it sees no link."""
+    """Return the target of the link that a command sees at a path; None if it sees no link."""
     around = next((made[above] for above in place.parents if above in made), None)
     outside = None
     if around is not None:
@@ -189,17 +189,17 @@ def _link_at(place: Path, made: Mapping[Path, Mount], *, is_last: bool) -> Path 
 
 
 def places_of_kind(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
-    """Return the ``place`` of each mount that has one of the given kinds."""
+    """Return the path ``place`` of each mount that has one of the given kinds."""
     return {mount.place for mount in mounts if mount.kind in kinds}
 
 
 @frozen
 class Layout:
-    """A command's working directory, and the mounts that make up its view. Paths are absolute.
+    """A command's working directory, and the mounts that make up what it sees.
 
-    ``empty`` is an empty file, shown instead of hidden files. ``project`` is the project's root.
-    Other commands may be changing files in it: no place of a mount in it contains a link, and a
-    place that has become a link is not followed.
+    All paths are absolute. ``empty`` is an empty file that is shown instead of hidden files.
+    ``project`` is the project's root. Because other commands may be changing files in it, no
+    mount's path in it contains a link, and a path that has become a link is not followed.
     """
 
     cwd: Path
@@ -210,7 +210,7 @@ class Layout:
     def showing(
         self, copy: "CopyOrigin", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
     ) -> "Layout":
-        """Return the layout for a command that works in ``root``, a copy of a project.
+        """Return the layout for a command that works in the directory ``root``, a project's copy.
 
         The command also sees, read-only, the paths of the project that the copy reads, except those
         that the mounts ``secrets`` hide. With ``at_its_place`` the copy appears at the project's
@@ -245,15 +245,15 @@ class Layout:
         return replace(self, cwd=cwd, mounts=(*moved.values(), *shared, *hidden))
 
     def ordered(self) -> list[Mount]:
-        """Return the mounts in the order in which they must be made, outermost first.
+        """Return the mounts in the order in which they have to be made, the outermost first.
 
-        Of several mounts at the same place, only the last is returned.
+        Of several mounts at the same path, only the last is returned.
         """
         last = {mount.place: mount for mount in self.mounts}
         return sorted(last.values(), key=lambda mount: len(mount.place.parts))
 
     def kind_at(self, path: Path) -> MountKind | None:
-        """Return the kind of the innermost mount that contains a path, None if there is none."""
+        """Return the kind of the innermost mount that contains a path; None if no mount does."""
         for mount in reversed(self.ordered()):
             if path.is_relative_to(mount.place):
                 return mount.kind
@@ -273,12 +273,12 @@ class CopyOrigin:
 
 
 class Proc(Enum):
-    """What a command sees at ``/proc``. Each value has bubblewrap's options for it."""
+    """What a command sees at ``/proc``. Each value consists of bubblewrap's options."""
 
     OWN = ("--proc", "/proc")
-    """A new file system with the command's own processes."""
+    """A new ``/proc`` file system with the command's own processes."""
     OUTER = ("--ro-bind", "/proc", "/proc")
-    """This program's ``/proc``, for containers that forbid a new one.
+    """The ``/proc`` of this program, for containers that forbid a new ``/proc``.
 
     Other processes are visible, but not readable.
     """
@@ -294,9 +294,9 @@ class BubblewrapForm:
     """Whether to make a user namespace. False works only if this program is root and may mount."""
     proc: Proc = Proc.OWN
     root: bool = True
-    """Whether this program is root, so that the settings in `KERNEL` must be made read-only."""
+    """Whether this program is root, so that the settings in `KERNEL` must be read-only."""
     capabilities: tuple[str, ...] = ()
-    """Capabilities of root that the command keeps."""
+    """The capabilities of root that the command keeps."""
 
 
 def keyring_filter() -> int:
@@ -367,7 +367,7 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
 
 
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
-    """Return a layout as a profile for sandbox-exec (macOS), in which the last matching rule wins.
+    """Return a layout as a profile for sandbox-exec of macOS, whose last matching rule applies.
 
     ``port`` is the proxy's port on this machine, 0 for no network.
     """
@@ -418,9 +418,9 @@ def landlock_version() -> int:
 def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
     """Return the Landlock grants that come closest to a layout, without duplicates.
 
-    Each is a path and the right to it and everything below: ``list``, ``read`` or ``write`` (which
-    includes reading). A path that contains a link when the command starts grants nothing, except in
-    ``/proc``.
+    Each grant is a path and the right to it and to everything below it: ``list``, ``read`` or
+    ``write`` (which includes reading). A path that contains a link when the command starts grants
+    nothing, except in ``/proc``.
     """
     mounts = layout.ordered()
     found: list[tuple[str, str]] = [(name, "write") for name in DEVICES if Path(name).exists()]
@@ -439,14 +439,14 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
 
 
 def _real(place: Path, project: Path | None) -> str:
-    """Return a place with links resolved, except those in the project."""
+    """Return a path with its links resolved, except for links in the project."""
     if project is not None and place.is_relative_to(project):
         return str(place)
     return os.path.realpath(place)
 
 
 def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
-    """Return the places within a mount in which a command has fewer rights."""
+    """Return the paths below a mount at which a command has fewer rights than in the rest."""
     less = [MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY]
     if mount.kind is MountKind.WRITE:
         less.append(MountKind.READ)
@@ -457,7 +457,7 @@ def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
 def _beside(
     path: str, apart: set[str], on_the_way: set[str], right: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield grants for ``path``, except for the paths ``apart`` in it, which have fewer rights.
+    """Yield grants for ``path`` except for the paths ``apart`` in it, which have fewer rights.
 
     ``on_the_way`` are the directories around these paths. They can only be listed; their other
     entries are granted one by one.
@@ -474,7 +474,7 @@ def _beside(
     except OSError:
         return
     for row in rows:
-        # A link grants nothing: the path it leads to has its own grant, or none.
+        # A link grants nothing, because the path that it leads to has its own grant, or none.
         if not row.is_symlink():
             yield from _beside(row.path, apart, on_the_way, right)
 

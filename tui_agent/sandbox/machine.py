@@ -1,7 +1,7 @@
-"""Finds the parts of this machine that commands see: system, toolchains, caches.
+"""Finds the paths of this machine that commands see: the system, toolchains and caches.
 
 Looks at files. Commands don't see other paths outside the project, except those that the
-environment or the settings name. Of a toolchain's directory only parts are shown, because many
+environment or the settings name. Only parts of a toolchain's directory are shown, because many
 toolchains keep credentials in it.
 """
 
@@ -24,7 +24,7 @@ SYSTEM = in_order(
     /run/opengl-driver-32 /run/wrappers
     """
 )
-"""Directories of the system that commands see on Linux. Those below ``/run`` are NixOS's."""
+"""System directories that commands see on Linux. Those below ``/run`` exist on NixOS."""
 
 MACOS_SYSTEM = in_order(
     """
@@ -34,7 +34,7 @@ MACOS_SYSTEM = in_order(
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Directories in which a file is a secret of the system unless everyone can read it.
+"""Directories in which a file counts as a secret of the system unless everyone can read it.
 
 If this user, for example root, can read such a file, it is hidden from commands.
 """
@@ -42,7 +42,7 @@ If this user, for example root, can read such a file, it is hidden from commands
 SETTINGS = in_order(
     ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
 )
-"""Files in the home directory that tools need. Commands don't see a file that contains a secret."""
+"""Files in the home directory that tools need. Commands don't see those that contain secrets."""
 
 _PREFIX = in_order(
     """
@@ -50,7 +50,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""The parts that commands see of an installation that is known only from ``PATH``."""
+"""What commands see of an installation that the program knows only from ``PATH``."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -60,7 +60,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Environment variables that name directories of programs; these are shown as a whole."""
+"""Environment variables that name directories of programs, which commands see as a whole."""
 
 _PROGRAMS = {
     "bin": "",
@@ -86,7 +86,7 @@ _PROGRAMS = {
     ".cache/puppeteer": "",
     ".cache/Cypress": "",
 }
-"""Directories in the home directory that are shown as a whole.
+"""Directories in the home directory of which commands see all contents.
 
 Each has the environment variable that may name another place for it, "" for none.
 """
@@ -158,20 +158,20 @@ TOOLCHAINS = (
     Toolchain(".julia", "packages artifacts registries environments", "compiled"),
     Toolchain("perl5", "bin lib"),
 )
-"""The toolchains that commands see if they are installed."""
+"""The toolchains of which commands see parts, if they are installed."""
 
 TOOLCHAIN_VARIABLES = frozenset(
     {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
 )
-"""Environment variables that name places of toolchains."""
+"""Environment variables that name the directories of toolchains."""
 
 
 @frozen
 class Machine:
-    """The absolute paths outside the project that commands see, with links not resolved.
+    """The absolute paths outside the project that commands see. Links in them are not resolved.
 
-    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, whose changes
-    go to a layer. ``hidden`` are paths within these that commands must not see.
+    ``system`` and the toolchains in ``shown`` are read-only; ``written`` are caches, and changes to
+    these go to a layer. ``hidden`` are paths within these that commands must not see.
     """
 
     home: Path
@@ -180,7 +180,7 @@ class Machine:
     written: tuple[Path, ...]
     hidden: tuple[Path, ...]
     cache: Path
-    """The user's cache directory; commands see the project's cache directory in its place."""
+    """The user's cache directory, in whose place commands see the project's cache directory."""
 
 
 def scan_machine(
@@ -223,14 +223,14 @@ def scan_machine(
 
 
 def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield the paths of those ``names`` that exist in a directory, broken links included."""
+    """Yield the paths of those ``names`` that exist in a directory, including broken links."""
     for name in names:
         if os.path.lexists(path := place / name):
             yield path
 
 
 def base_of_environment(folder: Path) -> Iterator[Path]:
-    """Yield the parts of the Python installation that a virtual environment links to.
+    """Yield the paths of the Python installation to which a virtual environment links.
 
     Yields nothing unless the link leads to a Python with its library, because otherwise an
     environment in the project could open any directory to commands.
@@ -273,7 +273,7 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
 
 
 def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Yield the installations that variables in `_WHOLE` name, and the directories on ``PATH``.
+    """Yield the installations named by variables in `_WHOLE`, and the directories on ``PATH``.
 
     Also yields the other parts of the installation around a ``bin`` directory, and those of a
     virtual environment's Python.
@@ -294,7 +294,7 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Yield the existing parts of the installation that contains the directory ``programs``.
+    """Yield what exists of the installation that contains the directory ``programs``.
 
     If the installation is a git repository, yields only its ``bin``.
     """
@@ -315,7 +315,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
-    """From some directories, return the entries that this user can read and others can't.
+    """Return the files in some directories that this user can read but others can't.
 
     Subdirectories are searched only in ``/etc``.
     """

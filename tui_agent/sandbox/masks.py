@@ -1,6 +1,6 @@
-"""Masked credentials: commands see placeholders, and the proxy inserts the values for named hosts.
+"""Masks credentials: commands see placeholders, and the proxy inserts the values for some hosts.
 
-A placeholder is as long as its value. So the proxy can replace a value that an answer repeats
+A placeholder is as long as its value. So if an answer repeats the value, the proxy can replace it
 without changing the answer's length.
 """
 
@@ -19,10 +19,10 @@ from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import matches_host
 
 MIN_BYTES = 8
-"""Minimum length of a masked value, in bytes; shorter ones could occur in unrelated texts."""
+"""Minimum bytes of a masked value, because shorter values could occur in unrelated texts."""
 
 PLAIN = "http://"
-"""In the settings, the prefix of a host that may receive the value without encryption, too."""
+"""Prefix, in the settings, of a host that may also receive the value without encryption."""
 
 _VARIABLE = LazyPattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _LETTERS = string.ascii_lowercase + string.digits
@@ -31,7 +31,7 @@ _SHORT_MARK = "mk"
 _UNCOMPRESSED = ("Accept-Encoding", ":", " identity")
 
 Field = tuple[str, str, str]
-"""A header field of a request: name, colon, and value with its leading space."""
+"""Matches a header field of a request: its name, a colon, and the value with its leading space."""
 
 
 @frozen
@@ -75,7 +75,7 @@ class Masks:
         return bool(self._settings)
 
     def of_variables(self) -> dict[str, str]:
-        """Return the masked variables that are set and long enough, each with its placeholder."""
+        """Return the masked variables whose values are long enough, each with its placeholder."""
         found = {}
         for name in self._settings:
             mask = None
@@ -86,7 +86,7 @@ class Masks:
         return found
 
     def of_files(self, root: Path) -> dict[Path, str]:
-        """Return the existing masked files, each with its text as commands see it. Reads the files.
+        """Read the existing masked files, and return each with its text as commands see it.
 
         Relative paths in the settings are relative to ``root``. If a path outside ``root`` is a
         link, the file appears both at that path and at the link's target.
@@ -108,7 +108,7 @@ class Masks:
         return found
 
     def for_host(self, host: str, *, encrypted: bool) -> list[Mask]:
-        """Return the masks whose values may be sent to a host.
+        """Return the masks (credentials with placeholders) whose values may be sent to a host.
 
         ``encrypted`` says whether the connection to the host is encrypted.
         """
@@ -116,13 +116,14 @@ class Masks:
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
 
     def intercepts(self, host: str) -> bool:
-        """Return True if the proxy decrypts connections to a host in order to insert values."""
+        """Return True if the proxy decrypts connections to a host so that it can insert values."""
         return bool(self.for_host(host, encrypted=True))
 
     def note(self, command: str, output: str, *, failed: bool) -> str:
         """Return a note for the model on masked credentials that a command names or prints.
 
-        "" if there are none, or if the command succeeded and all of them were in earlier notes.
+        "" if there are no such credentials, or if the command succeeded and all of them were in
+        earlier notes.
         """
         rows = {}
         for mask in self._masks.values():
@@ -150,7 +151,7 @@ class Masks:
         return rows
 
     def _mask(self, name: str, value: str) -> Mask | None:
-        """Return the mask of a value, made on first use; None if the value is too short."""
+        """Return the mask for a value, created on first use; None if the value is too short."""
         size = len(value.encode("utf-8", "surrogateescape"))
         if size < MIN_BYTES:
             return None
@@ -160,7 +161,7 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets.
+        """Return the text of a file with placeholders for its secrets.
 
         If no secrets are found, one placeholder replaces the whole text. Secrets that are too short
         for a placeholder are removed.
@@ -272,6 +273,6 @@ class StreamRedactor:
 
 
 def _begun(text: bytes, value: bytes) -> int:
-    """Return the number of bytes at the end of a text that may be the beginning of ``value``."""
+    """Return how many bytes at the end of a text may be the beginning of ``value``."""
     most = min(len(value) - 1, len(text))
     return next((size for size in range(most, 0, -1) if text.endswith(value[:size])), 0)

@@ -1,11 +1,11 @@
-"""The network of a session's commands: a separate network with nothing but a proxy in it.
+"""The network of a session's commands, which is separate and contains nothing but a proxy.
 
 All commands of a session share the network, so that one can connect to a server that another has
 started. A helper process creates the network, opens a listening socket in it, and passes the
 descriptors of both to this program. The proxy serves connections to that socket from this program's
-own network. It is the only way out of the sandbox, and asks the user about every host. It connects
-to addresses of this machine and of private networks only if the user's settings name them. It
-connects to exactly the address that it checked.
+own network. It is the only way out of the sandbox, and it asks the user about every host. It
+connects to addresses of this machine and of private networks only if the user's settings name them.
+It connects to exactly the address that it checked.
 
 Encrypted connections are passed on unchanged, except to the hosts of masked credentials. For these
 the proxy acts as the server, decrypts the request, and inserts the values; such a connection
@@ -43,11 +43,11 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 10
 HEAD_SECONDS = 30
-"""Seconds that a client may take to send the head of its request."""
+"""Maximum number of seconds in which a client has to send its request line and header fields."""
 
 CONNECT_SECONDS = 30
 SETTLE_SECONDS = 2
-"""Maximum seconds that `Gateway.settled` waits."""
+"""Maximum number of seconds that `Gateway.settled` waits."""
 _MAX_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 
@@ -78,23 +78,26 @@ _UNTRUSTING = (
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Head = tuple[str, list[Field]]
-"""The first line of a request, and its header fields."""
+"""The first line of an HTTP request, and the request's header fields."""
 Change = Callable[[bytes], bytes]
 """Takes a piece of a stream (b"" at its end) and returns what to pass on."""
 
 
 _REFUSED = "The sandbox does not let this command reach {host}. Only the user can allow it."
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
-"""The reason recorded for a host whose question was open at the end (`Gateway.unanswered`)."""
+"""The reason recorded for a host whose question was open when the command ended.
+
+Such hosts are in `Gateway.unanswered`.
+"""
 
 
 @dataclass
 class Gateway:
-    """Decides which hosts one command may reach, and records the hosts that were refused.
+    """Decides which hosts a command may reach, and records the hosts that were refused.
 
-    ``hosts`` may be reached without a question. ``allow_host`` asks about other hosts; if it is
-    None, they are refused. ``refused`` maps refused hosts to the reason; ``closed`` are the refused
-    hosts about which the user is not asked again.
+    ``hosts`` may be reached without asking the user. ``allow_host`` asks about other hosts; if it
+    is None, they are refused. ``refused`` maps refused hosts to the reason; ``closed`` are the
+    refused hosts about which the user is not asked again.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -125,7 +128,7 @@ class Gateway:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
     async def ask_to_reach(self, host: str, port: int) -> None:
-        """Raise RefusedError unless the command may reach a host.
+        """Raise RefusedError unless the command is allowed to reach a host.
 
         Asks the user if necessary, at most once for each host. Raises NotedRefusalError if the user
         refused with a note. A question withdrawn by `end` counts as a refusal.
@@ -139,7 +142,7 @@ class Gateway:
             raise RefusedError(_REFUSED.format(host=host))
 
     async def _answer_about(self, host: str, port: int) -> str | None:
-        """Ask the user about a host, and return the result of ``allow_host``.
+        """Ask the user about a host with ``allow_host``, and return its result.
 
         Returns "" if ``allow_host`` is None or the question was withdrawn.
         """
@@ -165,14 +168,14 @@ class Gateway:
     def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
         """Record why a host was refused; with ``closed``, the user is not asked about it again.
 
-        The first reason recorded for a host stays.
+        If a reason is recorded for the host already, it stays.
         """
         self.refused.setdefault(host, why)
         if closed:
             self.closed.add(host)
 
     def end(self) -> None:
-        """Withdraw open questions and deny their hosts, because the command has ended."""
+        """Withdraw open questions and refuse their hosts, because the command has ended."""
         for host, answer in self._answers.items():
             if not answer.done():
                 self.refuse(host, _UNANSWERED.format(host=host))
@@ -189,7 +192,7 @@ class RefusedError(Exception):
 
 
 class NotedRefusalError(RefusedError):
-    """Raised if the user refused a connection with a note, which only ``refusal`` contains."""
+    """Raised if the user refused a connection and wrote a note, which only ``refusal`` contains."""
 
     def __init__(self, host: str, refusal: str) -> None:
         super().__init__(_REFUSED.format(host=host))
@@ -197,9 +200,9 @@ class NotedRefusalError(RefusedError):
 
 
 class PrivateHostError(RefusedError):
-    """Raised if a connection to this machine or a private network is refused.
+    """Raised if a connection to this machine or to a private network is refused.
 
-    Only a setting can allow it.
+    Only a setting can allow such a connection.
     """
 
     def __init__(self, host: str) -> None:
@@ -222,7 +225,7 @@ class Proxy:
         authority: Authority | None = None,
         tls: Callable[[], ssl.SSLContext] = system_tls,
     ) -> None:
-        """Make a proxy that connects to public hosts, and to the ``private`` hosts.
+        """Create a proxy that connects to public hosts, and to the private hosts in ``private``.
 
         ``resolve`` resolves names. ``reaches`` returns True for further allowed IP addresses. For
         hosts of ``masks``, the proxy presents a certificate issued by ``authority`` to the command,
@@ -251,7 +254,7 @@ class Proxy:
         return f"http://command:{password}@127.0.0.1:{self.port}"
 
     def close(self, gateway: Gateway) -> None:
-        """Refuse further connections of a command, and withdraw its open questions."""
+        """Refuse further connections of a command, and withdraw its open questions to the user."""
         gateway.end()
         self._gateways = {
             password: known for password, known in self._gateways.items() if known is not gateway
@@ -284,7 +287,9 @@ class Proxy:
         gateway = self._gateways.get(_password(fields))
         if gateway is None:
             await _respond(
-                writer, "407 Proxy Authentication Required", "Use the proxy that HTTP_PROXY names."
+                writer,
+                "407 Proxy Authentication Required",
+                "Connect to the proxy that HTTP_PROXY names.",
             )
             return
         host, port, path = _target(method, target)
@@ -315,7 +320,7 @@ class Proxy:
     async def _request(
         self, near: Stream, far: Stream, host: str, head: Head, *, encrypted: bool = False
     ) -> None:
-        """Forward a connection's only request, and pass the answer back.
+        """Forward the only request of a connection, and pass the answer back.
 
         Masked values for the host are inserted into the request's header fields, and replaced by
         their placeholders in the answer.
@@ -329,7 +334,7 @@ class Proxy:
         await pass_both_ways(near, far, StreamRedactor(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Handle a tunnel to a host that has a masked credential; it carries a single request.
+        """Handle a tunnel, for a single request, to a host with a masked credential.
 
         If the command starts a TLS handshake, the proxy terminates TLS with its own certificate for
         that host.
@@ -347,7 +352,7 @@ class Proxy:
         await self._request(near, far, host, _parsed(head), encrypted=encrypted)
 
     async def _encrypt(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Start TLS on both sides: with the command, acting as the host, and with the host.
+        """Start TLS on both sides: towards the command, acting as the host, and towards the host.
 
         Raises:
             OSError: the command doesn't trust the proxy's certificate (``gateway`` records that),
@@ -369,10 +374,10 @@ class Proxy:
             raise
 
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
-        """Return the IP address to connect to for a host, after asking the user if necessary.
+        """Return the IP address at which to reach a host, after asking the user if necessary.
 
         IP addresses, and names of this machine and the local network, are checked first: those that
-        only a setting can allow are refused without a question. Other names are looked up only
+        only a setting can allow are refused without asking the user. Other names are looked up only
         after the user has allowed them, because a look-up already sends data to a server.
 
         Raises:
@@ -392,9 +397,10 @@ class Proxy:
         return found or self._first_allowed(await self._resolve(host, port), host)
 
     def _first_allowed(self, addresses: Sequence[str], host: str) -> str:
-        """Return the first of a host's addresses.
+        """Return the first of the IP addresses of a host.
 
-        Raises PrivateHostError if there is none, or if any of them is not allowed.
+        Raises PrivateHostError if the host has no address, or if any of its addresses is not
+        allowed.
         """
         if not addresses or not all(
             self._reaches(one) or self._private.reaches(one, host) for one in addresses
@@ -475,9 +481,9 @@ async def _respond(writer: asyncio.StreamWriter, status: str, text: str) -> None
 
 
 async def pass_both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until the far side ends.
+    """Pass bytes on in both directions until the server ends the connection.
 
-    ``change`` alters the bytes that come from the far side.
+    ``change`` alters the bytes that come from the server.
     """
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
@@ -516,9 +522,9 @@ class SessionNetwork:
     listener: socket.socket | None = None
     network: int = -1
     users: int = -1
-    """Descriptor of the network's user namespace; -1 if it is this program's own."""
+    """Descriptor of the network's user namespace; -1 if that is this program's own namespace."""
     program: str = ""
-    """The path of ``nsenter``, which starts a command in another network."""
+    """The path of the program ``nsenter``, which starts a command in another network."""
 
     def joining(self) -> tuple[str, ...]:
         """Return the nsenter command line to put before a command, so that it joins this network.
@@ -530,7 +536,7 @@ class SessionNetwork:
         return (self.program, *users, f"--net={ours}/{self.network}", "--")
 
     def close(self) -> None:
-        """Close this program's descriptors; the network exists until its last command has ended."""
+        """Close this program's descriptors. The network exists until its last command has ended."""
         if self.listener is not None:
             self.listener.close()
         for descriptor in (self.network, self.users):
@@ -539,9 +545,9 @@ class SessionNetwork:
 
 
 async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
-    """Make a session's network, and start to serve the proxy in it.
+    """Create a session's network, and start to serve the proxy in it.
 
-    For sandbox-exec there is no network; the proxy listens on a port of this machine instead. If
+    For sandbox-exec no network is created; the proxy listens on a port of this machine instead. If
     the network can't be made, the result has no listener and the proxy's port stays 0. Programs in
     the project ``outside`` are not used.
     """

@@ -19,7 +19,7 @@ from tui_agent.sandbox.network import SessionNetwork, pass_both_ways
 PROC = Path("/proc")
 
 ANSWER_SECONDS = 5
-"""Seconds that the helper process may take to start or to connect to a server."""
+"""Maximum number of seconds for the helper process to start or to connect to a server."""
 
 _LISTENING = "0A"
 """State of a listening socket in ``/proc/PID/net/tcp``; see proc_pid_net(5)."""
@@ -41,10 +41,10 @@ while asked := control.recv(16):
     else:
         control.send(b"-")
 """
-"""The helper's program.
+"""The Python program that the helper process runs.
 
-It reads port numbers, and answers each with a connection to the port, or with "-" if nothing
-listens there.
+It reads port numbers. It answers each number with a connection to that port, or with "-" if nothing
+listens on the port.
 """
 
 
@@ -67,14 +67,14 @@ def listening_ports(pid: int) -> frozenset[int]:
 
 
 class OpenPorts:
-    """The ports of a session's network that the user has opened to this machine."""
+    """The ports in a session's network that the user has opened to this machine."""
 
     def __init__(self, network: SessionNetwork) -> None:
         self._network = network
         self._opening = asyncio.Lock()
-        """Held while a port is opened, so that two calls don't listen for the same one."""
+        """Locked while a port is opened, so that two calls don't open the same port."""
         self._lock = asyncio.Lock()
-        """Held while the helper process makes a connection."""
+        """Locked while the helper process makes a connection."""
         self._servers: dict[int, asyncio.Server] = {}
         self._helper: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -88,7 +88,7 @@ class OpenPorts:
     async def open(self, port: int) -> int:
         """Open a port, and return the port on 127.0.0.1 that leads to it.
 
-        The two ports have the same number if this program can listen on it outside, too. A port
+        The two ports have the same number if this program can also listen on it outside. A port
         that is open already stays open.
 
         Raises:
@@ -139,7 +139,7 @@ class OpenPorts:
             finally:
                 far[1].close()
         except OSError:
-            # Nothing listens in the sandbox: the client sees the connection end.
+            # Nothing listens in the sandbox, so the client sees that the connection ends.
             return
         finally:
             writer.close()
@@ -175,7 +175,7 @@ class OpenPorts:
             self._helper = None
 
     def _helper_socket(self) -> socket.socket:
-        """Return the socket to the helper process; starts the helper if it isn't running."""
+        """Return the socket to the helper process, which is started if it isn't running."""
         if self._helper is not None and self._helper.poll() is not None:
             self._end_helper()
         if self._control is None:

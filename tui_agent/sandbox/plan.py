@@ -1,4 +1,4 @@
-"""Decides which paths one command sees, and which of them it can change: the mounts of its layout.
+"""Decides which paths a command sees and which of them it can change, as the mounts of its layout.
 
 Looks at files. `ViewPlan.layout` also writes copies of git's settings without passwords, and makes
 the directories that mounts of caches and layers need, all in the program's own directories.
@@ -40,17 +40,18 @@ from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
-"""Directories that are new for each command, so a grant for a path in them has no effect."""
+"""Directories that are new for each command, so a grant for a path in them is useless."""
 
 EMPTY = "empty"
 """Name of an empty file in ``SandboxFolders.place`` that is shown instead of hidden files."""
 CLOSED = "closed"
 """Name of a socket in ``SandboxFolders.place`` that may be shown instead of hidden files.
 
-It is shown if the command may change the repository, because git would commit an empty file.
+The socket is shown if the command may change the repository, because git would commit an empty
+file.
 """
 MAX_HIDDEN_FILES = 150
-"""Maximum number of files hidden one by one; with more, whole directories are hidden."""
+"""Maximum number of files that are hidden one by one. If there are more, directories are hidden."""
 MAX_HIDDEN_DIRECTORIES = 100
 """Maximum number of directories that are hidden because of files in them.
 
@@ -83,11 +84,11 @@ class SandboxFolders:
 
 @frozen
 class ViewPlan:
-    """Everything that determines which paths a command sees; `layout` returns the mounts.
+    """Everything that determines which paths a command sees. `layout` returns them as mounts.
 
-    With a ``layer`` the command works on that, otherwise on the project ``root`` itself. ``linked``
-    are output directories that are read-only without a layer, because files in them have hard links
-    outside.
+    With a ``layer``, the command works on a copy-on-write layer over the project, otherwise on the
+    project ``root`` itself. ``linked`` are output directories that are read-only without a layer,
+    because files in them have hard links outside.
     """
 
     root: Path
@@ -102,28 +103,28 @@ class ViewPlan:
     layer: Layer | None = None
     linked: frozenset[Path] = frozenset()
     private: tuple[Path, ...] = ()
-    """Directories of this program, which commands must not see."""
+    """Directories of this program that commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Paths at which commands see another file, each with the path of that file.
+    """Maps each path at which commands see another file to the path of that file.
 
     These are masked files, and the file of trusted certificates.
     """
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    """Files of the project that rules don't let commands read, each with "ask" or "deny".
+    """The project's files that rules don't let commands read, each with "ask" or "deny".
 
     See `unreadable_files`.
     """
     shared: tuple[Path, ...] = ()
-    """If ``root`` is a copy of a project: the real paths of that project that the copy reads."""
+    """The real paths of the original project that the copy ``root`` reads, if it is a copy."""
 
     @property
     def whole(self) -> bool:
-        """Whether the whole project is on the layer."""
+        """Whether the whole project, not only its output directories, is on the layer."""
         return self.layer is not None and not self.layer.live
 
     @property
     def changes_project_itself(self) -> bool:
-        """Whether the command changes files of the project directly, without a layer over them.
+        """Whether the command changes the project's files directly, without a layer over them.
 
         That is so if it may change the repository, or if it may change sources and has no layer.
         """
@@ -142,7 +143,7 @@ class ViewPlan:
             )
         mounts = [mount for mount in mounts if not _is_behind_link(mount.place, self.root)]
         mounts += (*self._project_mounts(), *self._grant_mounts(), *self._stand_in_mounts())
-        # Of several mounts at one place the last counts.
+        # Of several mounts at one path, the last one counts.
         mounts = at_real_places({mount.place: mount for mount in mounts}.values(), self.root)
         shown = places_of_kind(mounts, MountKind.READ, MountKind.WRITE, MountKind.LAYER) | {
             self.root
@@ -188,15 +189,15 @@ class ViewPlan:
         return tuple(found)
 
     def secret_mounts(self) -> Iterator[Mount]:
-        """Yield the mounts that hide the project's secrets and the files not searched for them yet.
+        """Yield the mounts that hide the project's secrets and files not yet searched for secrets.
 
-        If there are many such files, whole directories are hidden.
+        If many files have to be hidden, whole directories are hidden.
         """
         stand_in = None
         if self.view.grants.repository:
             stand_in = self.folders.place / CLOSED
         closed = set(map(Path, self.seen.left_out))
-        # The search may be running: it adds a file to the secrets before it removes it from unseen.
+        # The search may be running. It adds a file to the secrets before it removes it from unseen.
         unseen = self.seen.unseen
         files = {*map(Path, unseen), *self.hidden()} - closed
         if len(files) > MAX_HIDDEN_FILES:
@@ -207,7 +208,7 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return directories that contain most of the files.
+        """Return directories that contain most of the files to hide.
 
         If possible, these are at most `MAX_HIDDEN_DIRECTORIES`. The project itself, the working
         directory and the directories around opened files are never among them.
@@ -230,7 +231,7 @@ class ViewPlan:
         return {path for path in found if found.isdisjoint(path.parents)}
 
     def _is_masked(self, path: Path) -> bool:
-        """Return True if the command sees this file with placeholders for its secrets.
+        """Return True if the command sees placeholders for the secrets in this file.
 
         Only bubblewrap can show another file in a file's place. That isn't done with the project's
         files if the command may change the repository, because git would commit the other file.
@@ -331,8 +332,8 @@ class ViewPlan:
         """Return the paths that stay read-only while a command changes the project directly.
 
         These are files that other programs run or read as settings, files that no checkpoint can
-        restore, and repositories, except those that the view opens. Empty if the whole project is
-        on a layer.
+        restore, and repositories, except those that the command's view opens. The result is empty
+        if the whole project is on a layer.
         """
         if self.whole:
             return []
@@ -346,7 +347,7 @@ class ViewPlan:
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
     def _repository_mounts(self) -> Iterator[Mount]:
-        """Yield the mounts of the project's repositories: read-only, or writable if granted.
+        """Yield the mounts of the project's repositories, which are read-only unless granted.
 
         Files that tell git what to run and where to look stay read-only. Settings that contain
         passwords are replaced by copies without the passwords.
@@ -404,7 +405,7 @@ class ViewPlan:
 
 
 def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
-    """Return the directories that contain one of the paths, up to ``top`` and including it."""
+    """Return the directories that contain one of the paths, up to and including ``top``."""
     found = set[Path]()
     for path in paths:
         found.update(path.parents)
@@ -412,7 +413,7 @@ def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
 
 
 def _is_behind_link(place: Path, root: Path) -> bool:
-    """Return True if a path in the project ``root`` leads through a link, or is one.
+    """Return True if a path in the project ``root`` leads through a link, or is a link.
 
     A command may have made that link, so it opens nothing outside the project.
     """
@@ -449,7 +450,7 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 
 
 def unrestorable(seen: ProjectScan) -> list[Path]:
-    """Return the absolute paths in the project that no checkpoint can restore.
+    """Return the absolute paths of the project's files that no checkpoint can restore.
 
     These are files that git ignores (unless they are build output), directories with nothing but
     ignored files, and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an event loop's
@@ -482,7 +483,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:
-    """Yield the mount points of other file systems in a project; a layer would show them empty."""
+    """Yield the mount points of other file systems in a project, which a layer shows as empty."""
     try:
         rows = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

@@ -43,13 +43,13 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Largest output or ignored directory that is copied: number of files, and total size in bytes.
+"""Maximum number of files, and of bytes, in an output or ignored directory that is copied.
 
 Larger directories are read-only.
 """
 
 _LEFT_OUT: Stamp = ()
-"""Recorded instead of an original's stamp if the copy has only an empty placeholder."""
+"""Recorded in place of an original's stamp if the copy contains only an empty placeholder."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
@@ -57,17 +57,18 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 class ProjectCopy:
     """A copy of a project, with a record of the state of both at the last refresh.
 
-    ``made`` has the stamps of the copy's entries, in the form of `Made`. ``originals`` has those of
-    the project's entries by relative path, which ends with a slash for a directory.
+    ``made`` contains the stamps of the copy's files and directories, in the form of `Made`.
+    ``originals`` contains those of the project's files by relative path, which ends with a slash
+    for a directory.
     """
 
     layer: Layer
     made: dict[str, dict[str, Stamp]] = field(default_factory=dict)
     originals: dict[str, Stamp] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
-    """Relative paths that are not copied because they are too large."""
+    """The relative paths that are not copied because they are too large."""
     stand_ins: set[int] = field(default_factory=set)
-    """Inodes of the empty files and directories in the copy that stand for entries not copied."""
+    """Inodes of the copy's empty placeholders for files and directories that aren't copied."""
 
     def refresh(
         self, parts: Iterable[str] | None, left_out: Iterable[str], bounded: Iterable[str]
@@ -75,12 +76,12 @@ class ProjectCopy:
         """Bring the copy up to date with the project, and record the state of both.
 
         All paths are relative to the project. ``parts`` are the only paths to copy, None for all.
-        Some paths are replaced by an empty placeholder: those in ``left_out``, over which commands
-        have a mount; those in ``bounded`` that are too large; those on other file systems or nested
-        too deeply. Raises OSError if there is no space.
+        An empty placeholder replaces the paths in ``left_out``, over which commands have a mount;
+        the paths in ``bounded`` that are too large; and paths on other file systems or nested too
+        deeply. Raises OSError if there is no space.
         """
         before = replace(self)
-        # After an error the next refresh copies everything again.
+        # After an error, the next refresh copies everything again.
         self.made = {}
         self.originals = {}
         self.large = set()
@@ -100,7 +101,7 @@ class ProjectCopy:
             os.close(open_directory(place, self.layer.upper.name))
 
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
-        """Return a command's changes that must not be kept, in the given order.
+        """Return those of a command's changes that must not be kept, in the given order.
 
         These are changes to entries that others have changed in the project since the last refresh,
         without the command's knowledge; new or changed entries made from a placeholder; and
@@ -112,7 +113,7 @@ class ProjectCopy:
     def record_applied(self, changes: Sequence[LayerChange]) -> None:
         """Record the project's state after these changes were applied to it.
 
-        Otherwise the changes would count as changes by others.
+        Otherwise these changes would count as changes by others.
         """
         with opened(self.layer) as (root, _upper):
             for change in changes:
@@ -131,9 +132,9 @@ class _Conflicts:
         self._root = root
         self._upper = upper
         self._taken = set[str]()
-        """Paths that both the command and others have changed since the last refresh."""
+        """Paths that both the command and others have changed since the copy's last refresh."""
         self._stay = set[str]()
-        """Directories that can't be deleted because an entry in them stays."""
+        """Directories that can't be deleted because something in them has to stay."""
 
     def among(self, changes: Sequence[LayerChange]) -> Iterator[LayerChange]:
         for change in changes:
@@ -142,7 +143,7 @@ class _Conflicts:
                 yield change
 
     def _note_if_lost(self, change: LayerChange) -> bool:
-        """Return True if a change can't be kept; if others changed its path, remember that."""
+        """Return True if a change can't be kept. If others changed its path, remember the path."""
         path = change.path
         if not self._taken.isdisjoint({path, *folders_around([path])}):
             return True
@@ -166,7 +167,7 @@ class _Conflicts:
         return any(self._differs(inner, state) for inner, state in below)
 
     def _differs(self, path: str, state: os.stat_result) -> bool:
-        """Return True if an entry of the project is not as it was when it was copied.
+        """Return True if a file of the project is not as it was when it was copied.
 
         False in directories that are never copied.
         """
@@ -192,7 +193,7 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield an entry and all entries below it: the path, relative to ``top``, and the status."""
+    """Yield the path, relative to ``top``, and the status of a file and of everything below it."""
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -208,10 +209,10 @@ def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 @frozen
 class _Refresh:
-    """One pass over a project that updates its copy.
+    """One walk over a project that updates the project's copy.
 
-    ``before`` is the record of the last pass; ``now`` receives the new one. ``device`` is the
-    project's file system; directories on other file systems are not copied.
+    ``before`` is the record of the last walk, and ``now`` receives the new record. ``device`` is
+    the project's file system; directories on other file systems are not copied.
     """
 
     before: ProjectCopy
@@ -281,7 +282,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Update a file or link in the copy; return its stamp. ``known`` is the previous stamp."""
+        """Update a file or link in the copy and return its stamp. ``known`` is the old stamp."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._leave_out(path, was):
@@ -303,7 +304,7 @@ class _Refresh:
         return stamp_of(mine)
 
     def _leave_out(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is not copied. If it is too large, adds it to ``now.large``."""
+        """Return True if a path is not copied. Adds a path that is too large to ``now.large``."""
         is_far = was.st_dev != self.device or path.count("/") > MAX_DEPTH
         if is_far or path in self.left_out:
             return True
@@ -313,7 +314,7 @@ class _Refresh:
         return False
 
     def _is_large(self, path: str, was: os.stat_result) -> bool:
-        """Return True if an entry is too large to copy. A directory is measured only once."""
+        """Return True if a path is too large to copy. A directory is measured only once."""
         if not stat.S_ISDIR(was.st_mode):
             return was.st_size > MAX_FILE_BYTES
         if path in self.before.large or f"{path}/" in self.before.made:
@@ -329,9 +330,9 @@ class _Refresh:
 
 
 def _below(only: frozenset[str] | None, name: str) -> frozenset[str] | None:
-    """Return the part of ``only`` below the entry ``name``, as paths relative to that entry.
+    """Return the part of ``only`` below the directory ``name``, as paths relative to it.
 
-    None if everything in the entry should be copied, an empty set if nothing should.
+    None if everything in the directory should be copied, an empty set if nothing should.
     """
     if only is None or name in only:
         return None

@@ -1,9 +1,9 @@
-"""Finds a project's paths with special rules for commands, such as repositories and build output.
+"""Finds the project paths with special sandbox rules, such as repositories and build output.
 
 Looks at files, changes none. A project is scanned once, and again when the times of its directories
 or files show a change. Files that git doesn't track are searched for secrets once, and again after
-a change. Files and directories for which there was no time are ``unseen``, and hidden from commands
-until they have been searched.
+a change. Files and directories that could not be searched in time are ``unseen``, and hidden from
+commands until they have been searched.
 """
 
 import os
@@ -33,19 +33,19 @@ from tui_agent.path_checks import is_file
 from tui_agent.word_lists import in_order, listed
 
 MAX_FILE_BYTES = 5_000_000
-"""Maximum size, in bytes, of a file with snapshots; changes of larger files can't be undone."""
+"""Maximum size, in bytes, of a file with snapshots. Changes to larger files can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
-"""Maximum bytes of holes in a file that is kept.
+"""Maximum number of bytes that the holes of a file may take if the file is kept.
 
 Reading a file with more could exhaust a program's memory.
 """
 
 MAX_DEPTH = 150
-"""Deepest level of directories that is scanned; deeper ones are left out."""
+"""Deepest level of directories that is scanned. Deeper directories are left out."""
 
 _MAX_POINTER_BYTES = 64_000
-"""Maximum bytes read of a file that names a repository's directory."""
+"""Maximum number of bytes that are read of a file that names a repository's directory."""
 
 OUTPUT_DIRECTORIES = listed(
     """
@@ -74,7 +74,7 @@ OUTPUT_NAMES = listed(
     .install-stamp config.status config.log
     """
 )
-"""Names of generated files, in lower case."""
+"""Names, in lower case, of files that tools generate."""
 
 PRODUCT_MAGIC = (
     b"\x7fELF",
@@ -88,10 +88,10 @@ PRODUCT_MAGIC = (
     b"MZ\x90\x00",
     b"\x1bLua",
 )
-"""First bytes of files made by compilers and linkers."""
+"""The first bytes of the files that compilers and linkers make."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
-"""Names of directories with installed packages. Settings and hooks in them aren't special paths."""
+"""Names of directories with installed packages. No special sandbox rules apply in them."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = listed(
@@ -102,14 +102,14 @@ CACHE_DIRECTORIES = listed(
 )
 """Names of cache directories, which are output directories even if git doesn't ignore them."""
 NEVER_KEPT = frozenset({"__pycache__"})
-"""Names of output directories; changes in them are always discarded.
+"""Names of output directories in which changes by commands are always discarded.
 
 Python would run compiled code in them unchecked, and can quickly compile it again.
 """
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
-"""Names of entries of a repository that control what git runs and where it looks."""
+"""Names in a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
-"""Directories of a repository in which only ``objects/info`` can hold `STEERING` entries."""
+"""Directories of a repository in which only ``objects/info`` can contain `STEERING` names."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
@@ -123,7 +123,7 @@ def is_output_name(name: str, *, directory: bool) -> bool:
 
 
 def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool]) -> bool:
-    """Return True for a directory of generated files: a cache, or output that git ignores."""
+    """Return True for a directory of generated files: a cache, or output ignored by git."""
     if name in CACHE_DIRECTORIES:
         return True
     return is_output_name(name, directory=True) and is_ignored(path)
@@ -131,48 +131,51 @@ def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool])
 
 @dataclass
 class ProjectScan:
-    """A project's paths with special rules for commands, as found by one scan.
+    """The paths of a project to which special sandbox rules apply, as found by one scan.
 
-    Paths are absolute. Their directories, from the project's root down, aren't links.
+    Paths are absolute. No directory between the project's root and such a path is a link.
     """
 
     root: Path
     repositories: list[Path] = field(default_factory=list)
-    """Repositories' own data: ``.git`` directories and files, bare repositories."""
+    """What belongs to repositories: ``.git`` directories and files, and bare repositories."""
     elsewhere: list[Path] = field(default_factory=list)
     """Git directories to which ``.git`` files in the project point (worktrees, submodules)."""
     protected: list[Path] = field(default_factory=list)
     """Files and directories that other programs run or read as settings."""
     secrets: list[Path] = field(default_factory=list)
-    """Files that hold secrets, by their names or contents."""
+    """Files that contain secrets, according to their names or contents."""
     unseen: list[str] = field(default_factory=list, repr=False)
-    """Files not searched for secrets yet, and directories that were not scanned."""
+    """Files that weren't searched for secrets yet, and directories that weren't scanned."""
     outputs: list[Path] = field(default_factory=list)
-    """The outermost output directories."""
+    """The output directories that aren't in another output directory."""
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Status change times, in nanoseconds, of what the scan depends on.
+    """The times of the last status change, in nanoseconds, of the paths that the scan depends on.
 
-    That is each scanned directory, and each file whose change makes the scan outdated. The files in
-    ``files`` are not repeated here.
+    These are each scanned directory, and each file whose change makes the scan outdated. The files
+    in ``files`` are not repeated here.
     """
     named: list[Path] = field(default_factory=list, repr=False)
-    """Files whose names say that they hold secrets."""
+    """Files whose names say that they contain secrets."""
     files: list[FileState] = field(default_factory=list, repr=False)
-    """Files whose contents must be searched for secrets, with their state at the scan."""
+    """Files whose contents must be searched for secrets, with their state when scanned."""
     left_out: list[str] = field(default_factory=list, repr=False)
-    """Directories not scanned, because they are nested too deeply or there was no time."""
+    """Directories that weren't scanned, because they are nested too deeply or time ran out."""
     is_whole: bool = True
-    """False if the time ran out before all directories were scanned."""
+    """Whether all directories were scanned before the time ran out."""
 
     @property
     def kept_outputs(self) -> list[Path]:
-        """The output directories, except those named in `NEVER_KEPT`."""
+        """The output directories without those whose names are in `NEVER_KEPT`."""
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
     def is_current(self) -> bool:
-        """Return True if no directory or file that the scan depends on has changed since."""
+        """Return True if nothing that the scan depends on has changed since.
+
+        The scan depends on directories and files.
+        """
         try:
             return all(
                 os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at
@@ -183,7 +186,7 @@ class ProjectScan:
     def search(self, search: SecretSearch, may_continue: MayContinue) -> None:
         """Search the remaining files for secrets, and set ``secrets`` and ``unseen``.
 
-        Stops when ``may_continue`` returns False; the rest stays unseen.
+        Stops when ``may_continue`` returns False; the rest of the files stays in ``unseen``.
         """
         search.run(self.files, may_continue)
         secrets = [*self.named]
@@ -194,7 +197,8 @@ class ProjectScan:
                 unseen.append(file.path)
             elif holds:
                 secrets.append(Path(file.path))
-        # In this order, so that a thread that reads ``unseen`` first doesn't miss a secret.
+        # The lists are changed in this order, so that a thread that reads ``unseen`` first doesn't
+        # miss a secret.
         self.secrets = secrets
         self.unseen = unseen
 
@@ -215,24 +219,24 @@ def walk_project(root: Path, may_continue: MayContinue) -> ProjectScan:
 
 @dataclass
 class DangerousEntries:
-    """The dangerous entries in directories that a command changes directly. Paths are absolute."""
+    """The dangerous files in directories that a command changes directly. Paths are absolute."""
 
     linked: set[Path] = field(default_factory=set)
     """The scanned directories that contain a file with a hard link outside all of them."""
     planted: set[Path] = field(default_factory=set)
-    """Entries that a command must not leave behind.
+    """Files and directories that a command must not leave behind.
 
     These are files that other programs run or read as settings, repositories, links to the outside
     (except to executable files), pipes, sockets, devices and setuid files.
     """
     parts: set[Path] = field(default_factory=set)
-    """Entries with names, such as ``HEAD``, that can make a directory a bare repository."""
+    """Paths whose names, such as ``HEAD``, can make their directory a bare repository."""
 
 
 def find_dangerous_entries(
     root: Path, directories: Iterable[Path], without: Iterable[Path] = ()
 ) -> DangerousEntries:
-    """Return the dangerous entries below some directories of the project ``root``.
+    """Return the dangerous files and directories below some directories of the project ``root``.
 
     Doesn't enter the directories ``without``, nor those that control programs, such as
     repositories. Takes half a second for 100,000 files.
@@ -263,7 +267,7 @@ def find_dangerous_entries(
                     here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
                     names[key] += 1
     for place, keys in found.items():
-        # A file with more hard links than were found has one outside.
+        # A file with more hard links than were found has a hard link outside the directories.
         if any(names[key] < key[2] for key in keys):
             seen.linked.add(place)
     return seen
@@ -287,7 +291,10 @@ def steering_in(repository: Path) -> Iterator[Path]:
 
 
 def is_special(state: os.stat_result) -> bool:
-    """Return True for a pipe, socket or device, or a file with setuid, setgid or huge holes."""
+    """Return True for a pipe, socket or device, or a setuid, setgid or very sparse file.
+
+    A very sparse file has holes of more than `MAX_HOLES` bytes.
+    """
     if stat.S_ISREG(state.st_mode):
         holes = state.st_size - state.st_blocks * 512
         return bool(state.st_mode & (stat.S_ISUID | stat.S_ISGID)) or holes > MAX_HOLES
@@ -305,7 +312,7 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
 
 @frozen
 class _Place:
-    """A directory of the walk, with the ignore rules that apply in it.
+    """A directory in the walk through a project, with the ignore rules that apply in it.
 
     ``output`` is True in an output directory, ``packages`` in one with installed packages.
     """
@@ -317,7 +324,7 @@ class _Place:
 
 
 class _Walk:
-    """Walks through a project once, and adds what it finds to ``found``."""
+    """Walks through a project once, and adds the paths that it finds to ``found``."""
 
     def __init__(self, found: ProjectScan) -> None:
         self._found = found
@@ -336,7 +343,7 @@ class _Walk:
                 self._found.left_out.append(place.path)
 
     def _enter(self, place: _Place) -> list[_Place]:
-        """Record the contents of a directory. Returns the subdirectories to walk through."""
+        """Record the contents of a directory, and return the subdirectories to walk through."""
         try:
             changed = os.lstat(place.path).st_ctime_ns
             with os.scandir(place.path) as scanned:
@@ -363,7 +370,7 @@ class _Walk:
         return below
 
     def _note(self, row: "os.DirEntry[str]", place: _Place, below: list[_Place]) -> None:
-        """Record an entry of a directory. A subdirectory is added to ``below``, but no repository."""
+        """Record a name in a directory. Adds a subdirectory to ``below``, but not a repository."""
         if row.name in _IGNORE_FILES and not place.output:
             self._rescan_when_changed(row)
         if is_repository_name(row.name) and not place.packages:
@@ -407,12 +414,12 @@ class _Walk:
                 self._found.files.append(FileState(row.path, state.st_ctime_ns, state.st_size))
 
     def _rescan_when_changed(self, row: "os.DirEntry[str]") -> None:
-        """Make a later change of this file trigger a new scan."""
+        """Make a later change to this file trigger a new scan of the project."""
         self._found.looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
 def _linked_repositories(link: Path) -> Iterator[Path]:
-    """Yield the real path of the repository that a worktree's or submodule's ``.git`` file names.
+    """Yield the real path of the repository named by the ``.git`` file of a worktree or submodule.
 
     A command could write such a file to open any directory, so nothing is yielded unless the
     repository in turn names this file.
@@ -440,7 +447,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return a regular file's first 64,000 bytes as text; raises ValueError if it can't be read."""
+    """Return the first 64,000 bytes of a regular file as text. Raises ValueError if unreadable."""
     data = read_regular(path, _MAX_POINTER_BYTES)
     if data is None:
         raise ValueError(path)

@@ -1,9 +1,10 @@
-"""The sandbox of a session: prepares each command's view and keeps its allowed changes.
+"""The sandbox of a session, which prepares what each command sees and keeps allowed changes.
 
-It owns the session's network, judge processes, layers, copies and scans of projects, and its
-directories for temporary files and caches. What a command sees is decided in ``plan``, which of its
-changes are kept in ``change_policy``. The caller starts the command between `Sandbox.launch` and
-`Sandbox.finish`, waits for its end, and asks the user for grants.
+It owns the session's network, the processes that judge changes, the copy-on-write layers, the
+copies and scans of projects, and the directories for temporary files and caches. What a command
+sees is decided in ``plan``, which of its changes are kept in ``change_policy``. The caller starts
+the command between `Sandbox.launch` and `Sandbox.finish`, waits for its end, and asks the user for
+grants.
 """
 
 import asyncio
@@ -107,36 +108,36 @@ _PLACES_NAMED = 3
 _INHERITED = 9  # the filter's descriptor in a command that inherits no descriptors
 
 CERTIFICATES = Path("/run/tui-agent/certificates.pem")
-"""Path at which commands in bubblewrap see the certificates that they trust.
+"""Path at which commands in bubblewrap find the certificates that they trust.
 
-It is used if credentials are masked.
+The path is used if credentials are masked.
 """
 _WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
-"""Free space in ``/dev/shm``, in bytes, needed to keep layers there."""
+"""Bytes that must be free in ``/dev/shm`` for layers to be kept there."""
 
 SCAN_SECONDS = 3.0
-"""Maximum seconds that a command waits for the search for secrets.
+"""Maximum number of seconds that a command waits for the search for secrets.
 
 Files that have not been searched by then are hidden from the command.
 """
 
 WHOLE_SCAN_SECONDS = 600.0
-"""Maximum seconds of one background search for secrets."""
+"""Maximum number of seconds for one search for secrets in the background."""
 
 MAX_MOUNTS = 400
-"""Maximum number of mounts of one command. `Sandbox.launch` refuses a command that needs more."""
+"""Maximum number of mounts of a command. `Sandbox.launch` refuses commands that need more."""
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
-"""Takes absolute paths, and returns a context in which changes of these files are recorded."""
+"""Takes absolute paths, and returns a context in which changes to these files are recorded."""
 
 
 _HIDES_FAILURE = LazyPattern(r"[|;\n]")
-"""Separators in a command line.
+"""Separators between the programs of a command line.
 
-With one of them, exit code 0 doesn't mean that every program in the line succeeded.
+If a line contains one, exit code 0 doesn't mean that every program in the line succeeded.
 """
 _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PLAIN_VIEW = View()
@@ -153,7 +154,7 @@ class SandboxError(Exception):
 
 @dataclass
 class Launch:
-    """A command that `Sandbox.launch` has prepared to run in its view.
+    """A command that `Sandbox.launch` has prepared, ready to run in the sandbox.
 
     Start ``arguments`` with ``environment``, and let the process inherit ``descriptors``.
     """
@@ -163,39 +164,39 @@ class Launch:
     seen: ProjectScan
     layout: Layout
     watched: str = ""
-    """Name under which the judge watches the directories that the command changes directly.
+    """Name of the judge's watch over the directories that the command changes directly.
 
-    "" if there are none.
+    The name is "" if there are no such directories.
     """
     hidden: tuple[Path, ...] = ()
-    """Files of the project that the command can't read, but that the user could allow."""
+    """Files of the project that the command can't read, but that the user could let it read."""
     layer: Layer | None = None
     large: tuple[Path, ...] = ()
-    """Paths in the project that were too large to copy, and so are read-only."""
+    """Paths in the project that are read-only because they were too large to copy."""
     command: tuple[str, ...] = ()
-    """The command's own argument list."""
+    """The argument list of the command itself, without the sandbox program."""
     arguments: tuple[str, ...] = ()
-    """The argument list to start: the sandbox program with its options, then the command."""
+    """The argument list to start, which has the sandbox program with its options first."""
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
     owned: tuple[int, ...] = ()
-    """Descriptors of this program to close after the command."""
+    """Descriptors of this program that are closed after the command has ended."""
     made: tuple[Path, ...] = ()
-    """Files and directories created as mount points, to remove after the command if still empty."""
+    """Files and directories created as mount points, which are removed later if still empty."""
     info: int = -1
-    """Descriptor for bubblewrap's report on the sandbox's first process; -1 if there is none.
+    """Descriptor for bubblewrap's report on the first process in the sandbox; -1 for no report.
 
     Without it, `gone` can't wait for processes that the command left running.
     """
     done: bool = False
-    """True once the command has ended and its changes have been judged for the last time."""
+    """Whether the command has ended and its changes have been judged for the last time."""
     is_gone: bool = False
-    """True once `gone` has found that no process of the command is left."""
+    """Whether `gone` has found that no process of the command is left."""
     notes: list[str] = field(default_factory=list)
-    """Notes for the model on dangerous files that the command wrote without a layer."""
+    """Notes for the model about dangerous files that the command wrote without a layer."""
 
     async def gone(self) -> None:
-        """Kill the processes that a command in bubblewrap left running, and wait for their end.
+        """Kill the processes that a command in bubblewrap left running, and wait until they end.
 
         Call it after the command's own process has ended. It kills the first process of the
         command's process namespace, and the kernel then ends all others in it. Sets ``is_gone``.
@@ -234,10 +235,10 @@ def _end_first(process: int, number: int, namespace: int | None) -> None:
 
 @frozen
 class CommandOutcome:
-    """The result of `Sandbox.finish`.
+    """What `Sandbox.finish` returns about a command that has ended.
 
-    ``wanted`` are the grants that the command lacked, None if it lacked none. ``note`` is a note
-    for the model, "" for none.
+    ``wanted`` are the sandbox grants that the command lacked, None if it lacked none. ``note`` is a
+    note for the model, "" for none.
     """
 
     wanted: Grants | None = None
@@ -245,7 +246,7 @@ class CommandOutcome:
 
 
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the fields of `KnownPaths` for some paths, for the judge.
+    """Return what the judge needs to know about some paths, as the fields of `KnownPaths`.
 
     All paths are relative to ``root``. ``shared`` are the paths that git doesn't ignore, and
     ``tracked`` those that it tracks. ``directories`` are the directories around the paths, if they
@@ -270,7 +271,7 @@ class _UnreadableFiles:
 
 
 class Sandbox:
-    """Prepares one session's commands for this machine's sandbox, and keeps their changes.
+    """Prepares a session's commands to run in this machine's sandbox, and keeps their changes.
 
     ``private`` are directories of this program, which commands must not see. ``cache`` is the
     directory for the caches that sandboxed commands keep for each project; None if no caches are
@@ -300,7 +301,7 @@ class Sandbox:
         self._find = find or partial(find_sandbox, project)
         self._told = False
         self._failures: dict[str, bool] = {}
-        """Reasons why the judge failed; each maps to whether `failure_notice` has returned it."""
+        """Maps each reason why the judge failed to whether `failure_notice` has returned it."""
         self._scans: dict[Path, ProjectScan] = {}
         self._unreadable_by_root: dict[Path, _UnreadableFiles] = {}
         self._search = SecretSearch()
@@ -311,7 +312,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
         self._unused: set[asyncio.Task[None]] = set()
-        """Tasks that clear up launches whose callers were cancelled."""
+        """Tasks that clean up prepared commands whose callers were cancelled."""
         self._network: SessionNetwork | None = None
         self._ports: OpenPorts | None = None
         self._network_lock = asyncio.Lock()
@@ -320,7 +321,7 @@ class Sandbox:
         self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
-        """Held while changes are judged and kept.
+        """Locked while changes are judged and kept.
 
         Otherwise two commands could each make a part of a repository at the same time, although
         neither is allowed to make one.
@@ -353,7 +354,7 @@ class Sandbox:
     def state(self) -> SandboxState:
         """The kind of sandbox that works on this machine, found on first use.
 
-        The first access runs programs, which takes some milliseconds, so make it in a thread.
+        The first access runs programs, which takes some milliseconds, so do it in a thread.
         """
         if self.settings.mode == "off":
             return SandboxState(None, reason="it is switched off (sandbox = off)")
@@ -361,12 +362,12 @@ class Sandbox:
 
     @property
     def active(self) -> bool:
-        """Whether there is a sandbox; commands that the settings exclude still run outside it."""
+        """Whether there is a sandbox. Commands that the settings exclude still run outside it."""
         return self.state.kind is not None
 
     @property
     def searching(self) -> int:
-        """Number of files that the running search for secrets still has to read; 0 if none runs."""
+        """Number of files that the running search for secrets hasn't read yet; 0 if none runs."""
         return self._search.waiting
 
     def is_used_for(self, command: str) -> bool:
@@ -377,7 +378,7 @@ class Sandbox:
         )
 
     def why_unsupported(self, view: View) -> str:
-        """Return why Landlock can't provide a view, as a clause; "" if it can or isn't used."""
+        """Return why Landlock can't enforce a view, as a clause; "" if it can, or isn't used."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
@@ -387,7 +388,7 @@ class Sandbox:
         return ""
 
     def refusal(self) -> str:
-        """Return a refusal for the model if a sandbox is required and none works, otherwise ""."""
+        """Return a refusal for the model if a sandbox is required but none works; otherwise ""."""
         if self.settings.mode != "required" or self.active:
             return ""
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
@@ -395,7 +396,8 @@ class Sandbox:
     def shortcoming(self, project: Path) -> str:
         """Return a message for the user on what the sandbox can't do for a project, and why.
 
-        "" if there is no limitation, the sandbox is off, or commands are refused. Looks at files.
+        The message is "" if there is no limitation, if the sandbox is off, or if commands are
+        refused. Looks at files.
         """
         if self.settings.mode == "off" or self.refusal():
             return ""
@@ -407,7 +409,7 @@ class Sandbox:
         return state.shortcoming
 
     def notice(self, project: Path) -> str:
-        """Return the message of `shortcoming` once; "" after that, or if there is none.
+        """Return the message of `shortcoming` once, then "". Also "" if there is no shortcoming.
 
         Looks at files.
         """
@@ -426,7 +428,7 @@ class Sandbox:
         return "\n".join(_UNJUDGED_NOTICE.format(reason) for reason in reasons)
 
     def judge_failure(self, project: Path) -> str:
-        """Start a project's judge as a test, and return why that fails; "" if it works.
+        """Start a project's judge process as a test, and return why that fails; "" if it works.
 
         Also "" without a sandbox. Blocks.
         """
@@ -444,14 +446,14 @@ class Sandbox:
         return ""
 
     def is_layered(self, view: View) -> bool:
-        """Return True if a command with this view works on a layer or on a copy of the project.
+        """Return True if a command with this view works on a copy-on-write layer or a project copy.
 
-        Its changes are then judged before they reach the project.
+        The changes of such a command are judged before they reach the project.
         """
         return self.state.kind == "bubblewrap" and not view.grants.repository
 
     def shows(self, path: Path, project: Path) -> bool:
-        """Return True if commands in ``project`` see a path outside it. Looks at files."""
+        """Return True if commands in ``project`` can see a path outside it. Looks at files."""
         kinds = {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
         return self._plan(project.resolve()).layout().kind_at(path) in kinds
 
@@ -464,7 +466,7 @@ class Sandbox:
         return path in self._plan(project.resolve()).hidden()
 
     def view_lines(self) -> list[str]:
-        """Return lines for the user that list the paths commands see outside the project."""
+        """Return lines for the user with the paths outside the project that commands can see."""
         machine = self._machine_of(os.environ)
         rows: dict[str, Sequence[Path | str]] = {
             "read-only": machine.system,
@@ -488,9 +490,9 @@ class Sandbox:
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
         """Start to prepare the sandbox in the background, before the first command.
 
-        This finds the sandbox, makes the network, scans the machine and the project, and starts the
-        judge. Does nothing if called before for this project, or if the sandbox is off. Needs a
-        running event loop.
+        This finds the sandbox, creates the network, scans the machine and the project, and starts
+        the judge process. Does nothing if called before for this project, or if the sandbox is off.
+        Needs a running event loop.
         """
         if project not in self._ready and self.settings.mode != "off":
             self._ready[project] = asyncio.create_task(
@@ -498,7 +500,7 @@ class Sandbox:
             )
 
     def _search_on(self, project: Path) -> None:
-        """Continue the search for secrets in the background, unless that is already running."""
+        """Continue the search for secrets in the background, unless a search is already running."""
         if (before := self._ready.get(project)) is None or before.done():
             searching = asyncio.to_thread(self._scan_to_the_end, project)
             self._ready[project] = asyncio.create_task(searching)
@@ -513,7 +515,7 @@ class Sandbox:
                 await asyncio.to_thread(self._make_first_copy, project)
         except (OSError, SandboxError, JudgeError) as error:
             log.warning(
-                "the sandbox could not get ready: %s", error
+                "could not set up the sandbox: %s", error
             )  # the first command reports the error
 
     async def launch(  # noqa: PLR0913 - a command and its settings
@@ -570,7 +572,7 @@ class Sandbox:
         try:
             launch = await asyncio.shield(preparing)
         except asyncio.CancelledError:
-            # The thread continues; its layer and its lock on the caches must not be left behind.
+            # The thread continues, so its layer and its lock on the caches must not be left behind.
             unused = asyncio.create_task(self._clear_up_unused(preparing))
             self._unused.add(unused)
             unused.add_done_callback(self._unused.discard)
@@ -599,7 +601,7 @@ class Sandbox:
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
     ) -> CommandOutcome:
-        """Keep the changes that an ended command's view allows, discard the others, and clean up.
+        """Keep the changes that an ended command was allowed to make, discard others, and clean up.
 
         ``output`` is what the command printed. ``exit_code`` is None if the command was stopped. If
         it is not 0, the output is searched for the grants that the command lacked. Source files are
@@ -637,7 +639,7 @@ class Sandbox:
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def publish_outputs(self, launch: Launch, leader: int) -> None:
-        """Copy a running command's build output into the project, so that other commands see it.
+        """Copy the build output of a running command to the project, so that other commands see it.
 
         ``leader`` is the id of the process that was started. All the command's processes are paused
         meanwhile; if they can't be paused, nothing is copied. Without a layer, dangerous files are
@@ -656,7 +658,7 @@ class Sandbox:
                     log.warning("a running job's changes could not be copied: %s", error)
 
     async def aclose(self) -> None:
-        """Stop the searches, end the judges, remove the copies and close the network.
+        """Stop searches, end judge processes, remove project copies and close the network.
 
         After that, commands that still run can't reach the network.
         """
@@ -680,7 +682,7 @@ class Sandbox:
 
     @property
     def hides_ports(self) -> bool:
-        """Whether commands have a network of their own, whose ports this machine can't reach."""
+        """Whether commands have their own network, whose ports can't be reached from outside."""
         return self.state.kind == "bubblewrap"
 
     def listening(self, pid: int) -> frozenset[int]:
@@ -696,13 +698,13 @@ class Sandbox:
 
     @property
     def opened_ports(self) -> Mapping[int, int]:
-        """The ports that the user opened, each with the port of this machine that leads to it."""
+        """The ports that the user opened, each with the port on this machine that leads to it."""
         if self._ports is None:
             return {}
         return self._ports.opened
 
     async def open_port(self, port: int) -> int:
-        """Let this machine reach a port on which a command listens; return this machine's port.
+        """Make a port on which a command listens reachable, and return its port on this machine.
 
         Raises:
             SandboxError: commands have no network of their own.
@@ -710,7 +712,7 @@ class Sandbox:
         """
         network = await self._own_network()
         if network is None or network.listener is None:
-            raise SandboxError("Commands have no network of their own here.")
+            raise SandboxError("On this machine, commands have no network of their own.")
         if self._ports is None:
             self._ports = OpenPorts(network)
         return await self._ports.open(port)
@@ -742,7 +744,8 @@ class Sandbox:
         live = has_layer and (stays_live or view.grants.repository)
         in_place = live or not has_layer
         if view.writes is Writes.PROJECT and in_place and not view.grants.repository:
-            # Changes in place can't be judged afterwards, so the user is asked before.
+            # Changes in place can't be judged afterwards, so the user is asked before the command
+            # runs.
             view = replace(view, writes=Writes.OUTPUTS)
         made = tuple(self._make_mount_points(root, view, needed=in_place))
         layer = None
@@ -760,7 +763,7 @@ class Sandbox:
             raise
 
     def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
-        """Return the launch for a plan, still without the command.
+        """Return a `Launch` for a plan of mounts, still without the command.
 
         ``made`` are the paths that were created as mount points.
         """
@@ -776,7 +779,7 @@ class Sandbox:
     def _watched_launch(
         self, plan: ViewPlan, made: tuple[Path, ...], owned: tuple[int, ...]
     ) -> Launch:
-        """Return the launch for a plan; ``owned`` has the lock on its caches.
+        """Return a `Launch` for a plan of mounts. ``owned`` contains the lock on its caches.
 
         Starts the judge's watch of the directories that the command changes directly, and brings a
         copy of the project up to date.
@@ -815,7 +818,7 @@ class Sandbox:
     def _plan(
         self, root: Path, environ: Mapping[str, str] = os.environ, view: View = _PLAIN_VIEW
     ) -> ViewPlan:
-        """Return the plan for a command in ``root`` with the default view and without a layer.
+        """Return the plan of mounts for a command in ``root``, with default view and no layer.
 
         Callers replace the fields that differ. Only the rules on reading are taken from ``view``.
         """
@@ -849,7 +852,7 @@ class Sandbox:
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
-        """Write the masked copies of files, and the file with the certificates that commands trust.
+        """Write copies of files with masked secrets, and the certificates that commands trust.
 
         Returns the path of each written file by the path at which commands see it. Without masked
         credentials, writes nothing and returns {}.
@@ -878,12 +881,12 @@ class Sandbox:
     def _caches(
         self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
-        """Return a lock and the directory that it locks, for the layers over the user's caches.
+        """Return a lock, and the directory that it locks, for the layers over the user's caches.
 
-        The lock is a tuple with its descriptor. With ``kept``, the directory is the project's own,
-        if there is one and no other command holds its lock. Otherwise it is a directory in
-        ``layer`` that is removed with the layer, and the tuple is empty. Without a layer, or if the
-        layer is a copy, returns ``((), None)``.
+        The lock is a tuple that contains its descriptor. With ``kept``, the directory is the
+        project's own, if there is one and no other command holds its lock. Otherwise it is a
+        directory in ``layer`` that is removed with the layer, and the tuple is empty. Without a
+        layer, or if the layer is a copy, returns ``((), None)``.
         """
         if layer is None or layer.is_copy:
             return (), None
@@ -942,8 +945,8 @@ class Sandbox:
     def _make_mount_points(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
         """Create missing paths that the command may write, because only existing paths are mounted.
 
-        Creates and yields files outside the project that the view grants and, if ``needed``,
-        ignored output directories at the top of the project.
+        Creates and yields the files outside the project that the command may write and, if
+        ``needed``, ignored output directories at the top of the project.
         """
         for path in view.grants.write:
             if (
@@ -967,7 +970,7 @@ class Sandbox:
     # -- a command's changes -------------------------------------------------------------------
 
     def _judge(self, root: Path) -> JudgeProcess:
-        """Return the judge process of a project, made on first use."""
+        """Return the judge process of a project, which is created on first use."""
         seen = self._scan(root, refresh=False)
         key = (root, *seen.elsewhere)
         with self._lock:
@@ -976,7 +979,7 @@ class Sandbox:
             return self._judges[key]
 
     def _judge_command(self, root: Path) -> Started:
-        """Return the command line that runs the judge in the sandbox, and the descriptors it reads.
+        """Return the command line that runs a judge in the sandbox, and the descriptors it reads.
 
         The judge may change the project, its linked repositories and the layers. It sees the
         system's programs and its own code, read-only.
@@ -1002,7 +1005,7 @@ class Sandbox:
         return state.arguments_for(layout, judge_words(root))
 
     async def _judge_changes(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
-        """Have the judge decide on the changes on a layer; it keeps the build outputs at once.
+        """Have the judge decide about the changes on a layer, and keep build outputs at once.
 
         If the judge needs to know what git and the checkpoints know about some paths, a second
         request tells it. If the command has ``ended``, outputs are moved instead of copied. Raises
@@ -1031,7 +1034,7 @@ class Sandbox:
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, list[str]]:
-        """Have the judge decide on an ended command's changes, and keep those that are allowed.
+        """Have the judge decide about an ended command's changes, and keep the allowed changes.
 
         Returns the grants that the discarded changes needed, and notes for the model. Raises
         JudgeError if the judge fails.
@@ -1056,7 +1059,7 @@ class Sandbox:
         """Have the judge record the state of the directories that a command will change directly.
 
         Returns the name of the watch, and the output directories with files that have hard links
-        outside. ``("", frozenset())`` if the command changes nothing directly.
+        outside. Returns ``("", frozenset())`` if the command changes nothing directly.
         """
         seen = plan.seen
         root = plan.root
@@ -1100,9 +1103,9 @@ class Sandbox:
         )
         row = await asyncio.to_thread(ask)
         texts = {
-            "aside": "[Renamed or removed, because other programs would run these or read them as settings, or "
-            "because they lead outside: {}.]",
-            "kept": "[New files that other programs run or read as settings: {}. Tell the user to check them.]",
+            "aside": "[Renamed or removed: {}. Other programs would run these files or read them as settings, "
+            "or the files lead outside the project.]",
+            "kept": "[These new files are run or read as settings by other programs: {}. Tell the user to check them.]",
         }
         for kind, text in texts.items():
             with checking_answer():
@@ -1115,7 +1118,7 @@ class Sandbox:
         cwd = launch.layout.cwd
         root = launch.seen.root
         if self._copy is not None:
-            # The command knows the copy by the project's path.
+            # The command sees the copy at the project's path.
             output = output.replace(str(self._copy.project), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.project), str(root), 1))
         shows = partial(self.shows, project=root)
@@ -1125,7 +1128,7 @@ class Sandbox:
         return wanted or Grants(secrets=files_named_in(output, launch.hidden, root))
 
     async def _clear_up_unused(self, preparing: "asyncio.Task[Launch]") -> None:
-        """Wait until a launch that nobody will start has been prepared, and clear it up."""
+        """Wait until a launch that won't be used has been prepared, and clean it up."""
         await asyncio.wait([preparing])
         if not preparing.cancelled() and preparing.exception() is None:
             await asyncio.to_thread(self._clear_up, preparing.result())
@@ -1142,9 +1145,10 @@ class Sandbox:
     # -- caches --------------------------------------------------------------------------------
 
     def _scan(self, project: Path, *, refresh: bool = True) -> ProjectScan:
-        """Return the scan of a project; with ``refresh``, a new one if files have changed since.
+        """Return the scan of a project. With ``refresh``, scan it again if files have changed.
 
-        Takes at most `SCAN_SECONDS`; files not searched for secrets by then are ``unseen`` in it.
+        Takes at most `SCAN_SECONDS`. Files that weren't searched for secrets by then are ``unseen``
+        in the scan.
         """
         until = time.monotonic() + SCAN_SECONDS
         return self._scan_while(
@@ -1154,7 +1158,7 @@ class Sandbox:
     def _scan_to_the_end(self, project: Path) -> None:
         """Scan the project and search all its files for secrets, for at most `WHOLE_SCAN_SECONDS`.
 
-        Blocks. Commands that start meanwhile use the result so far.
+        Blocks the thread. Commands that start meanwhile use the result so far.
         """
         until = time.monotonic() + WHOLE_SCAN_SECONDS
         self._scan_while(
@@ -1193,9 +1197,10 @@ class Sandbox:
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
-        """Return the directory of one project's caches, created if missing.
+        """Return the directory of one project's caches, which is created if it is missing.
 
-        None if the sandbox has no directory for caches, or the directory was removed with its race.
+        None if the sandbox has no directory for caches, or if the race that the project copy
+        belonged to has ended.
         """
         try:
             cache = self._make_cache()
@@ -1209,17 +1214,17 @@ class Sandbox:
         return place
 
     def _make_cache(self) -> Path | None:
-        """Create and return the directory of all caches, None without one.
+        """Create and return the directory of all caches; None if the sandbox has none.
 
         Raises FileNotFoundError if this is the sandbox of a race's copy, and the race has ended.
         """
         if self._cache is not None:
-            # A copy's parent directories are removed with its race, and must not come back.
+            # A copy's parent directories are removed with its race, and must not be created again.
             self._cache.mkdir(parents=self._copy is None, exist_ok=True, mode=0o700)
         return self._cache
 
     def _layer_parent(self, root: Path) -> Path | None:
-        """Return the directory for layers over a project, None if overlays don't work for it."""
+        """Return the directory for layers over a project; None if overlays don't work for it."""
         if not self.state.layered:
             return None
         with self._lock:
@@ -1228,7 +1233,7 @@ class Sandbox:
             return self._layer_parents[root]
 
     def _find_layer_parent(self, root: Path) -> Path | None:
-        # In memory first: when a layer on a disk is unmounted, the kernel flushes that disk.
+        # Memory is tried first, because the kernel flushes a disk when a layer on it is unmounted.
         for place in (self._memory, (self._cache or self._place) / "layers"):
             if place is None or is_inside(root, place):
                 continue
@@ -1249,10 +1254,10 @@ class Sandbox:
         return next(usable, None)
 
     def _layer(self, root: Path, *, live: bool) -> Layer | None:
-        """Return a new layer, or an unused or new copy, for a command; None without bubblewrap.
+        """Return a new layer or a project copy for a command; None if the sandbox isn't bubblewrap.
 
-        With ``live`` only output directories are on it. Raises SandboxError if there is no
-        directory or no space for it.
+        The copy may be an unused one. With ``live``, the layer or copy has only output directories.
+        Raises SandboxError if there is no directory or no space for it.
         """
         if self.state.kind != "bubblewrap":
             return None
@@ -1269,14 +1274,14 @@ class Sandbox:
             raise SandboxError(text) from error
 
     def _let_go(self, layer: Layer) -> None:
-        """Remove a layer, or return a copy to the pool."""
+        """Remove a layer, or return a project copy to the pool."""
         if layer.is_copy:
             self._copies.put_back(layer)
         else:
             remove_tree(layer.place)
 
     def _make_first_copy(self, root: Path) -> None:
-        """Start the judge and, if commands need copies of the project, make the first one."""
+        """Start the judge process and, if commands need project copies, make the first copy."""
         self._judge(root).ask("ready")
         parent = self._layers_at(root)
         if parent is None or parent == self._layer_parent(root):
@@ -1292,7 +1297,7 @@ class Sandbox:
             self._let_go(layer)
 
     def _refresh_copy(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
-        """Have the judge bring a copy up to date with the project.
+        """Have the judge process bring a copy up to date with the project.
 
         Returns the absolute paths that are too large to copy. Raises SandboxError if the judge
         fails.
@@ -1323,7 +1328,7 @@ class Sandbox:
             raise SandboxError(f"The project could not be copied: {why}.") from error
 
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
-        """Return the absolute paths that are copied only if they are small.
+        """Return the absolute paths that are only copied if they are small.
 
         These are the output directories and, if the whole project is copied, ignored data and large
         files.
@@ -1348,7 +1353,7 @@ class Sandbox:
 
     @cached_property
     def _memory(self) -> Path | None:
-        """This session's directory in ``/dev/shm``.
+        """The directory of this session in ``/dev/shm``, which is kept in memory.
 
         None if less than `MIN_MEMORY` is free there, or the directory can't be created.
         """
@@ -1362,7 +1367,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """Directory on disk for copies of the project, so that both can share blocks of files."""
+        """Directory for copies of the project on a disk, where both can share blocks of files."""
         try:
             return make_own_directory(self, self._make_cache() or self._place)
         except OSError:
@@ -1386,8 +1391,9 @@ class Sandbox:
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
         """Return the environment of commands in the sandbox, made from ``environ``.
 
-        Variables that name sockets outside are removed, masked credentials have placeholders, and
-        variables for temporary and cache directories name directories that commands can write to.
+        Variables that name sockets outside are removed, masked credentials are replaced by
+        placeholders, and variables for temporary and cache directories name directories that
+        commands can write to.
         """
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
@@ -1419,9 +1425,10 @@ class Sandbox:
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
-        """Return the network of the session's commands, made on first use.
+        """Return the network of the session's commands, which is created on first use.
 
-        None if it can't be made, or if the sandbox is Landlock, in which commands have no network.
+        None if the network can't be created, or if the sandbox is Landlock, in which commands have
+        no network.
         """
         if self.state.kind not in _WITH_NETWORK:
             return None
@@ -1444,7 +1451,7 @@ class Sandbox:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file. If it has this content already, don't touch it: commands may be reading it."""
+    """Write a file unless it has this content already, because commands may be reading it."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
@@ -1456,7 +1463,7 @@ def _close(descriptors: Iterable[int]) -> None:
 
 
 def _remove_empty(made: Iterable[Path]) -> None:
-    """Remove the files and directories that were created as mount points and are still empty."""
+    """Remove those files and directories created as mount points that are still empty."""
     for path in made:
         with contextlib.suppress(OSError):
             if path.is_dir():
@@ -1466,12 +1473,12 @@ def _remove_empty(made: Iterable[Path]) -> None:
 
 
 def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
-    """Return absolute paths as paths relative to the project, in the given order, for the judge."""
+    """Return absolute paths as paths relative to the project, in the same order, for the judge."""
     return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
-    """Return the project's hidden files that the user may allow: all that no rule denies."""
+    """Return the project's hidden files that the user may allow, because no rule denies them."""
     found = []
     for mount in layout.mounts:
         is_hidden = mount.kind is MountKind.HIDDEN_FILE and mount.place.is_relative_to(plan.root)
@@ -1481,9 +1488,9 @@ def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
 
 
 def _of_unseen(seen: ProjectScan) -> str:
-    """Return a note for the model on files and directories hidden because they are ``unseen``.
+    """Return a note for the model on paths that are hidden because they weren't searched yet.
 
-    "" if there are none.
+    The note is "" if ``unseen`` is empty.
     """
     if not seen.unseen:
         return ""

@@ -43,7 +43,7 @@ class SandboxSettings(BaseModel):
     )
     hosts: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),
-        description="Private hosts and networks that commands, servers and webfetch may reach without a question: "
+        description="Private hosts and networks that commands, servers and webfetch may reach without asking you: "
         "npm.corp, *.corp, 10.1.2.0/24.",
     )
     mask: Mapping[str, tuple[Annotated[str, AfterValidator(_masked_host)], ...]] = Field(
@@ -65,7 +65,7 @@ class SandboxSettings(BaseModel):
             "docker *",
             "podman *",
         ),
-        description="Commands that run outside the sandbox, under the permission rules that apply without one.",
+        description="Commands that run outside the sandbox, under the permission rules that apply without a sandbox.",
     )
 
     @model_validator(mode="before")

@@ -1,4 +1,4 @@
-"""Finds the files of a project that the user's rules on reading hide from commands."""
+"""Finds the project files that commands can't see because of the user's rules on reading."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from tui_agent.sandbox.view import RuleOfReading
 
 
 def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path, str]:
-    """Return the files that the rules don't let commands read, each with "ask" or "deny".
+    """Return the files that the user's rules don't let commands read, each with "ask" or "deny".
 
     The paths are absolute. Looks only into directories that were scanned; the others are hidden
     from commands anyway. Takes about 0.2 s for 10,000 files.
@@ -24,7 +24,7 @@ def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path,
 
 
 def _files_of(directory: str) -> list[str]:
-    """Return the regular files of a directory, without links."""
+    """Return the regular files in a directory, without links."""
     try:
         with os.scandir(directory) as rows:
             return [row.path for row in rows if row.is_file(follow_symlinks=False)]

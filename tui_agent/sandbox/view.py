@@ -1,4 +1,4 @@
-"""The view of a command in the sandbox: what it may read, change and connect to. Pure."""
+"""The view of a command in the sandbox, that is, what it may read, change and reach. Pure."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
@@ -11,55 +11,56 @@ from tui_agent.lazy import frozen
 AllowHost = Callable[[str, int], Awaitable[str | None]]
 """Asks the user whether a command may reach a host and port, while its connection waits.
 
-Returns None for yes. For no, returns the refusal for the model if the user wrote a note, else "".
+Returns None if the command may. Otherwise returns the refusal for the model if the user wrote a
+note, else "".
 """
 
 EVERY_HOST = "*"
-"""In ``Grants.hosts``: every public host, but none on this machine or in a private network."""
+"""Stands, in ``Grants.hosts``, for every host that isn't on this machine or a private network."""
 
 
 RuleOfReading = Callable[[str], str]
-"""Takes a file's path relative to the project; returns what the user's rules say about reading it.
+"""Takes a file's path relative to the project, and returns what the user's rules say about it.
 
-That is "deny", "ask", or "" for allow.
+The rules are those on reading. The result is "deny", "ask", or "" if reading is allowed.
 """
 
 
 class Writes(StrEnum):
-    """The changes that a command may make in the project."""
+    """Which changes a command may make in the project."""
 
     NOTHING = "nothing"
-    """No changes: all are discarded when the command ends."""
+    """The command may make no changes; all its changes are discarded when it ends."""
     OUTPUTS = "outputs"
-    """Build output and caches: files that the same command can make again."""
+    """The command may change build output and caches, which it can make again."""
     PROJECT = "project"
-    """Everything that a checkpoint can restore."""
+    """The command may change everything that a checkpoint can restore."""
 
 
 @frozen
 class Grants:
-    """Rights of a command beyond those of its mode. Paths are absolute, with links resolved."""
+    """Rights of a command beyond those of the mode. Paths are absolute, with links resolved."""
 
     sources: bool = False
-    """Whether the project's files may be changed, as in ``Writes.PROJECT``."""
+    """Whether the command may change the project's files, as with ``Writes.PROJECT``."""
     repository: bool = False
-    """Whether repositories may be changed, except their hooks and settings."""
+    """Whether the command may change git repositories, except their hooks and settings."""
     protected: frozenset[Path] = frozenset()
-    """Files that may be changed although other programs run them or read them as settings.
+    """Files that the command may change although other programs run them or read them as settings.
 
     For example ``.husky/pre-commit``.
     """
     secrets: frozenset[Path] = frozenset()
-    """Files with secrets that may be read, and changed if the command may change sources."""
+    """Files with secrets that the command may read, and change if it may change source files."""
     read: frozenset[Path] = frozenset()
-    """Paths outside the project that may be read."""
+    """Paths outside the project that the command may read."""
     write: frozenset[Path] = frozenset()
     """Paths that may be changed.
 
-    They are outside the project, or in the project but can't be restored by a checkpoint.
+    They are either outside the project, or in the project where no checkpoint can restore them.
     """
     hosts: frozenset[str] = frozenset()
-    """Host names that may be reached on every port; ``*`` stands for every public host."""
+    """Host names that the command may reach on every port; ``*`` stands for every public host."""
 
     def __or__(self, other: "Grants") -> "Grants":
         return Grants(
@@ -74,11 +75,11 @@ class Grants:
 
     @property
     def without_changes(self) -> "Grants":
-        """The grants to read files and reach hosts, without those to change files."""
+        """The grants for reading files and reaching hosts, without those for changing files."""
         return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Grants") -> "Grants":
-        """Return the grants in this object that ``other`` doesn't have."""
+        """Return the grants in this object that ``other`` lacks."""
         more: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
             mine = getattr(self, name)
@@ -92,12 +93,12 @@ class Grants:
 
 @frozen
 class View:
-    """What one command may read, change and connect to."""
+    """A view of the sandbox: what one command may read, change and connect to."""
 
     writes: Writes = Writes.OUTPUTS
     grants: Grants = Grants()
     reading: RuleOfReading | None = None
-    """The user's rules about reading files of the project, None if there are none."""
+    """The user's rules about reading files of the project; None if there are no such rules."""
 
     @property
     def changes_sources(self) -> bool:
@@ -106,7 +107,7 @@ class View:
 
     @property
     def writes_outputs(self) -> bool:
-        """Whether build output that the command writes is kept."""
+        """Whether the build output that the command writes is kept."""
         return self.writes is not Writes.NOTHING or self.changes_sources
 
     def opened(self, grants: Grants) -> "View":

@@ -187,7 +187,7 @@ def test_comments_without_end_take_no_time(tmp_path: Path) -> None:
 
 def test_a_pattern_of_a_rule_with_many_stars_is_named(tmp_path: Path) -> None:
     write(tmp_path / "project/.claude/rules/x.md", f"---\npaths: '{'*a' * 20}b'\n---\nHi.")
-    assert "too many stars" in loaded(tmp_path).problems[0]
+    assert "too many asterisks" in loaded(tmp_path).problems[0]
 
 
 def test_instructions_are_looked_for_without_following_links_in_circles(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Carries out a tool call: the stages around it, its context, and its one result."""
+"""Runs a tool call through its stages, gives it a context, and makes its one result."""

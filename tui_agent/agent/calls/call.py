@@ -1,4 +1,4 @@
-"""Defines a tool call, the stages it passes through, and its outcome.
+"""Defines a tool call, the stages that it passes through, and its outcome.
 
 A call has exactly one outcome, even if a stage raises an exception. `ToolRunner` makes the calls,
 sends them through the stages of ``stages`` and ``repetition``, and appends the outcomes as results.
@@ -21,9 +21,9 @@ from tui_agent.tools.paths import explain
 log = logging.getLogger(__name__)
 
 Proceed = Callable[["Call"], Coroutine[Any, Any, "Outcome"]]
-"""Runs a call through the remaining stages and returns its outcome."""
+"""Runs a tool call through the remaining stages and returns its outcome."""
 
-_UNKNOWN = "The call may have been done in part: check before you continue, and don't repeat it."
+_UNKNOWN = "The call may have been carried out in part. Check before you continue; don't repeat it."
 
 
 class StopRunError(Exception):
@@ -50,37 +50,38 @@ class Call:
     """One tool call, with the results of the stages it has passed.
 
     ``found`` and ``given`` are its tool and arguments; None if they can't be read, and ``problem``
-    then gives the model the reason. ``held`` is its context, None until the stage `Understood`.
-    ``needs`` are the permissions it needs, ``by_hook`` is what the hooks decided about it.
+    then gives the model the reason. ``held`` is the call's context, None until the stage
+    `Understood`. ``needs`` are the permissions that the call needs, and ``by_hook`` is what the
+    hooks decided about it.
     """
 
     part: ToolCallPart
     found: Tool[Any] | None = None
     given: ToolInput | None = None
     forwarded: bool = False
-    """Whether the tool that the model called only passes the call on to ``found``."""
+    """Whether the called tool only passes the call on to the tool ``found``."""
     problem: str = ""
     held: ToolContext | None = None
     needs: Sequence[PermissionNeed] = ()
     by_hook: HookVerdict = field(default_factory=HookVerdict)
     changed_by_hook: str | None = None
-    """The arguments as JSON text if a hook changed them; else None."""
+    """The arguments as JSON text if a hook changed them; otherwise None."""
     started_at: int = 0
-    """When the call began, in milliseconds since the epoch; 0 before that.
+    """Time when the call began, in milliseconds since the epoch; 0 before it begins.
 
     Set when the stages begin, and again once the call is allowed.
     """
     was_started: bool = False
-    """Whether the call was allowed and announced."""
+    """Whether the call was allowed, and its start was announced to the frontends."""
     live: str = ""
-    """The last part of the output so far; becomes the result if the call is interrupted."""
+    """The last part of the tool's output so far, which is the result if the call is interrupted."""
     finished: "Outcome | None" = None
-    """The tool's own outcome; None until the tool has ended.
+    """The outcome of the tool itself; None until the tool has ended.
 
     It becomes the call's result if the work after the tool, such as a hook, is interrupted.
     """
     answered: bool = False
-    """Whether the call's result entry has been made."""
+    """Whether the result entry of the call has been created."""
 
     @property
     def call_id(self) -> str:
@@ -88,14 +89,14 @@ class Call:
 
     @property
     def tool(self) -> Tool[Any]:
-        """The tool; raises ToolError if the call can't be read."""
+        """The called tool. Raises ToolError if the call can't be read."""
         if self.found is None:
             raise ToolError(self.problem)
         return self.found
 
     @property
     def arguments(self) -> ToolInput:
-        """The arguments; raises ToolError if the call can't be read."""
+        """The call's arguments. Raises ToolError if the call can't be read."""
         if self.given is None:
             raise ToolError(self.problem)
         return self.given
@@ -113,7 +114,7 @@ class Call:
 
     @property
     def title(self) -> str:
-        """A short description of the call for its card; "" if the call can't be read."""
+        """A short description of the call for its card on the screen; "" for an unreadable call."""
         if self.found is None or self.given is None:
             return ""
         try:
@@ -127,7 +128,7 @@ class Call:
 
 @frozen
 class Outcome:
-    """How a call ended: its status and result."""
+    """How a tool call ended, that is, its status and its result."""
 
     status: ToolStatus
     result: ToolResult
@@ -139,19 +140,19 @@ class Outcome:
 
 
 class Stage(Protocol):
-    """A layer around every tool call: may refuse it, or act before and after the later stages."""
+    """A stage around each tool call, which may refuse it or act before and after later stages."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome; ``proceed`` runs the later stages and returns theirs.
+        """Return the call's outcome. ``proceed`` runs the later stages and returns their outcome.
 
-        `Link.run` turns an exception into an outcome, except those in `GETS_THROUGH`.
+        `Link.run` turns an exception into an outcome, except for those in `GETS_THROUGH`.
         """
         ...
 
 
 @frozen
 class Link:
-    """A stage, and the function that runs a call through the stages after it."""
+    """A stage of a tool call, with the function that runs the call through the later stages."""
 
     stage: Stage
     proceed: Proceed
@@ -176,7 +177,7 @@ class Link:
 
 
 def linked(stages: Sequence[Stage]) -> Proceed:
-    """Return a function that runs a call through all stages; the first one is the outermost."""
+    """Return a function that runs a call through all stages, of which the first is outermost."""
     proceed: Proceed = _nothing_left
     for stage in reversed(stages):
         proceed = Link(stage, proceed).run
@@ -188,9 +189,9 @@ async def _nothing_left(call: Call) -> Outcome:
 
 
 def outcome_of(call: Call, error: BaseException) -> Outcome:
-    """Return the outcome for an exception that a stage raised, with a text for the model.
+    """Return the outcome, with a text for the model, for an exception that a stage raised.
 
-    Its status is DENIED for a RefusedError, and ERROR for any other exception.
+    The status of the outcome is DENIED for a RefusedError, and ERROR for any other exception.
     """
     match error:
         case RefusedError():

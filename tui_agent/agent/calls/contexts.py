@@ -1,4 +1,4 @@
-"""Makes the `ToolContext` of a call: everything that the tool may use while it runs.
+"""Makes the `ToolContext` of a call, which contains all that the tool may use while it runs.
 
 Owns what lasts from call to call: which files the session's tools have read (`FileReads`), and the
 session's archive. The later stages restrict the context: `Allowed` to the permissions found,
@@ -28,7 +28,7 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
-"""Maximum characters kept from the end of a running call's output.
+"""Maximum number of characters that are kept from the end of a running call's output.
 
 They become the result if the call is interrupted.
 """
@@ -63,7 +63,7 @@ class ToolContexts:
         self._propose = propose
 
     def make(self, call: Call) -> ToolContext:
-        """Return a new context for a call, with limits that fit the model and the room left."""
+        """Return a new context for a call, with limits that fit the model and its free tokens."""
 
         def report(text: str) -> None:
             call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
@@ -102,7 +102,7 @@ class ToolContexts:
         return {line.topic: line.source for line in self._ports.knowledge.memory}
 
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
-        """Return the read results for ``file`` that the model still sees unchanged, newest first.
+        """Return the results of reading ``file`` that the model still sees unchanged, newest first.
 
         ``file`` is the path as written in results: relative to the project, or absolute outside it.
         """

@@ -20,14 +20,14 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.session import Session
 
 ANSWER_PATTERN = "repeated answer"
-"""Pattern that stands for repeating answers in ``doom_loop`` permission rules."""
+"""Text that stands for repeating answers in the patterns of ``doom_loop`` permission rules."""
 _REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
 _TITLE_CHARS = 80
-"""Maximum characters of unreadable arguments that are shown as a call's title."""
+"""Maximum number of characters of unreadable arguments that are shown as a call's title."""
 
 
 class RepetitionWatch:
-    """The stage that stops doom loops. It also decides what follows a repeating answer.
+    """Stops doom loops (repeated calls), and decides what follows an answer that repeats itself.
 
     Remembers the repetitions that the user allowed for the session. ``prompt`` returns a prompt by
     name. ``problem_of`` takes a tool's name and arguments and returns why it can't accept them; ""
@@ -51,7 +51,7 @@ class RepetitionWatch:
         self._problem_of = problem_of
         self._allowed: set[str] = set()
         self._allowed_in_run: int | None = None
-        """Id of the message whose answers may repeat themselves; None if there is none."""
+        """Id of the message to which answers may repeat themselves; None if there is none."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         path = self._session.active_path()
@@ -101,10 +101,11 @@ class RepetitionWatch:
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
-        """Decide what follows an answer that was stopped for repeating itself; may ask the user.
+        """Decide what follows an answer that was stopped because it repeats itself.
 
-        Returns the message to send to the model, which tells it to continue or to stop repeating.
-        Raises StopRunError if the user ends the run, or after too many repeating answers.
+        May ask the user. Returns the message to send to the model, which tells it to continue or to
+        stop repeating. Raises StopRunError if the user ends the run, or after too many repeating
+        answers.
         """
         before = repeated_answers(self._session.active_path())
         nobody = self._gate.decide(_REPEATED_ANSWER).action is Action.DENY
@@ -136,7 +137,7 @@ class RepetitionWatch:
 
 
 def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the outputs of a loop's calls, oldest first."""
+    """Return the outputs of the calls in a doom loop, oldest first."""
     outputs: list[str] = []
     for entry in path:
         if isinstance(entry, ToolResultEntry) and entry.call_id in loop.call_ids:

@@ -1,4 +1,4 @@
-"""Defines the stages around every tool call: hooks, permissions, sandbox, checks, file recording.
+"""Defines the stages around each tool call: hooks, permissions, sandbox, checks, file recording.
 
 The outermost stage comes first; each runs the stages after it. `ToolRunner` puts them in order.
 """
@@ -27,7 +27,7 @@ from tui_agent.tools.base import ToolContext
 
 @frozen
 class Understood:
-    """Gives a call its context, made by ``context``; raises ToolError if the call can't be read."""
+    """Gives a call the context that ``context`` makes; raises ToolError for an unreadable call."""
 
     context: Callable[[Call], ToolContext]
     jobs: Jobs
@@ -43,7 +43,7 @@ class Understood:
 
 @frozen
 class Hooked:
-    """Runs the user's hooks: before a call, where they may change or refuse it, and after it.
+    """Runs the user's hooks before a call, which they may change or refuse, and after it.
 
     Hooks after a call may add to its result; they don't run for a call that was denied or never
     started. ``clock`` returns milliseconds since the epoch.
@@ -83,7 +83,7 @@ class Allowed:
         tool = call.tool
         context = call.context
         call.needs = await in_thread(needs_of, tool, call.arguments, context)
-        # While it runs, the tool may use only these permissions.
+        # While the tool runs, it may use only these permissions.
         context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
         context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
         refusal = await self.gate.refusal(
@@ -98,7 +98,7 @@ class Allowed:
         return await proceed(call)
 
     async def _save_in_editor(self, call: Call) -> None:
-        """Have the editor save the files that the call would change: unsaved text would be lost."""
+        """Have the editor save the files that the call changes; otherwise unsaved text is lost."""
         context = call.context
         if context.editor is None or not call.tool.traits.writes:
             return
@@ -109,7 +109,7 @@ class Allowed:
 
 @frozen
 class Opened:
-    """Gives a call the sandbox view that its permissions allow.
+    """Gives a call the view of the sandbox that its permissions allow.
 
     Also gives it two functions with which it can ask, while it runs, for more grants and for access
     to a host.
@@ -190,7 +190,7 @@ class Detached:
             raise
 
     async def aclose(self, seconds: float) -> None:
-        """Wait until interrupted calls have ended, but at most ``seconds``."""
+        """Wait until interrupted calls have ended, but for at most ``seconds``."""
         if self._left:
             await asyncio.wait(self._left, timeout=seconds)
 
@@ -203,7 +203,7 @@ class Detached:
 
 @frozen
 class Diagnosed:
-    """Notes which files a call changes, so that checkers check them before the next request."""
+    """Records which files a call changes, so that they are checked before the next request."""
 
     diagnostics: Diagnostics
 
@@ -216,7 +216,7 @@ class Diagnosed:
 
 @dataclass
 class Recorded:
-    """Records a call's changes to files for checkpoints; does nothing if ``recorder`` is None."""
+    """Records a call's file changes for checkpoints. Does nothing if ``recorder`` is None."""
 
     recorder: Recorder | None
 
@@ -226,7 +226,7 @@ class Recorded:
 
 
 class Run:
-    """The last stage: runs the tool."""
+    """The last stage of a tool call, which runs the tool."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         del proceed

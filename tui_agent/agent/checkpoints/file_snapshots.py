@@ -1,7 +1,7 @@
-"""Takes snapshots of regular files: their bytes and permission bits. A link has no snapshot.
+"""Takes snapshots of regular files, that is, of their bytes and permission bits.
 
-Only reads; `Recorder` and `Restorer` store the bytes. `place_in` keeps a recorded path from leading
-out of the project.
+Links have no snapshot. This module only reads; `Recorder` and `Restorer` store the bytes.
+`place_in` keeps a recorded path from leading out of the project.
 """
 
 import errno
@@ -24,9 +24,9 @@ class Stamp(NamedTuple):
     """A file's times, size, inode and mode; if any of these differs, the file may have changed."""
 
     modified: int
-    """Time of the last change of the content, in nanoseconds since the epoch."""
+    """Time when the file's content last changed, in nanoseconds since the epoch."""
     changed: int
-    """Time of the last change of the content or the attributes (ctime), in the same unit."""
+    """Time when the file's content or attributes last changed (ctime), in the same unit."""
     size: int
     inode: int
     mode: int
@@ -48,7 +48,7 @@ class Snapshot:
     mode: int = 0
     problem: str = ""
     object: str = field(default="", compare=False)
-    """Hash of the git object with the content if only git keeps it; otherwise ""."""
+    """Hash of the git object with the content if only git has the content; otherwise ""."""
 
     @property
     def exists(self) -> bool:
@@ -96,7 +96,8 @@ def take_snapshot(path: str | Path) -> Reading:
 def _read(descriptor: int) -> Reading:
     state = os.fstat(descriptor)
     if stat.S_ISDIR(state.st_mode):
-        # Counts as absent: once the directory is removed, a file may be written here.
+        # A directory counts as an absent file, because a file may be written here once it is
+        # removed.
         return Reading(ABSENT)
     with open(descriptor, "rb", closefd=False) as file:
         mode = stat.S_IMODE(state.st_mode)
@@ -114,7 +115,7 @@ def _read(descriptor: int) -> Reading:
 
 
 def place_in(root: Path, path: str) -> Path | None:
-    """Return ``root`` joined with ``path``, a path from a checkpoint.
+    """Return the path ``path`` from a checkpoint as a path below ``root``.
 
     None if it leads out of the project, passes through a link, or is in ``.git``.
     """

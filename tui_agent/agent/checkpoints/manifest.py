@@ -22,7 +22,7 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.lazy import cached_property
 
 MAX_FILES = 30_000
-"""Maximum files of a project; in a larger one, changes by commands are not recorded."""
+"""Maximum number of files in a project. In a larger one, changes by commands aren't recorded."""
 
 LIST_SECONDS = 2.0
 """Timeout for listing a project, in seconds.
@@ -38,10 +38,10 @@ CLOCK_TOLERANCE_NS = 2_000_000_000
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
 )
-"""Names of directories that programs rebuild; changes in them are never recorded."""
+"""Names of directories that programs can rebuild, so changes in them are never recorded."""
 
 MAX_DIRECTORIES = 5_000
-"""Maximum directories that are watched; a project with more is listed each time.
+"""Maximum number of directories that are watched. A project with more is listed each time.
 
 The system limits the number of watches of all programs together.
 """
@@ -66,15 +66,15 @@ _READ = 1 << 18
 
 
 class Manifest(dict[str, Stamp]):
-    """The stamps of a project's files by path, relative to the project."""
+    """Maps the path of each file in a project, relative to the project, to the file's stamp."""
 
     began = 0
-    """When the listing began, in nanoseconds since the epoch."""
+    """Time when the listing of the project began, in nanoseconds since the epoch."""
     linked: tuple[str, ...] = ()
-    """Paths of files that have other hard links, through which they can be changed unnoticed."""
+    """Paths of files that have more than one hard link, so they can be changed unnoticed."""
 
     def had(self, stamp: Stamp) -> bool:
-        """Return True if a file with this stamp was listed, or may have changed since then.
+        """Return True if a file with this stamp was listed, or the file may have changed since.
 
         The listed file may have any path; its inode, modification time and size must match.
         """
@@ -201,7 +201,7 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return the current manifest: the same object as the last time if nothing changed.
+        """Return the current manifest, which is the same object as the last one if nothing changed.
 
         The caller may correct stamps in it; the next manifest is made from it. Calls must not
         overlap. Raises TooLargeError and OSError, as `manifest_of` does.
@@ -228,7 +228,7 @@ class WatchedProject:
 
 
 class FileWatch:
-    """Watches the directories of one project for changes, by inotify; not thread-safe."""
+    """Watches the directories of one project for changes with inotify. Not thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -236,7 +236,7 @@ class FileWatch:
         self._places: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Start watching; if that is impossible, `touched` returns None."""
+        """Start watching. If watching is impossible, `touched` returns None."""
         self.close()
         if sys.platform != "linux":
             return
@@ -283,7 +283,7 @@ class FileWatch:
     def touched(self) -> set[str] | None:
         """Return the paths touched since the last call, relative to the project.
 
-        None if they are not known for sure; the watch has then ended.
+        None if they aren't known for certain, which also means that the watch has ended.
         """
         if self._descriptor < 0:
             return None

@@ -1,4 +1,4 @@
-"""Plans which files to restore when the user moves from one entry of the tree to another. Pure.
+"""Plans which files to restore when the user moves from one entry to another. Pure.
 
 A file is restored only if it is now exactly as the session last left it on the current path, and if
 the target's snapshot still exists. Any other file is a conflict and stays as it is, for example
@@ -21,17 +21,17 @@ MOVED = "it was moved here and can't be moved back"
 SAME_FILE = "a file whose name differs only in case may be the same file"
 DROPPED = "its snapshot was deleted to save space"
 FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
-"""Reasons for a conflict which say that the user or another program changed the file."""
+"""The reasons for conflicts in which the user or another program changed the file."""
 
 
 @frozen
 class Difference:
-    """A file that differs between the current entry (``here``) and the target (``there``).
+    """A file that differs between the current entry (``here``) and the target entry (``there``).
 
     ``path`` is relative to the project. If the recorded changes alone prevent restoring the file,
     ``reason`` says why; otherwise it is "". ``taken`` are the digests of contents that were
-    replaced on the current path, after its common ancestor with the target; some may have been
-    written by the user or another program.
+    replaced on the current path, after the common ancestor of the two entries. Some of these
+    contents may have been written by the user or another program.
     """
 
     path: str
@@ -43,9 +43,10 @@ class Difference:
 
 @frozen
 class RestoreStep:
-    """A file to restore: ``now`` is its snapshot at planning, ``wanted`` the snapshot to restore.
+    """A file to restore, from its snapshot ``now`` to the snapshot ``wanted``.
 
-    ``now`` is `ABSENT` if the file doesn't exist, ``wanted`` if the file will be deleted.
+    ``now`` was taken when the restoration was planned; it is `ABSENT` if the file doesn't exist.
+    ``wanted`` is `ABSENT` if the file will be deleted.
     """
 
     path: str
@@ -62,20 +63,20 @@ class RestoreStep:
 
 @frozen
 class Conflict:
-    """A file that is not restored; ``reason`` is a clause for the user that follows the path."""
+    """A file that is not restored. ``reason`` is a clause for the user, shown after the path."""
 
     path: str
     reason: str
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the reason is that the user or another program changed the file."""
+        """Whether the file is not restored because the user or another program changed it."""
         return self.reason in FOREIGN
 
 
 @frozen
 class RestorePlan:
-    """The files to restore and the conflicts; falsy if there are neither."""
+    """The files to restore and the conflicts; falsy if there are neither files nor conflicts."""
 
     steps: tuple[RestoreStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
@@ -87,17 +88,17 @@ class RestorePlan:
 
 
 def before_of(change: FileChange) -> Snapshot:
-    """Return the snapshot of the file before a change."""
+    """Return the snapshot that was taken of the file before a change."""
     return Snapshot(change.before, change.before_mode, change.no_before, change.before_object)
 
 
 def after_of(change: FileChange) -> Snapshot:
-    """Return the snapshot of the file after a change."""
+    """Return the snapshot that was taken of the file after a change."""
     return Snapshot(change.after, change.after_mode, change.no_after)
 
 
 def follows(first: FileChange, second: FileChange) -> bool:
-    """Return True if the second change began with the file as the first one left it.
+    """Return True if the second change started from the file as the first change left it.
 
     False if there is no snapshot of the file after the first one.
     """
@@ -145,10 +146,10 @@ def decide(
     current: Callable[[str], Snapshot],
     kept: Callable[[Snapshot], bool],
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
-    """Return the steps to restore files, and the conflicts.
+    """Return the steps for restoring files, and the conflicts (files that stay as they are).
 
-    Files that already match the target are in neither. ``current`` takes a path and returns the
-    file's snapshot now. ``kept`` returns whether a snapshot's content is still available.
+    Files that already match the target are in neither result. ``current`` takes a path and returns
+    the file's snapshot now. ``kept`` returns whether a snapshot's content is still available.
     """
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
@@ -173,9 +174,9 @@ def decide(
             stuck.update(difference.taken, filter(None, [there.digest]))
         else:
             steps.append(RestoreStep(difference.path, now, there))
-    # Don't delete a file that was moved here and can't be moved back: its content would be lost.
-    # Nor one whose name differs only in case from a kept file's name: many systems take both for
-    # one file.
+    # Don't delete a file that was moved here and can't be moved back, because its content would be
+    # lost. Don't delete a file whose name differs only in case from a kept file's name, because
+    # many systems take both for one file.
     possible: list[RestoreStep] = []
     for step in steps:
         if not step.wanted.exists and step.now.digest in stuck:
@@ -188,7 +189,7 @@ def decide(
 
 
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
-    """Return the steps in an order that loses no content if restoring stops halfway.
+    """Return the steps, ordered so that no content is lost if restoring stops halfway.
 
     Files are written before others are deleted, with one exception: a file is deleted first if its
     path is needed for a directory, or if one of the directories around it has to be replaced by a

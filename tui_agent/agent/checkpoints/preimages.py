@@ -31,19 +31,19 @@ READ_AHEAD = 200
 """Maximum number of expected objects that one git process reads; starting it takes milliseconds."""
 
 MAX_PREIMAGE_BYTES = 100_000_000
-"""Maximum bytes of the temporary file with the copies."""
+"""Maximum size, in bytes, of the temporary file with the copies of files."""
 
 MAX_UNCHECKED_FILES = 200
-"""Maximum number of files that are copied without first asking git which of them are unmodified."""
+"""Maximum number of files that are copied without asking git which of them are unmodified."""
 
 COPY_SECONDS = 1.0
-"""Seconds that a command waits for copies; files not copied in time have no earlier snapshot."""
+"""Seconds that a command waits for copies of files; later files have no earlier snapshot."""
 
 NOT_COPIED = "there was no time or space to copy it before the command"
 
 
 class GitObjects:
-    """Reads git objects by hash from the repository around ``root``; writes and fetches nothing."""
+    """Reads git objects by hash from the repository around ``root``. Writes and fetches nothing."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -51,7 +51,7 @@ class GitObjects:
         self._read_ahead: dict[str, bytes] = {}
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the sizes in bytes of objects, by hash; missing objects are left out."""
+        """Return the size in bytes of each git object, by hash; missing objects are left out."""
         asked = "".join(f"{name}\n" for name in names)
         check = "--batch-check=%(objectname) %(objectsize)"
         output = None
@@ -66,7 +66,7 @@ class GitObjects:
         return sizes
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents of blobs, by hash; missing objects are left out."""
+        """Return the content of each git blob, by hash; missing objects are left out."""
         asked = "".join(f"{name}\n" for name in names)
         output = None
         if asked:
@@ -82,15 +82,15 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
-        """Set, in order, the objects that `content` will be asked for.
+        """Set which git objects `content` will be asked for, in this order.
 
-        `content` can then read many at once. Empty names are ignored.
+        This lets `content` read many objects at once. Empty names are ignored.
         """
         self._expected = [name for name in names if name]
         self._read_ahead = {}
 
     def content(self, name: str) -> bytes | None:
-        """Return an object's content; None if it is missing."""
+        """Return the content of a git object; None if the object is missing."""
         if name not in self._read_ahead:
             at = len(self._expected)
             if name in self._expected:
@@ -103,7 +103,7 @@ class GitObjects:
 
 @frozen
 class _Copy:
-    """Content that was copied to the temporary file, from byte ``start`` on."""
+    """A file's content that was copied to the temporary file, where it begins at ``start``."""
 
     digest: str
     start: int
@@ -112,14 +112,14 @@ class _Copy:
 
 @frozen
 class _Blob:
-    """Content that is a blob in the store."""
+    """A file's content that is stored as a blob in the session store."""
 
     digest: str
 
 
 @frozen
 class _Object:
-    """Content that git has; ``name`` is the hash of the git object."""
+    """A file's content that git has; ``name`` is the hash of the git object."""
 
     name: str
 
@@ -170,7 +170,7 @@ class PreimageStore:
         return known is not None and known[0] == stamp
 
     def _take_from_git(self, paths: Iterable[str], manifest: Manifest) -> None:
-        """For each of ``paths`` that is unmodified in git, remember its git object."""
+        """Remember the git object of each of ``paths`` that is unmodified in git."""
         objects = self._unmodified()
         named = {path: objects[path] for path in paths if path in objects}
         sizes = self._git.sizes(set(named.values()))
@@ -184,7 +184,7 @@ class PreimageStore:
         self._known[path] = (stamp, _Blob(digest))
 
     def snapshots(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
-        """Return, by path, each file's snapshot from the time when it had the given stamp.
+        """Return each file's snapshot, by path, from the time when the file had the given stamp.
 
         If its content was not kept or can't be read, the snapshot's ``problem`` says why.
         """
@@ -208,7 +208,7 @@ class PreimageStore:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return the hash of the git object that has a file's content as of the given stamp.
+        """Return the hash of the git object with a file's content at the time of a stamp.
 
         "" if the content was not taken from git.
         """
@@ -234,7 +234,7 @@ class PreimageStore:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Drop all copies if over half of their bytes belong to files that have changed since."""
+        """Delete all copies if over half of their bytes belong to files that have changed since."""
         others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         used = 0
         for path, (stamp, source) in self._known.items():

@@ -53,28 +53,28 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_CHANGES = 60_000
-"""Maximum changed files of one command that are read; any more are only counted."""
+"""Maximum number of changed files of one command that are read; further ones are only counted."""
 
 MAX_STORED = 1_000
-"""Maximum changed files of one command whose contents before and after it are both stored.
+"""Maximum number of changed files of one command whose contents before and after it are stored.
 
-With more, only the contents before it are stored, and of these only those that git lacks. The
-contents after it are stored when the files are restored.
+With more changed files, only their contents before the command are stored, and of these only those
+that git lacks. The contents after it are stored when the files are restored.
 """
 
 FILES_PER_BATCH = 500
-"""Maximum files whose contents are in memory at once."""
+"""Maximum number of files whose contents are in memory at the same time."""
 
 MAX_BYTES = 50_000_000
-"""Maximum bytes stored for one command's changes; files beyond that have no snapshot."""
+"""Maximum number of bytes stored for one command's changes; files beyond it have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
-"""Number of slow listings after which changes by commands are no longer recorded."""
+"""Number of slow listings of a project after which changes by commands are not recorded."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
 WAS_IGNORED = "it may have existed before, but was ignored"
-IS_OLDER = "it is older than the command: perhaps it was moved here"
+IS_OLDER = "it is older than the command, so it may have been moved here"
 
 
 @frozen
@@ -95,8 +95,8 @@ class SnapshotStore:
 class Recorder:
     """Records the changes of one session to one project.
 
-    Called on the event loop; reads in threads. ``tell`` shows the user a warning; the same text is
-    shown only once. ``jobs`` returns the number of running jobs.
+    Call its methods on the event loop's thread; it reads files in other threads. ``tell`` shows the
+    user a warning; the same text is shown only once. ``jobs`` returns the number of running jobs.
     """
 
     def __init__(
@@ -114,16 +114,20 @@ class Recorder:
         self._commands = 0
         """Number of running commands that may change any file."""
         self._seen: Manifest | None = None
-        """The manifest from before the running commands, or from when one of them last ended.
+        """The manifest made before the running commands started, or when one of them last ended.
 
-        None if no command is running, or if the project could not be listed.
+        A manifest lists the project's files with their stamps. None if no command is running, or if
+        the project could not be listed.
         """
         self._beside_jobs: Manifest | None = None
-        """The last listed manifest, if a job was running then; otherwise None."""
+        """The manifest that was listed last, if a background job was running then; else None."""
         self._changed: list[FileChange] = []
-        """Changes that aren't in a checkpoint yet."""
+        """The changes that are not in a checkpoint yet."""
         self._omitted = 0
-        """Number of changes since the last checkpoint that exceed `MAX_CHANGES`; not recorded."""
+        """Number of changes since the last checkpoint that aren't recorded.
+
+        These are the changes that exceed `MAX_CHANGES`.
+        """
         self._lock = asyncio.Lock()
         self._said = SayOnce()
         self._watched = True
@@ -136,7 +140,7 @@ class Recorder:
         self._files = WatchedProject(self._root, keeping.apart)
 
     async def warm(self) -> None:
-        """Prepare for the first command: list the project and keep the contents of its files.
+        """Before the first command, list the project and keep the contents of its files.
 
         Does nothing if contents are kept already, or if changes by commands are not recorded.
         """
@@ -152,9 +156,9 @@ class Recorder:
     async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
         """Record the changes that are made to these files inside the context.
 
-        If ``paths`` is None, these are all files of the project. Changes are also recorded if the
-        task is cancelled inside the context or while they are read afterwards; `settle` waits for
-        that.
+        If ``paths`` is None, changes to all files of the project are recorded. Changes are also
+        recorded if the task is cancelled inside the context or while they are read afterwards;
+        `settle` waits for that.
         """
         if paths is None:
             async with self._lock:
@@ -184,7 +188,7 @@ class Recorder:
             await self._whatever_happens(self._compare_known(known, before))
 
     async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
-        """Run ``work`` in a task and wait for it; it continues if the caller is cancelled."""
+        """Run ``work`` in a task and wait for it. The task continues if the caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
@@ -221,7 +225,7 @@ class Recorder:
             if self._bytes and (not self._trimmed or self._bytes > MAX_BYTES):
                 self._trimmed = True
                 self._bytes = 0
-                # In the background, because a large store takes a while.
+                # This is done in the background, because a large store takes a while.
                 self._trimming = asyncio.ensure_future(
                     self._guarded(asyncio.to_thread(self._keeping.trim))
                 )
@@ -237,7 +241,7 @@ class Recorder:
     # -- calls that name their files ----------------------------------------------------------------------------
 
     def _name(self, path: Path) -> str | None:
-        """Return a file's path relative to the project; None if its changes are not recorded."""
+        """Return a file's path relative to the project; None if its changes aren't recorded."""
         if not path.is_relative_to(self._root):
             return None
         if is_among(path, self._keeping.apart):
@@ -361,7 +365,7 @@ class Recorder:
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
     ) -> list[tuple[str, Reading, Reading]]:
-        """Return the path, earlier reading and current reading of each changed file.
+        """Return each changed file's path, with the earlier and the current reading of the file.
 
         Leaves out a file that is unchanged after all, or was replaced by a link or a device.
         """
@@ -397,9 +401,10 @@ class Recorder:
     ) -> list[FileChange]:
         """Store the snapshots of files that differ and return the changes.
 
-        ``pairs`` has the path, earlier reading and current reading of each file. ``object_of``
-        returns the hash of the git object with a file's earlier content, "" if git lacks it. If
-        ``object_of`` is given, neither current contents nor contents that git has are stored.
+        ``pairs`` contains the path, the earlier reading and the current reading of each file.
+        ``object_of`` returns the hash of the git object with a file's earlier content, "" if git
+        lacks it. If ``object_of`` is given, neither current contents nor contents that git has are
+        stored.
         """
         changes: list[FileChange] = []
         room = MAX_BYTES
@@ -434,7 +439,7 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to the next checkpoint; merge each with the one that it directly follows."""
+        """Add changes to the next checkpoint, and merge each with the change that it continues."""
         if self._unstored:
             self._say(
                 f"Can't store snapshots of changed files, so they can't be restored: {self._unstored}"
@@ -455,7 +460,7 @@ class Recorder:
         files[:] = filter(_has_effect, files)
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result; None if it fails, with one warning to the user."""
+        """Await ``work`` and return its result; if it fails, return None and warn the user once."""
         try:
             return await work
         except Exception as error:  # A call must not fail because its changes can't be recorded.
@@ -488,7 +493,7 @@ def _unread(stamp: Stamp | None) -> Snapshot:
 
 
 def _has_effect(change: FileChange) -> bool:
-    """Return True if the file's state differs from before, or its state before is unknown."""
+    """Return True if the file has changed, or if its earlier state is unknown."""
     return bool(change.no_before) or before_of(change) != after_of(change)
 
 

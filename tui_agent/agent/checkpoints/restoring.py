@@ -40,18 +40,18 @@ from tui_agent.text_files.replacing import replace_file
 ELSEWHERE = "it leads out of the project"
 
 _COMPARED_BYTES = 1_000_000
-"""Largest file, in bytes, whose lines are compared."""
+"""Maximum size, in bytes, of a file whose lines are compared."""
 
 
 @frozen
 class Restored:
-    """The paths of the restored files, and the files that could not be restored."""
+    """The paths of the files that were restored, and the files that could not be restored."""
 
     done: tuple[str, ...] = ()
     failed: tuple[Conflict, ...] = ()
 
     def stays(self, plan: RestorePlan) -> tuple[Conflict, ...]:
-        """Return the plan's files that were not restored: failures first, then conflicts."""
+        """Return the files of the plan that were not restored: first failures, then conflicts."""
         return (*self.failed, *plan.conflicts)
 
 
@@ -67,7 +67,7 @@ class Restorer:
         self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
-        """Return the plan to restore the files of ``found``, given their current state on disk.
+        """Return the plan for restoring the files of ``found``, given their current state on disk.
 
         ``omitted`` is the number of changed files that were not recorded; it is kept in the plan.
         """
@@ -83,14 +83,14 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, snapshots: Iterable[Snapshot]) -> None:
-        """Set, in order, the snapshots that `content` will be asked for.
+        """Set which snapshots `content` will be asked for, in this order.
 
-        `content` can then read many at once.
+        This lets `content` read many snapshots at once.
         """
         self._git.expect(snapshot.object for snapshot in snapshots)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
-        """Restore the files of a plan, each only if it has not changed since the plan was made."""
+        """Restore a plan's files, each only if it has not changed since the plan was made."""
         done: list[str] = []
         failed: list[Conflict] = []
         stuck: set[str] = set()
@@ -129,7 +129,7 @@ class Restorer:
     def content(self, snapshot: Snapshot) -> bytes | None:
         """Return the bytes of a snapshot, from the store or git.
 
-        None for an absent file, or if neither has the bytes.
+        None if the file was absent, or if neither the store nor git has the bytes.
         """
         if snapshot.digest is None:
             return None
@@ -173,9 +173,9 @@ class Restorer:
 class ChangedFile:
     """A file that differs from its snapshot.
 
-    ``mark`` is A (added), M (modified), D (deleted) or ? (snapshot not kept). ``path`` is relative
-    to the project. ``facts`` is a short text such as "+3 -1", or why the lines can't be compared.
-    ``diff`` is a unified diff of the lines; "" if they can't be compared.
+    ``mark`` is A (added), M (modified), D (deleted) or ? (the snapshot was not kept). ``path`` is
+    relative to the project. ``facts`` is a short text such as "+3 -1", or says why the lines can't
+    be compared. ``diff`` is a unified diff of the lines; "" if they can't be compared.
     """
 
     mark: str
@@ -187,10 +187,10 @@ class ChangedFile:
 def diff_of(
     found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
 ) -> tuple[ChangedFile, ...]:
-    """Return the files of ``found`` that changed from the target (``there``) to now, in order.
+    """Return the files of ``found``, in order, that differ between the target and now.
 
-    With ``recorded``, the snapshots at the current entry (``here``) are compared instead of the
-    files on disk.
+    The snapshots at the target (``there``) are compared with the files on disk or, with
+    ``recorded``, with the snapshots at the current entry (``here``).
     """
     expected: list[Snapshot] = []
     for row in found:
@@ -212,7 +212,7 @@ def diff_of(
 
 @frozen
 class ChangeAmount:
-    """Numbers of changed files, and of added and deleted lines where these can be compared."""
+    """Numbers of changed files, and of added and deleted lines of files that can be compared."""
 
     files: int = 0
     additions: int = 0
@@ -220,7 +220,7 @@ class ChangeAmount:
 
 
 def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
-    """Return the amount of change in each list of differences, from target to current entry.
+    """Return the amount of change (files and lines) in each list of differences.
 
     Reads snapshots, not the files on disk; equal pairs of snapshots are compared only once.
     """
@@ -242,9 +242,9 @@ def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> l
 
 
 def _lines_changed(difference: Difference, restorer: Restorer) -> tuple[int, int]:
-    """Return the numbers of added and deleted lines from target to current entry.
+    """Return how many lines were added and deleted between the target and the current entry.
 
-    Zeros if the lines can't be compared.
+    Both numbers are 0 if the lines can't be compared.
     """
     old = _text(restorer.content(difference.there))
     new = _text(restorer.content(difference.here))

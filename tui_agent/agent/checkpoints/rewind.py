@@ -1,9 +1,9 @@
-"""Owns a session's recorder of file changes, and restores and compares files between entries.
+"""Records a session's changes to files, and restores and compares files between entries.
 
-`FileRewind.plan` returns what a move would restore (``plan.decide`` decides that); the caller
-(``app.moves``) asks the user about conflicts, moves the leaf, and then calls ``restore``. The leaf
-is not moved here. Checkpoints of changes are appended here (``keep_changes``, ``restore_in_place``)
-and, after a run's calls, by `Loop`.
+A move goes to another entry of the session tree. `FileRewind.plan` returns what it would restore
+(``plan.decide`` decides that); the caller (``app.moves``) asks the user about conflicts, moves the
+leaf, and then calls ``restore``. The leaf is not moved here. Checkpoints of changes are appended
+here (``keep_changes``, ``restore_in_place``) and, after a run's calls, by `Loop`.
 """
 
 import asyncio
@@ -39,25 +39,26 @@ log = logging.getLogger(__name__)
 class FileRewind:
     """Restores and compares the files that one session changed.
 
-    Call it on the event loop; it reads and writes files in threads. An entry of None means the
-    session's beginning. Without a store of snapshots, nothing is restored and nothing is found.
+    Call it on the event loop; it reads and writes files in threads. Where an entry is None, the
+    beginning of the session is meant. Without a store of snapshots, nothing is restored and nothing
+    is found.
     """
 
     def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
-        """``end_calls`` waits until interrupted calls have ended."""
+        """``end_calls`` is a function that waits until interrupted tool calls have ended."""
         self._agent = agent
         self._end_calls = end_calls
         self._session = session = agent.session
         self.stayed: set[frozenset[int | None]] = set()
-        """Pairs of entries between which the user moved without restoring files.
+        """Pairs of entries between which the user moved without having files restored.
 
         ``app.moves`` adds them, so that undoing such a move doesn't restore files either.
         """
         self._accepted: dict[str, Snapshot] = {}
-        """Changes by others that the user accepted: the changed file's snapshot, by path."""
+        """The snapshots, by path, of files changed by others whose changes the user accepted."""
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
-        """Records the changes of calls and commands.
+        """Records the changes that tool calls and commands make to files.
 
         None if there is no store for snapshots, or if the session is read-only.
         """
@@ -76,11 +77,11 @@ class FileRewind:
 
     @property
     def has_snapshots(self) -> bool:
-        """Whether there is a store for snapshots: without one, no change to a file is known."""
+        """Whether there is a store for snapshots; without one, no change to a file is recorded."""
         return self._restorer is not None
 
     def get_ready(self) -> None:
-        """List the project and save its files' contents for later, in the background.
+        """List the project and save the contents of its files in the background.
 
         The first command then doesn't have to wait for that.
         """
@@ -88,9 +89,9 @@ class FileRewind:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
-        """Append a checkpoint with the changes recorded so far, if any.
+        """Append a checkpoint with the changes recorded so far, if there are any.
 
-        During a run it is appended at the next step.
+        During a run, the checkpoint is appended before the next step.
         """
         if self.recorder is None:
             return
@@ -111,14 +112,15 @@ class FileRewind:
         try:
             await self.settle()
         except StoreError as error:
-            # After a takeover, for example. The agent's other parts must still be closed.
-            log.warning("the last changes to files are in no checkpoint: %s", error)
+            # This happens after a takeover, for example. The agent's other parts must still be
+            # closed.
+            log.warning("could not append a checkpoint of the last changes to files: %s", error)
         await self.recorder.aclose()
 
     # -- restoring and comparing --------------------------------------------------------------------------------
 
     async def plan(self, target: int | None) -> RestorePlan:
-        """Return the plan to restore files for a move from the leaf to ``target``.
+        """Return the plan for restoring files when the user moves from the leaf to ``target``.
 
         First appends a checkpoint of the latest changes. Raises EntryNotFound.
         """
@@ -134,13 +136,13 @@ class FileRewind:
         )
 
     async def restore(self, plan: RestorePlan) -> Restored:
-        """Restore a plan's files after a move; return which were restored, and which failed."""
+        """Restore a plan's files after the user has moved; return which were restored or failed."""
         if self._restorer is None or not plan:
             return Restored()
         return await asyncio.to_thread(self._restorer.carry_out, plan)
 
     async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Snapshot]:
-        """Return the plan's conflicts that the user or another program caused.
+        """Return those conflicts of the plan that the user or another program caused.
 
         Each comes with the file's current snapshot. Changes that were passed to `accept` are left
         out.
@@ -161,7 +163,7 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     def accept(self, changes: Mapping[Conflict, Snapshot]) -> None:
-        """Record that the user accepts these changes.
+        """Record that the user accepts these changes by others.
 
         `changed_by_others` leaves them out until the file changes again.
         """
@@ -169,7 +171,7 @@ class FileRewind:
             self._accepted[conflict.path] = snapshot
 
     async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return what the user or another program changed in the files that a move would restore.
+        """Return the changes by the user or other programs to files that a move would restore.
 
         The move is from the leaf to ``target``. Each file is compared with the session's last
         version of it; files that don't differ are left out.
@@ -181,7 +183,7 @@ class FileRewind:
         return await asyncio.to_thread(diff_of, changed, self._restorer)
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return the changes to files from the entry ``target`` to now.
+        """Return the changes to files between the entry ``target`` and now.
 
         First waits for interrupted calls to end, and appends a checkpoint of the latest changes.
         Includes only files that the session changed between ``target`` and the leaf. Raises
@@ -201,9 +203,10 @@ class FileRewind:
         return await asyncio.to_thread(diff_of, found, self._restorer, recorded=True)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
-        """Return the amount of the session's changes from each entry of ``places`` to the leaf.
+        """Return how much the session changed between each of ``places`` and the leaf.
 
-        First appends a checkpoint of the latest changes. The entries must be on the leaf's path.
+        First appends a checkpoint of the latest changes. ``places`` are entries on the path to the
+        leaf.
         """
         restorer = self._restorer
         if restorer is None:
@@ -214,7 +217,7 @@ class FileRewind:
         def look() -> list[ChangeAmount]:
             changes: list[list[Difference]] = []
             for place in places:
-                # Ids ascend along a path.
+                # The ids of entries ascend along a path.
                 later = [entry for entry in made if entry.id > (place or 0)]
                 changes.append(differences(changes_in(later), ()))
             return amounts_of(changes, restorer)
@@ -222,7 +225,7 @@ class FileRewind:
         return await asyncio.to_thread(look)
 
     async def reapply_changes(self) -> Restored:
-        """Apply the session's changes again in a project that lacks them, such as a fresh checkout.
+        """Apply the session's changes again to a project without them, such as a fresh checkout.
 
         Changes only files that are as they were before the session; the result lists only these.
         """
@@ -237,7 +240,7 @@ class FileRewind:
         return Restored()
 
     async def restore_in_place(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore a plan's files without a move, and append a checkpoint of that change.
+        """Restore a plan's files without moving to another entry, and append a checkpoint of it.
 
         ``target`` is the entry that the plan was made for. Raises StoreError.
         """

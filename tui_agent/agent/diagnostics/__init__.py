@@ -1,1 +1,1 @@
-"""Runs checkers (linters, compilers, language servers) on files that the agent changed."""
+"""Runs checkers (linters, compilers, language servers) on the files that the agent changed."""

@@ -1,4 +1,4 @@
-"""Finds the checkers for a file, parses problems from their output, and decides which are new.
+"""Finds the checkers for a file, reads problems from their output, and decides which are new.
 
 Reads the project but runs nothing; `Diagnostics` runs the checks.
 """
@@ -20,9 +20,9 @@ from tui_agent.processes.own_programs import find_project_program
 from tui_agent.text_files.encodings import user_text
 
 FILES = "{files}"
-"""Placeholder for the edited files in a command."""
+"""Placeholder in a checker's command that stands for the edited files."""
 _MAX_MARKER_BYTES = 1_000_000
-"""Maximum number of bytes of a marker file that are searched for the marker's text."""
+"""Maximum number of bytes of a marker file in which the marker's text is searched for."""
 
 _PYTHON = ("*.py", "*.pyi")
 
@@ -42,15 +42,16 @@ _ASIDE = LazyPattern(r"(?:note|help|info|hint)\b", re.IGNORECASE)
 """Matches the beginning of a message that only adds to the previous one, such as "note"."""
 
 _NUMBERED = LazyPattern(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
-"""Matches line and column numbers within messages, which change when lines move."""
+"""Matches line and column numbers in messages, which change when lines move."""
 
 MAX_MESSAGE = 240
-"""Maximum characters of a problem's message."""
+"""Maximum number of characters of a problem's message."""
 
 Origins = Mapping[str, Sequence[int | None]]
-"""For each edited file, by its path relative to the project: a list with one item per line.
+"""Maps the path of each edited file to a list with one item for each of its lines.
 
-The item is the line's index before the edit, counted from 0; None for a new or changed line.
+Paths are relative to the project. The item is the line's index before the edit, counted from 0;
+None for a new or changed line.
 """
 
 
@@ -109,17 +110,17 @@ KNOWN_CHECKERS = (
 
 @frozen
 class Check:
-    """A way to check files: a command to run in ``where``, or a running language server."""
+    """A way to check files, by a command that runs in ``where`` or by a running language server."""
 
     name: str
     words: tuple[str, ...]
-    """The command's argument list, with `FILES` for the files; () for a language server.
+    """The argument list of the command, with `FILES` in place of the files; () for a server.
 
     A command from the settings is a single text for the shell.
     """
     where: Path
     is_users: bool = False
-    """Whether the command comes from the settings.
+    """Whether the check's command comes from the user's settings.
 
     Any other command may belong to the project, so it needs a sandbox.
     """
@@ -127,9 +128,10 @@ class Check:
     """Whether a language server does the check instead of a command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """Return the argument list for these files. The shell runs a command from the settings.
+        """Return the argument list that checks these files.
 
-        Paths are relative to ``where``, because a sandbox may show that directory elsewhere.
+        A command from the settings is run by the shell. Paths are relative to ``where``, because a
+        sandbox may show that directory elsewhere.
         """
         names = [os.path.join(".", path.relative_to(self.where)) for path in files]  # noqa: PTH118 - keeps the dot
         if self.is_users:
@@ -143,7 +145,7 @@ class Check:
 def checks_for(
     path: Path, root: Path, settings: DiagnosticSettings, server: str = ""
 ) -> list[Check]:
-    """Return the checks for a file: commands from the settings, else the installed known checkers.
+    """Return a file's checks: commands from the settings, or else known checkers if installed.
 
     If the settings have a pattern for the file, only their commands are returned. Otherwise
     ``server``, the name of the language server that runs for the file ("" for none), is added
@@ -227,7 +229,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The path and the message without line numbers; stays the same when lines move."""
+        """The path and the message without line numbers, which stay the same when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REASON = "diagnostics"
-"""``UserEntry.synthetic`` of the entries that show the model new problems."""
+"""Value of ``UserEntry.synthetic`` in the entries that show the model new problems."""
 MAX_SHOWN = 10
 """Maximum number of a file's problems that are sent to the model."""
 MAX_FILES_SHOWN = 5
@@ -62,12 +62,15 @@ MAX_FILES_SHOWN = 5
 MAX_OUTPUT = 8_000_000
 """Maximum number of bytes that a checker may print. One that prints more isn't used again."""
 MAX_KNOWN = 20
-"""Maximum number of a checker's command lines whose findings are kept. The oldest are dropped."""
+"""Maximum number of a checker's command lines whose findings are kept.
+
+The findings of the oldest command lines are dropped.
+"""
 MAX_FILE_BYTES = 2_000_000
-"""Maximum size, in bytes, of an edited file whose lines are compared with those before the edit."""
+"""Maximum bytes of an edited file whose lines are compared with those before the edit."""
 
 Before = Mapping[Path, bytes | None]
-"""Edited files, each with its content before the edit; None for a file that didn't exist."""
+"""Edited files, each with its content before the edit, or None if the file didn't exist."""
 
 
 _content = partial(read_regular, limit=MAX_CHANGED_BYTES)
@@ -82,26 +85,26 @@ class _GaveUpError(Exception):
 
 @dataclass
 class Checker:
-    """One check, the edited files that wait for it, and its findings."""
+    """A check, the edited files that it still has to check, and its findings."""
 
     check: Check
     edited: dict[Path, bytes | None] = field(default_factory=dict)
     """Files edited since the last check began, each with its content before the first edit."""
     checking: Before = field(default_factory=dict)
-    """Files that are being checked now, each with its content before the edit."""
+    """The files that are being checked now, each with its content before the edit."""
     known: dict[tuple[str, ...], list[Problem]] = field(default_factory=dict)
-    """The findings of the last run of each command line."""
+    """The findings of the last run of each of the check's command lines."""
     unreported: list[Problem] = field(default_factory=list)
     """New problems that have not been sent to the model yet."""
     found: int = 0
-    """Number of problems that the last check found, old and new."""
+    """Number of problems, old and new ones, that the last check found."""
     seconds: float | None = None
-    """Seconds that the last check took; None before the first."""
+    """Number of seconds that the last check took; None before the first check."""
     gave_up: str = ""
-    """Why the checker is no longer used, as a verb phrase; "" if it is used."""
+    """Why the checker is no longer used, as a verb phrase; "" if it is still used."""
     task: asyncio.Task[None] | None = None
     was_waited_for: bool = False
-    """Whether a request has already waited for the running check."""
+    """Whether a request has already waited for the check that is running now."""
 
     @property
     def running(self) -> bool:
@@ -109,7 +112,7 @@ class Checker:
 
 
 class Diagnostics:
-    """Checks the files that one agent edits, and returns new problems for its model."""
+    """Checks the files that an agent edits, and returns new problems for the agent's model."""
 
     def __init__(self, ports: AgentPorts, emit: Callable[[AgentEvent], None]) -> None:
         self._ports = ports
@@ -117,22 +120,22 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_reported_by_run = False
-        """Whether a run is in progress: its next request will contain new problems.
+        """Whether a run is in progress, whose next request will contain new problems.
 
         If not, a notice tells the user when a check finds new problems.
         """
         self.checkers: dict[Check, Checker] = {}
-        """The checkers used so far, in the order of their first use."""
+        """The checkers that were used so far, in the order of their first use."""
 
     @property
     def enabled(self) -> bool:
-        """Whether edited files are checked: as set by `switch`, else as in the settings."""
+        """Whether edited files are checked, as set by `switch` or else by the settings."""
         if self._switched is None:
             return self._ports.diagnostics.enabled
         return self._switched
 
     def switch(self, *, on: bool) -> None:
-        """Turn checks in this session on or off. Checkers that gave up are tried again."""
+        """Turn the checks of this session on or off. Checkers that gave up are tried again."""
         self._switched = on
         for checker in self.checkers.values():
             checker.gave_up = ""
@@ -141,7 +144,7 @@ class Diagnostics:
 
     @contextlib.asynccontextmanager
     async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Record which of these files change in the block, so that `findings` starts their checks.
+        """Record which of these files change inside the context, so that `findings` checks them.
 
         They are also recorded after an error, because a failed call may have changed some. Does
         nothing if ``paths`` is None or checks are off.
@@ -156,7 +159,7 @@ class Diagnostics:
             await self._note_edits(before)
 
     async def _note_edits(self, before: Mapping[Path, bytes | None]) -> None:
-        """Record for each checker which files differ from their contents ``before``."""
+        """Record, for each checker, which files differ from their contents in ``before``."""
 
         def found() -> dict[Path, list[Check]]:
             changed = [path for path, was in before.items() if _content(path) != was]
@@ -173,7 +176,7 @@ class Diagnostics:
         return checks_for(path, self._root, self._ports.diagnostics, name)
 
     def _server_of(self, path: Path) -> "LanguageServer | None":
-        """Return the language server that is running for a file; None if there is none."""
+        """Return the language server that runs for a file; None if no server runs for it."""
         for tool in self._ports.tools:
             if isinstance(tool, CodeTool):
                 server = tool.running_for(path, self._root)
@@ -182,7 +185,7 @@ class Diagnostics:
         return None
 
     async def findings(self) -> UserEntry | None:
-        """Start checks of edited files; return an entry with new problems, None if there are none.
+        """Start checking edited files, and return an entry with new problems; None without any.
 
         Waits once for each check, for at most the seconds of the setting ``wait``, but not for a
         checker that took longer last time. A later call returns problems found after that.
@@ -226,7 +229,7 @@ class Diagnostics:
             await asyncio.wait(tasks, timeout=wait)
 
     def _take_unreported(self) -> dict[str, list[str]]:
-        """Remove the unreported problems and return them as lines, by file.
+        """Remove the problems that weren't reported yet, and return them as lines, by file.
 
         Problems in files that are being checked again stay for a later call.
         """
@@ -248,7 +251,7 @@ class Diagnostics:
         return path.relative_to(self._root).as_posix()
 
     async def aclose(self) -> None:
-        """End all running checks."""
+        """End all checks that are running."""
         tasks = [checker.task for checker in self.checkers.values() if checker.task is not None]
         for task in tasks:
             task.cancel()
@@ -324,7 +327,7 @@ class Diagnostics:
     async def _reported_by_server(
         self, edited: Before
     ) -> tuple[list[Problem] | None, list[Problem]]:
-        """Return the errors that language servers find in edited files: before the edit, and now.
+        """Return the errors that language servers find in edited files, before the edit and now.
 
         Errors before the edit are determined only for files that existed before and have errors
         now. For files without a server, no errors are returned. Raises _GaveUpError if a server
@@ -355,9 +358,9 @@ class Diagnostics:
     async def _problems_before(
         self, check: Check, words: tuple[str, ...], edited: Before
     ) -> list[Problem] | None:
-        """Run a checker with the edited files as they were before, and return its findings.
+        """Run a checker on the edited files as they were before the edit; return its findings.
 
-        None if the sandbox isn't bubblewrap, which this needs, or if the run fails.
+        None if the sandbox isn't bubblewrap, which is necessary for this, or if the run fails.
         """
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
@@ -372,7 +375,7 @@ class Diagnostics:
     async def _problems(
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
-        """Run a checker and return its findings. Raises _GaveUpError if it can't be used.
+        """Run a checker and return its findings. Raises _GaveUpError if the checker can't be used.
 
         ``replaced`` maps files to the copies that the checker sees instead.
         """
@@ -462,7 +465,7 @@ def _as_text(lines: Sequence[str]) -> str:
 
 
 def _write_former_contents(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write the former contents of the edited files that still exist into the directory ``place``.
+    """Write the edited files as they were before into the directory ``place``, if they still exist.
 
     Returns the path of each copy, by edited file.
     """
@@ -472,14 +475,14 @@ def _write_former_contents(place: Path, edited: Before) -> dict[Path, Path]:
         if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
-            # Checkers cache results by size and time, often in whole seconds, so the copies have a
-            # time of their own.
+            # Checkers cache results by size and time, often in whole seconds, so the copies get a
+            # modification time of their own.
             os.utime(copy, (later, later))
     return copies
 
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
-    """Yield a line for the user on each checker used so far: its name and state."""
+    """Yield a line for the user with the name and the state of each checker used so far."""
     for checker in diagnostics.checkers.values():
         if checker.gave_up:
             state = f"no longer used: it {checker.gave_up}"

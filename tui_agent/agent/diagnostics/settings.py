@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class DiagnosticSettings(BaseModel):
-    """The settings' table ``[diagnostics]``: checks of edited files, and how long they may take."""
+    """Table ``[diagnostics]`` of the settings: checks of edited files, and their time limits."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -25,6 +25,6 @@ class DiagnosticSettings(BaseModel):
     )
     commands: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,
-        description="One or more commands for files that match a pattern, instead of the checkers found: "
+        description="One or more commands for files that match a pattern, in place of the installed checkers: "
         '"*.py" = "ruff check --output-format concise {files}". {files} stands for the edited files; "" means none.',
     )

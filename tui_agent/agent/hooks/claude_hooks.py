@@ -55,7 +55,7 @@ EVENTS: dict[str, EventName] = {
     "Notification": "notification",
     "SessionEnd": "session_end",
 }
-"""This program's name for each supported event, by Claude Code's name."""
+"""Maps Claude Code's name of each supported event to this program's name."""
 _ARGUMENTS = "$ARGUMENTS"
 """Placeholder in a question to the model, replaced by the payload's JSON."""
 DEFAULT_TIMEOUT = 60
@@ -78,23 +78,23 @@ _TOOLS = {
     "skill": "Skill",
     "ask": "AskUserQuestion",
 }
-"""Claude Code's names of tools, by this program's names."""
+"""Maps this program's names of tools to Claude Code's names."""
 _FIELDS = {
     "path": "file_path",
     "background": "run_in_background",
     "agent": "subagent_type",
     "task": "prompt",
 }
-"""Claude Code's names for arguments of tools, by this program's names, where they differ."""
+"""Maps this program's names of tool arguments to Claude Code's names, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
-"""Claude Code's names for the tools whose argument ``path`` has the same name in both programs."""
+"""Claude Code's names of the tools whose argument ``path`` has the same name here."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = LazyPattern(r"[\w|, -]*")
 _REPEATED_GROUP = LazyPattern(r"\)[*+{]")
 _MAX_REPEATS = 5
-"""Maximum quantifiers in one alternative of a matcher; more could make matching endless."""
+"""Maximum quantifiers in one alternative of a matcher, because more could make it endless."""
 _MAX_GROUPS = 8
-"""Maximum groups in a matcher; more could make matching endless."""
+"""Maximum number of groups in a matcher, because more could make matching endless."""
 
 
 @frozen
@@ -109,7 +109,7 @@ class FoundHook:
     event: str
     matcher: str
     command: str
-    """The command line, or the question."""
+    """The hook's command line, or its question to the small model."""
     timeout: float
     place: str
     condition: str = ""
@@ -119,7 +119,7 @@ class FoundHook:
 
 @frozen
 class UnusableHook:
-    """A hook of a settings file that can't be used; ``why`` is a clause for the user.
+    """An unusable hook from a settings file. ``why`` is a clause that tells the user the reason.
 
     ``event`` is Claude Code's name of the event, ``place`` is the hook's FILE:LINE.
     """
@@ -130,7 +130,7 @@ class UnusableHook:
 
 
 def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
-    """Yield the hooks of a settings file in order; nothing if the file disables all hooks."""
+    """Yield a settings file's hooks in order. Yields nothing if the file disables all hooks."""
     if file.table.get("disableAllHooks") is True:
         return
     for event, groups in file.section("hooks").items():
@@ -155,7 +155,7 @@ def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
 
 
 def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
-    """Return a found hook as settings in this program's format."""
+    """Return a hook found in a settings file as settings in this program's format."""
     return HookSettings(
         event=EVENTS[found.event], command=found.command, timeout=found.timeout, sandboxed=sandboxed
     )
@@ -205,7 +205,7 @@ class ClaudeHook(CommandHook):
         return json.dumps({**common, **_own_fields(payload)}, ensure_ascii=False).encode()
 
     def refusal(self, event: str, reason: str) -> HookAnswer:
-        """Return an answer that refuses the event.
+        """Return a hook's answer that refuses the event.
 
         If the event can't be refused, the answer gives the reason to the model (after a tool call)
         or to the user.
@@ -224,7 +224,7 @@ class ClaudeHook(CommandHook):
         return kind()
 
     def _meaning(self, payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
-        """Convert a hook's JSON object in Claude Code's format to an answer of this program."""
+        """Convert a hook's answer from Claude Code's JSON format to the format of this program."""
         more = as_dict(said.get("hookSpecificOutput"))
         notice = str(said.get("systemMessage") or "")
         reason = str(
@@ -291,7 +291,7 @@ class QuestionHook(ClaudeHook):
         return self._judged(payload.event, told)
 
     def _judged(self, event: str, told: str) -> HookAnswer:
-        """Convert the model's text, a JSON object with ``ok`` and ``reason``, to an answer.
+        """Convert the model's JSON object, with ``ok`` and ``reason``, to the answer of a hook.
 
         Raises HookError if there is no such object in the text.
         """
@@ -338,7 +338,7 @@ def _hooks_of(
 
 
 def _timeout(value: object) -> float:
-    # NaN fails the comparison, too.
+    # The comparison also fails for NaN.
     if not isinstance(value, int | float) or not value > 0:
         return DEFAULT_TIMEOUT
     return float(min(value, MAX_TIMEOUT))
@@ -492,7 +492,7 @@ def _their_edit(edit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert arguments in Claude Code's form to arguments of the call's tool."""
+    """Convert the arguments of a call from Claude Code's form to this program's form."""
     name = _their_names(payload.tool)[0]
     if name not in _TOOLS.values():
         return dict(updated)

@@ -62,13 +62,13 @@ REFUSED = 2
 """The exit code with which a hook's command refuses the event."""
 
 CLOSING_SECONDS = 5
-"""Seconds that background hooks have to finish before they are cancelled."""
+"""Number of seconds to wait for background hooks before they are cancelled."""
 
 MIN_SUMMARY_CHARS = 20
 """Shortest summary that is accepted from a hook, in characters."""
 
 AskModel = Callable[[str, float], Awaitable[str]]
-"""Returns the small model's answer to a question; the second argument is the timeout, in seconds.
+"""Returns the small model's answer to a question. The second argument is a timeout in seconds.
 
 Raises ModelError and TimeoutError.
 """
@@ -83,7 +83,7 @@ class HookError(UserFacingError):
 
 @frozen
 class Containment:
-    """The sandbox that a session's commands run in, and a function that returns their view."""
+    """The sandbox in which a session's commands run, and a function that returns their view."""
 
     sandbox: Sandbox | None
     view: Callable[[], View]
@@ -91,7 +91,7 @@ class Containment:
 
 @frozen
 class CommandHook:
-    """A hook that runs a command from the settings in the directory ``cwd``.
+    """A hook that runs a command from the settings, in the directory ``cwd``.
 
     ``environment`` are the command's environment variables, without secrets.
     """
@@ -100,7 +100,7 @@ class CommandHook:
     cwd: Path
     environment: Mapping[str, str]
     containment: Containment | None = None
-    """The sandbox for a hook whose settings say ``sandboxed``; None to run it without one."""
+    """The sandbox of a hook whose settings say ``sandboxed``; None to run it without a sandbox."""
     problem_of: Callable[[Path, str], str] = lambda _cwd, _command: ""
     """Returns a clause that says why a command must not run outside the sandbox; "" if it may.
 
@@ -117,7 +117,7 @@ class CommandHook:
 
     @property
     def runs_in_background(self) -> bool:
-        """Whether the hook is started without waiting for its answer; here always False."""
+        """Whether the hook runs without anyone waiting for its answer; always False here."""
         return False
 
     def handles(self, event: str, tool: str) -> bool:
@@ -130,7 +130,7 @@ class CommandHook:
         )
 
     def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
-        """Return whether to run the hook for a payload whose event and tool it `handles`.
+        """Return whether the hook should run for a payload whose event and tool it `handles`.
 
         Always True here; hooks in another format also look at the payload.
         """
@@ -157,11 +157,11 @@ class CommandHook:
         return to_json(payload)
 
     def refusal(self, event: str, reason: str) -> HookAnswer | None:
-        """Return the answer for the exit code `REFUSED`; None if the event can't be refused."""
+        """Return the hook's answer for exit code `REFUSED`; None if the event can't be refused."""
         return ANSWERS[event].refusing(reason)
 
     def answer(self, payload: Payload, text: str) -> HookAnswer:
-        """Return the answer in a command's output; an empty answer if there is no output.
+        """Return the hook's answer in its command's output; an empty answer if there is no output.
 
         Raises HookError if the output is malformed.
         """
@@ -215,7 +215,7 @@ class CommandHook:
 
 
 def parsed(text: str) -> Any:
-    """Parse a hook's JSON output; raises HookError if it is malformed."""
+    """Parse the JSON output of a hook. Raises HookError if it is malformed."""
     try:
         return loads(text)
     except ValueError:
@@ -223,7 +223,7 @@ def parsed(text: str) -> Any:
 
 
 def checked(event: str, answer: object) -> HookAnswer:
-    """Convert a hook's parsed JSON to the answer type of its event; None gives an empty answer.
+    """Convert a hook's parsed JSON to the answer type of the event. None is an empty answer.
 
     Raises HookError if the JSON does not match the type.
     """
@@ -240,7 +240,7 @@ def checked(event: str, answer: object) -> HookAnswer:
 
 @frozen
 class LoadedHooks:
-    """The hooks that can be used, in order, and a sentence for the user on each problem."""
+    """The usable hooks, in order, and a sentence for the user about each problem with a hook."""
 
     handlers: tuple[CommandHook, ...] = ()
     problems: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ class Hooks:
         containment: Containment,
         ask: AskModel,
     ) -> "Hooks":
-        """Return a new object that loads the same hooks, for another session."""
+        """Return a new object for another session that loads the same hooks."""
         return Hooks(self._load, about, report, containment, ask)
 
     @property
@@ -319,7 +319,7 @@ class Hooks:
         self._report(Notice(text, "warning"))
 
     async def wanted(self, event: str, tool: str = "") -> bool:
-        """Return whether any hook is for an event; lets callers skip building a large payload.
+        """Return whether any hook runs at an event, so that needless payloads aren't built.
 
         Loads the hooks if they are not loaded yet.
         """
@@ -329,10 +329,10 @@ class Hooks:
     # -- asked ----------------------------------------------------------------------------------------------
 
     async def session_start(self, *, resumed: bool) -> str:
-        """Run the ``session_start`` hooks; return their texts for the model, joined.
+        """Run the ``session_start`` hooks, and return their texts for the model as one text.
 
-        "" if there is none, and in every call after the first. If a call is cancelled, the next one
-        runs the hooks again.
+        Returns "" if there is none, and in every call after the first. If a call is cancelled, the
+        next one runs the hooks again.
         """
         if self._began or not await self.wanted("session_start"):
             return ""
@@ -341,7 +341,8 @@ class Hooks:
         async for _handler, answer in self._answers(payload, ContextAnswer):
             if answer.context.strip():
                 context.append(answer.context)
-        # Set only now: if the hooks are interrupted, the next message runs them again.
+        # This is set only now, so that the next message runs the hooks again if they are
+        # interrupted.
         self._began = True
         return "\n\n".join(context)
 
@@ -363,7 +364,7 @@ class Hooks:
         return UserPromptAnswer(context="\n\n".join(context))
 
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
-        """Run the hooks before a tool call, each with the arguments as the previous one left them.
+        """Run the hooks before a tool call; each may change the arguments for the next one.
 
         No hook runs after one that denies the call. Raises ToolError if the changed arguments do
         not match the tool's schema.
@@ -407,7 +408,7 @@ class Hooks:
         """
         added: list[str] = []
         if checked.changed is not None:
-            added.append(f"[A hook of the user changed the arguments to {checked.changed}]")
+            added.append(f"[One of the user's hooks changed the arguments to {checked.changed}]")
         if await self.wanted("after_tool", tool.name):
             payload = AfterTool(
                 about=self.about,
@@ -429,7 +430,7 @@ class Hooks:
     async def ask_for_summary(
         self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]
     ) -> SummaryT:
-        """Run the hooks before a compaction or move.
+        """Run the hooks before a compaction, or before a move to another entry.
 
         Returns the first answer that cancels or has a summary. If there is none, returns an answer
         with the texts of all hooks, joined. Either also has the last cut and the last details that
@@ -454,7 +455,7 @@ class Hooks:
         return kind(context="\n\n".join(context), **more)
 
     async def before_end(self, answer: str, sent_back: int) -> str:
-        """Run the hooks before a run ends; return the task that the first blocking hook sets.
+        """Run the hooks before a run ends, and return the task that the first blocking hook sets.
 
         "" if no hook blocks the end. ``answer`` is the model's last text, ``sent_back`` the number
         of times that hooks have made the model continue in this run.
@@ -464,13 +465,13 @@ class Hooks:
         payload = BeforeEnd(about=self.about, answer=answer, sent_back=sent_back)
         async for _handler, said in self._answers(payload, BeforeEndAnswer):
             if said.block:
-                return said.message.strip() or "A hook of the user says that you are not done."
+                return said.message.strip() or "One of the user's hooks says that you are not done."
         return ""
 
     async def permission(
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, reason: str
     ) -> PermissionQuestionAnswer:
-        """Ask the hooks, before the user, whether a call may run; return the first decision.
+        """Ask the hooks, before asking the user, whether a call may run; return the first decision.
 
         If no hook decides, ``decision`` is None in the returned answer.
         """
@@ -531,9 +532,9 @@ class Hooks:
     async def _ask_one(
         self, handler: CommandHook, payload: Payload, expected: type[AnswerT]
     ) -> AnswerT | None:
-        """Return a hook's answer; None if it failed (which is reported) or runs in the background.
+        """Return a hook's answer; None if the hook failed or runs in the background.
 
-        Also None if the answer is not of the type ``expected``.
+        A failure is reported to the user. Also None if the answer is not of the type ``expected``.
         """
         if handler.runs_in_background:
             self._start_telling(self._run_alone(handler, payload))

@@ -48,7 +48,7 @@ class EntryText:
 
 @_payload
 class Files:
-    """Files read and modified in the entries to summarise and in earlier summaries.
+    """Files that were read or modified in the entries to summarise or in earlier summaries.
 
     Paths are ordered by last use, the oldest first. A modified file is not listed as read.
     """
@@ -154,7 +154,7 @@ class AfterCompact:
 
 @_payload
 class BeforeTree:
-    """Sent before a move.
+    """Sent before the user moves to another entry.
 
     ``target`` is the entry the user chose. ``leaf`` is the new leaf. If ``target`` is a user's
     message, it returns to the prompt for editing, and ``leaf`` is the entry before it. ``old_leaf``
@@ -181,7 +181,7 @@ class BeforeTree:
 
 @_payload
 class AfterTree:
-    """Sent after a move.
+    """Sent after the user has moved to another entry.
 
     ``summary`` summarises the branch that was left, for the model; None if there is no summary.
     """
@@ -281,7 +281,7 @@ Payload = (
 
 
 class HookAnswer(BaseModel):
-    """Base class of hooks' answers; ``notice`` is shown to the user."""
+    """Base class of the hooks' answers. ``notice`` is a text that is shown to the user."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -289,12 +289,12 @@ class HookAnswer(BaseModel):
 
     @classmethod
     def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for subclasses
-        """Return an answer that refuses the event, with a reason; None if it can't be refused."""
+        """Return a hook's answer that refuses an event with a reason; None if it can't refuse."""
         return None
 
     @classmethod
     def telling(cls, text: str) -> Self:  # noqa: ARG003 - for subclasses
-        """Return an answer that gives ``text`` to the model.
+        """Return a hook's answer that gives ``text`` to the model.
 
         Returns an empty answer if the event's answers have no text for the model.
         """
@@ -302,7 +302,7 @@ class HookAnswer(BaseModel):
 
 
 class ContextAnswer(HookAnswer):
-    """An answer whose ``context`` is a text for the model; "" for none."""
+    """A hook's answer, whose ``context`` is a text for the model; "" if there is none."""
 
     context: str = ""
 
@@ -312,7 +312,7 @@ class ContextAnswer(HookAnswer):
 
 
 class UserPromptAnswer(ContextAnswer):
-    """The answer to a user's message: ``block`` rejects it, with ``message`` as the reason.
+    """A hook's answer to a user's message: ``block`` rejects it, with ``message`` as the reason.
 
     ``context`` is sent to the model together with the message.
     """
@@ -326,7 +326,7 @@ class UserPromptAnswer(ContextAnswer):
 
 
 class BeforeToolAnswer(HookAnswer):
-    """The answer before a tool call.
+    """A hook's answer before a tool call.
 
     ``deny`` refuses the call, with ``message`` as the reason for the model. ``allow`` runs it
     without asking the user, unless a rule denies it. ``ask`` always asks the user, with ``message``
@@ -343,7 +343,7 @@ class BeforeToolAnswer(HookAnswer):
 
 
 class AfterToolAnswer(HookAnswer):
-    """The answer after a tool call: ``append`` is added to the output that the model receives."""
+    """A hook's answer after a tool call; ``append`` is added to the output for the model."""
 
     append: str = ""
 
@@ -353,7 +353,7 @@ class AfterToolAnswer(HookAnswer):
 
 
 class SummaryAnswer(ContextAnswer):
-    """The answer before a compaction or move.
+    """A hook's answer before a compaction, or before a move to another entry.
 
     ``cancel`` stops it, with ``message`` as the reason. ``summary`` is used instead of one written
     by a model. ``context`` is added to the user's focus, for the model that writes the summary.
@@ -371,7 +371,7 @@ class SummaryAnswer(ContextAnswer):
 
     @property
     def kept_details(self) -> str:
-        """The details as JSON text; "" if there are none."""
+        """The details that a hook stores with the entry, as JSON text; "" if there are none."""
         if not self.details:
             return ""
         return json.dumps(self.details, ensure_ascii=False)
@@ -382,7 +382,7 @@ class SummaryAnswer(ContextAnswer):
 
 
 class CompactAnswer(SummaryAnswer):
-    """The answer before a compaction.
+    """A hook's answer before a compaction.
 
     ``first_kept`` is the first entry to keep, instead of the planned one; None keeps the plan.
     """
@@ -391,7 +391,7 @@ class CompactAnswer(SummaryAnswer):
 
 
 class BeforeEndAnswer(HookAnswer):
-    """The answer before a run ends.
+    """A hook's answer before a run ends.
 
     ``block`` makes the model continue, with ``message`` as its task.
     """
@@ -407,8 +407,7 @@ class BeforeEndAnswer(HookAnswer):
 class PermissionQuestionAnswer(HookAnswer):
     """A hook's answer to a permission question, instead of the user's.
 
-    ``decision`` None means that the user is asked. ``message`` tells the model why the call was
-    denied.
+    If ``decision`` is None, the user is asked. ``message`` tells the model why the call was denied.
     """
 
     decision: Literal["allow", "deny"] | None = None
@@ -435,11 +434,11 @@ ANSWERS: dict[str, type[HookAnswer]] = {
     "subagent_start": HookAnswer,
     "session_end": HookAnswer,
 }
-"""The type of a hook's answer, by event."""
+"""Maps each event to the type of a hook's answer to it."""
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON schemas of payload (``given``) and ``answer``, by event."""
+    """Return, for each event, the JSON schemas of its payload (``given``) and its ``answer``."""
     found: dict[str, dict[str, Any]] = {}
     for given, (event, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True):
         found[event] = {

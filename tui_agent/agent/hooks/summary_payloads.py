@@ -17,7 +17,7 @@ from tui_agent.tools.registry import tool_traits
 
 @frozen
 class _Reader:
-    """Converts entries to text, in the form that the summarising model receives."""
+    """Converts entries to the text that the model which writes summaries receives."""
 
     view: ContextView
     settings: CompactionSettings
@@ -69,7 +69,7 @@ def move_payload(
     settings: CompactionSettings,
     templates: Templates,
 ) -> BeforeTree:
-    """Return the payload of a planned move.
+    """Return the payload of a planned move to another entry.
 
     ``left`` are the entries that leave the path. ``focus`` is what the user wants the summary to
     emphasise; None if they want no summary.

@@ -24,10 +24,10 @@ from tui_agent.agent.programs.opencode import inline_documents
 from tui_agent.lazy import LazyPattern, frozen
 
 FILE_BYTES = 64 * 1024
-"""Maximum bytes read of a command's file."""
+"""Maximum number of bytes that are read of a command's file."""
 
 SHELL = LazyPattern(r"!`([^`\n]+)`")
-"""A shell command in a template: ``!`git status```."""
+"""A shell command in a template, which is written as ``!`git status```."""
 _FIELDS = frozenset(
     {
         "name",
@@ -40,11 +40,11 @@ _FIELDS = frozenset(
         "disable-model-invocation",
     }
 )
-"""Front matter fields of a command that are used, or ignored silently; all others are reported."""
+"""Front matter fields of a command that are used or silently ignored. All others are reported."""
 _NAME = LazyPattern(r"[a-z][a-z0-9_-]*")
 
 RunCommand = Callable[[str], Awaitable[str]]
-"""Runs a shell command of a template and returns its output."""
+"""A function that runs a shell command of a template and returns the command's output."""
 
 
 @frozen
@@ -71,13 +71,13 @@ class UserCommand:
     for_model: bool = False
     """True if the model may use the command as a skill, as in Claude Code."""
     unused: tuple[str, ...] = ()
-    """Front matter fields that have no effect."""
+    """The front matter fields that have no effect."""
 
 
 def load_commands(
     folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> tuple[UserCommand, ...]:
-    """Return the commands that ``gate`` admits, sorted by name.
+    """Return the users' commands whose files ``gate`` allows to be used, sorted by name.
 
     Unusable files are reported in ``problems``. A project's command never replaces a user's command
     of the same name.
@@ -100,7 +100,7 @@ def load_commands(
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
-    """Return a command's message twice: with and without the output of its shell commands.
+    """Return a command's message twice, with and without the output of its shell commands.
 
     Files named with ``@`` are looked for in the second text, so that names in an output don't
     count. ``run`` is called for each shell command of the template, in order.
@@ -121,7 +121,7 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
 async def fill_template(
     template: str, typed: Given, fill: Callable[[str], str], run: RunCommand
 ) -> tuple[str, str]:
-    """Return a filled-in template twice: with and without the output of its shell commands.
+    """Return a filled-in template twice, with and without the output of its shell commands.
 
     ``fill`` replaces the placeholders in the text between the commands. The commands receive the
     arguments as shell parameters (``$1``) and as ``$ARGUMENTS``.
@@ -150,7 +150,7 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
 
 
 def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: str) -> UserCommand:
-    """Return the command in a document.
+    """Return the command that a document defines.
 
     ``parts`` are the folders below ``commands``, followed by the command's name.
 

@@ -21,21 +21,21 @@ from tui_agent.path_checks import is_inside
 from tui_agent.text_files.encodings import detect, user_text
 
 FRONT_MATTER_CHARS = 16_384
-"""Maximum length of front matter, in characters."""
+"""Maximum number of characters in front matter."""
 FRONT = LazyPattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-"""Matches front matter: the beginning of a text, between two lines of three dashes."""
+"""Matches front matter, that is, the beginning of a text between two lines of three dashes."""
 
 _MAX_VALUES = 20_000
 """Maximum number of values in front matter, after YAML's references are expanded."""
 _MAX_DEPTH = 20
-"""Maximum levels of nesting in front matter."""
+"""Maximum number of levels to which values in front matter may be nested."""
 _PAIR = LazyPattern(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 T = TypeVar("T")
 
 
 class DocumentError(Exception):
-    """Raised if a file can't be used; the message says why, for the user."""
+    """Raised if a file can't be used. The message tells the user why."""
 
 
 class LeftOutError(DocumentError):
@@ -47,9 +47,9 @@ class LeftOutError(DocumentError):
 
 @frozen
 class DocumentText:
-    """Text read from a file, and the file's size in bytes.
+    """The text that was read from a file, and the file's size in bytes.
 
-    ``cut`` is True if the text is cut off.
+    ``cut`` is True if the text doesn't contain the whole file.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Document:
     body: str = ""
 
     def text(self, key: str) -> str:
-        """Return a field as one line of text; "" if it is missing."""
+        """Return a field of the front matter as one line of text; "" if the field is missing."""
         value = self.fields.get(key)
         if value is None:
             return ""
@@ -75,7 +75,7 @@ class Document:
         return self.text(key).lower() == "true"
 
     def purpose(self) -> str:
-        """Return the fields ``description`` and ``when_to_use``, joined; "" if both are missing."""
+        """Return the fields ``description`` and ``when_to_use`` as one text; "" without both."""
         return " - ".join(filter(None, [self.text("description"), self.text("when_to_use")]))
 
     def model(self, whose: str) -> str | None:
@@ -169,7 +169,7 @@ def load_all(
     found: Iterable[tuple[Path, Folder]],
     problems: list[str],
 ) -> Iterator[T]:
-    """Yield the result of ``make`` for each file; unusable files are reported in ``problems``.
+    """Yield the result of ``make`` for each file, and report unusable files in ``problems``.
 
     ``kind`` begins each report ("Skill"). ``make`` returns None to skip a file.
     """
@@ -184,9 +184,10 @@ def load_all(
 
 
 def parse_document(text: str) -> Document:
-    """Split a Markdown text into its front matter, if any, and the rest; raises DocumentError.
+    """Split a Markdown text into front matter and the rest. Raises DocumentError.
 
-    Front matter that is not valid YAML is read line by line if every line is ``key: value``.
+    The front matter may be missing. If it is not valid YAML, it is read line by line, provided that
+    every line is ``key: value``.
     """
     if not re.match(r"---[ \t]*\n", text):
         return Document(body=text.strip())
@@ -229,7 +230,7 @@ def _fields(text: str) -> dict[str, Any]:
 
 
 def _is_too_large(values: object) -> bool:
-    """Return True if the values, with references expanded, are too many or nested too deeply."""
+    """Return True if, with references expanded, there are too many values or levels of nesting."""
     pending = [(values, 0)]
     count = 0
     while pending:

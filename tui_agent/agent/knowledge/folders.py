@@ -25,17 +25,17 @@ from tui_agent.places import (
 from tui_agent.plugins import KINDS, Plugin
 
 MAX_FOLDERS = 2_000
-"""Maximum number of directories searched below one folder; a link may lead to a huge tree."""
+"""Maximum number of directories searched below a folder, because links may lead to huge trees."""
 _NEVER = {"node_modules", ".git"}
 """Names of directories that are never searched."""
 
 
 @frozen
 class Folder:
-    """A folder to search.
+    """A folder in which files such as skills and commands are searched for.
 
-    ``shown`` is its name on screens. ``whose`` is the other program it belongs to; "" if it belongs
-    to this program.
+    ``shown`` is the folder's name on screens. ``whose`` is the other program that the folder
+    belongs to; "" if it belongs to this program.
     """
 
     path: Path
@@ -43,9 +43,9 @@ class Folder:
     whose: str = ""
     of_project: bool = False
     prefix: str = ""
-    """Prefix for names of the folder's skills and commands: ``PLUGIN:`` in a plugin, else ""."""
+    """Prefix of the names of the folder's skills and commands: ``PLUGIN:`` in a plugin, else ""."""
     project: Path | None = None
-    """The project that the folder's links must not lead out of; None if they may lead anywhere."""
+    """The project in which the folder's links have to stay; None if they may lead anywhere."""
 
     @property
     def origin(self) -> str:
@@ -105,7 +105,7 @@ class Folders:
     plugins: tuple[Plugin, ...] = ()
 
     def places(self, kind: Kind) -> tuple[Place, ...]:
-        """Return the places for files of a kind that the user's settings do not exclude."""
+        """Return where files of a kind may be, without places that the user's settings exclude."""
         return tuple(
             place for place in places_of(kind) if not self.left_out.covers(place.whose, kind)
         )
@@ -122,7 +122,7 @@ class Folders:
         return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
 
     def project_folders(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
-        """Return the project's folders of a kind, nearest to the working directory first.
+        """Return the project's folders for files of a kind, nearest to the working directory first.
 
         Folders that are also the user's own (if the project is the home directory) are left out.
         A folder whose path leads out of the project through a link is left out and reported in
@@ -146,7 +146,7 @@ class Folders:
         return tuple(found)
 
     def user_folders(self, kind: Kind) -> tuple[Folder, ...]:
-        """Return the user's existing folders of a kind.
+        """Return those of the user's folders for files of a kind that exist.
 
         They are in the config directory, in the home directory, above the project (rules and
         skills) and in plugins.
@@ -184,7 +184,7 @@ class Folders:
                     )
 
     def name(self, path: Path) -> str:
-        """Return a path to show: relative to the project, else ``~/…``, else absolute."""
+        """Return a path as it is shown: relative to the project, else ``~/…``, else absolute."""
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
         return shown_in_home(self.home, path)
@@ -193,17 +193,17 @@ class Folders:
 class TrustGate:
     """Lets the user's own files through, and a project's files only if the user trusts the project.
 
-    Files of skills, commands, agents, output styles and tools pass here; hooks are gated by
+    Files of skills, commands, agents, output styles and tools are checked here; hooks are gated by
     `programs.hooks`. ``trusted`` is called at most once, and only if the project has such a file.
     """
 
     def __init__(self, trusted: Callable[[], bool]) -> None:
         self.is_open = cache(trusted)
         self.held_back = 0
-        """Number of files that were held back so far."""
+        """Number of files that were not let through so far."""
 
     def admitted(self, rows: Iterable[tuple[Path, Folder]]) -> list[tuple[Path, Folder]]:
-        """Return the rows (file, its folder) whose files may be used, in the same order."""
+        """Return the pairs (file, folder) whose files may be used, in the same order."""
         found = list(rows)
         own = [(path, folder) for path, folder in found if not folder.of_project]
         if len(own) == len(found) or self.is_open():
@@ -215,7 +215,7 @@ class TrustGate:
 def upward(cwd: Path, project: Path) -> tuple[Path, ...]:
     """Return the directories from ``cwd`` up to ``project``, nearest first.
 
-    Only ``cwd`` if it is outside the project.
+    If ``cwd`` is outside the project, only ``cwd`` is returned.
     """
     found: list[Path] = []
     for folder in (cwd, *cwd.parents):

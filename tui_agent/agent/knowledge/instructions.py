@@ -30,21 +30,21 @@ from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
 FILE_BYTES = 32 * 1024
-"""Maximum bytes of one instruction file that are sent to the model."""
+"""Maximum number of bytes of one instruction file that are sent to the model."""
 MAX_FILES = 50
 """Maximum number of files for one pattern in the ``instructions`` setting.
 
 Also the maximum number of imports in one file, and of rules in one folder.
 """
 MAX_HOPS = 4
-"""Maximum depth of imports, as in Claude Code."""
+"""Maximum depth of nested imports, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
 """Suffixes of rule files, each with the front matter field for the paths that a rule applies to.
 
 The first is Cursor's, the second Claude Code's.
 """
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
-"""Names of directories with third-party code, whose instruction files are ignored."""
+"""Names of directories with third-party code, in which instruction files are ignored."""
 
 
 @frozen
@@ -60,7 +60,7 @@ class Instruction:
 
     @property
     def section(self) -> str:
-        """The file's text and path in an ``<instructions>`` element, for the head."""
+        """The file's text and path in an ``<instructions>`` element, for the system prompt."""
         # A closing tag inside would end the section early.
         body = self.text.replace("</instructions>", "<\\/instructions>")
         source = ""
@@ -71,7 +71,7 @@ class Instruction:
 
 @frozen
 class _Rule:
-    """A rule file.
+    """An instruction file from a folder of rules.
 
     ``holds_for`` are patterns for the paths that the rule applies to; None for all paths.
     """
@@ -109,12 +109,12 @@ class InstructionFiles:
         self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
-        """Names of main files that were skipped, each with the file that was read instead."""
+        """The names of main files that were skipped, each with the file that was read instead."""
         self.for_paths: tuple[str, ...] = ()
-        """Names of rule files that are read only together with a file they apply to."""
+        """Names of rule files that are only read together with a file to which they apply."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
-        """Return the instructions for the head, and report unusable files in ``problems``.
+        """Return the instructions for the system prompt, and report unusable files in ``problems``.
 
         The order is: the user's own files and rules, the files of directories (outermost first),
         the project's rules for all paths, and the files in the ``instructions`` setting.
@@ -127,7 +127,7 @@ class InstructionFiles:
         return tuple(reading.found.values())
 
     def _not_files(self) -> Iterator[str]:
-        """Yield a sentence for each path that has a main file's name but is not a file."""
+        """Yield a sentence for each path that is named like a main file but isn't a file."""
         folders = self._folders
         for folder in (folders.config, *folders.above(), *reversed(folders.upward())):
             for name in self._order:
@@ -138,12 +138,12 @@ class InstructionFiles:
     def nearby(
         self, paths: Iterable[str], shown: Collection[str], problems: list[str]
     ) -> tuple[Instruction, ...]:
-        """Return the instructions for some files of the project, without those in the head.
+        """Return the instructions for some of the project's files that the model doesn't have yet.
 
         These are the instruction files in the files' directories, outermost first, then rules for
-        these files. ``paths`` are relative to the project. Instructions with names in ``shown`` are
-        left out; ignored directories and those with third-party code are skipped. Files that can't
-        be read are reported in ``problems``.
+        these files. ``paths`` are relative to the project. Instructions in the system prompt, and
+        those with names in ``shown``, are left out; ignored directories and those with third-party
+        code are skipped. Files that can't be read are reported in ``problems``.
         """
         reading = _Reading(self, problems, shown)
         root = Path(os.path.realpath(self._folders.project))
@@ -203,7 +203,7 @@ class InstructionFiles:
         """Yield the directories between ``root`` and each of the given files, outermost first.
 
         Directories from the working directory upward are left out, because their files are in the
-        head.
+        system prompt.
         """
         above = {Path(os.path.realpath(folder)) for folder in self._folders.upward()}
         for name in paths:
@@ -286,14 +286,14 @@ class InstructionFiles:
                 yield from _first([folder / place.project])
 
     def _is_empty(self, path: Path) -> bool:
-        """Return True if a file has no text; False if it can't be read."""
+        """Return True if a file contains no text; False if it can't be read."""
         try:
             return not self.read(path)
         except DocumentError:
             return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
-        """Return the main file to read: the first of ``mains``, or another that imports it."""
+        """Return the main file to read: the first of ``mains``, or one that imports the first."""
         first = mains[0]
         for other in mains[1:]:
             try:
@@ -349,10 +349,10 @@ class _Reading:
         self._shown = shown
         self._seen: set[Path] = set()
         self.found: dict[str, Instruction] = {}
-        """The instructions by their text, so that a link to a file or a copy of it counts once."""
+        """Maps each text of instructions to its file, so that a link or a copy counts only once."""
 
     def add(self, path: Path, *, imported: str = "", hops: int = 0) -> None:
-        """Add a file and the files it imports; report problems.
+        """Add an instruction file and the files that it imports, and report problems.
 
         ``imported`` is the ``FILE:LINE`` that imports the file, and ``hops`` the number of imports
         that led to it.
@@ -390,7 +390,7 @@ class _Reading:
 
 
 def _rule(path: Path, document: Document) -> _Rule | None:
-    """Return the rule in a document; None for Cursor's rules that a model chooses by description.
+    """Return a document's rule; None for one of Cursor's rules that a model chooses by description.
 
     Raises DocumentError for a pattern that is too slow to match.
     """
@@ -409,12 +409,12 @@ def _rule(path: Path, document: Document) -> _Rule | None:
         return _Rule(path, None)
     for pattern in patterns:
         if is_costly(pattern):
-            raise DocumentError(f"its pattern {pattern[:60]} has too many stars")
+            raise DocumentError(f"its pattern {pattern[:60]} has too many asterisks")
     return _Rule(path, tuple(compile_glob(pattern) for pattern in patterns))
 
 
 def _body(text: str) -> str:
-    """Return a text without its front matter; unchanged if the front matter can't be read."""
+    """Return a text without its front matter, or unchanged if the front matter is unreadable."""
     try:
         return parse_document(text).body
     except DocumentError:
@@ -422,13 +422,13 @@ def _body(text: str) -> str:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the names that a main file may have in a directory, preferred ones first."""
+    """Return the names that a main instruction file may have in a directory, best names first."""
     place = _place_named(name)
     return (*place.instead, name) if place is not None else (name,)
 
 
 def _program_of(path: Path, folder: Path) -> str:
-    """Return the other program that a main file belongs to; "" if it has none or several."""
+    """Return the other program that a main file belongs to; "" for none or several."""
     place = _place_named(path.relative_to(folder).as_posix())
     return place.whose if place is not None else ""
 
@@ -445,7 +445,7 @@ def _quoted(text: str) -> str:
 
 
 def _first(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the first of ``paths`` that is a file; nothing if none is."""
+    """Yield the first of ``paths`` that is a file. Yields nothing if none of them is."""
     for path in paths:
         if _is_there(path):
             yield path
@@ -458,12 +458,12 @@ def _is_there(path: Path) -> bool:
 
 def _what_it_is(path: Path) -> str:
     if is_link(path) and not is_there(path):
-        return "it is a link to nothing"
+        return "it is a broken link"
     return "it is not a file"
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files that match a glob: relative to the project, with ``~``, or absolute."""
+    """Yield the files that match a glob that is relative to the project, absolute, or has ``~``."""
     import glob
 
     base, rest = split_glob(str(at_home(pattern)))

@@ -274,7 +274,7 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
     """
     text = piece.what
     if is_costly(text):
-        raise ForeignRuleError(f"“{piece.text}”: it has too many stars")
+        raise ForeignRuleError(f"“{piece.text}”: it has too many asterisks")
     if text.endswith("\\"):
         raise ForeignRuleError(f"“{piece.text}”: it ends with a backslash")
     if text.startswith("//"):
